@@ -1,0 +1,82 @@
+"""Every error the package raises on purpose.
+
+A message is one sentence that names the thing and the next step. Errors of a *run* carry
+what the run had done so far in ``.result``; interrupts, pauses and cancellation are results,
+not errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SagentsError(Exception):
+    """Base of all errors of this package."""
+
+
+class ConfigurationError(SagentsError, ValueError):
+    """An agent, tool, model or middleware was described in a way that cannot work."""
+
+
+class NotFound(SagentsError, LookupError):
+    """No such conversation, session or file, or it belongs to somebody else."""
+
+
+class AgentError(SagentsError):
+    """A run failed; ``result`` is the :class:`~sagents_nb.agent.RunResult` so far, or None."""
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class ModelError(AgentError):
+    """The model, its key, its package or its server failed.
+
+    ``kind`` is one of "missing_key", "missing_package", "connection", "timeout",
+    "rate_limit", "overloaded", "invalid_request", "context_window", "authentication",
+    "server", "cut_stream", "scripted" or "unknown"; ``status`` is the HTTP status where
+    there was one; ``retry_after`` is in seconds.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "unknown",
+        status: int | None = None,
+        retry_after: float | None = None,
+        result: Any = None,
+    ) -> None:
+        super().__init__(message, result)
+        self.kind = kind
+        self.status = status
+        self.retry_after = retry_after
+
+
+class MaxRunsExceeded(AgentError):
+    """The model still wanted tools after ``max_runs`` calls; the run can be continued."""
+
+
+class UntilToolNotCalled(AgentError):
+    """The model ended its turn without calling a tool named in ``until_tool``."""
+
+
+class MiddlewareError(AgentError):
+    """A hook of a middleware raised; the message names the middleware and the hook."""
+
+
+class InvalidDecision(AgentError):
+    """The decisions do not fit the interrupt; nothing has changed, so answer it again."""
+
+
+class StaleApproval(AgentError):
+    """The request was already answered, or changed since it was shown; nothing has run."""
+
+
+class NotRunning(AgentError):
+    """The session has nothing that this call could act on, or is closed."""
+
+
+class Busy(AgentError):
+    """A run is active and the call cannot wait for it."""

@@ -1,0 +1,262 @@
+"""The one vocabulary of events.
+
+Every event is a frozen struct with ``type``, ``seq``, ``ts`` (seconds since the epoch),
+``session_id`` and ``run_id``. The widget, the store, the frames and the tests all read this
+one stream; within a session ``seq`` grows by one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from .interrupts import Decision
+from .interrupts import Interrupt as InterruptData
+from .messages import Delta, Message, ToolCall, ToolResult, Usage
+from .state import Todo
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """What all events share."""
+
+    seq: int = 0
+    ts: float = 0.0
+    session_id: str = ""
+    run_id: str = ""
+
+    @property
+    def type(self) -> str:
+        """The event's name, such as "message_update"."""
+        return str(self.__struct_config__.tag)
+
+
+# A run, in the order in which they come.
+
+
+class AgentStart(Event, frozen=True, tag="agent_start"):
+    """A run begins."""
+
+
+class TurnStart(Event, frozen=True, tag="turn_start"):
+    """One model call and its tools begin."""
+
+
+class MessageStart(Event, frozen=True, tag="message_start"):
+    """A message begins; an assistant's is still empty."""
+
+    message: Message
+
+
+class MessageUpdate(Event, frozen=True, tag="message_update"):
+    """A piece of the assistant message that is being streamed."""
+
+    delta: Delta
+
+
+class MessageEnd(Event, frozen=True, tag="message_end"):
+    """A message is complete and part of the conversation."""
+
+    message: Message
+
+
+class ToolExecutionStart(Event, frozen=True, tag="tool_execution_start"):
+    """A tool call is about to run, or to be answered without running."""
+
+    tool_call: ToolCall
+    display_text: str | None = None
+
+
+class ToolExecutionUpdate(Event, frozen=True, tag="tool_execution_update"):
+    """Progress of a running tool; ``fraction`` is 0 to 1 where it is known."""
+
+    tool_call_id: str
+    text: str
+    fraction: float | None = None
+
+
+class ToolExecutionEnd(Event, frozen=True, tag="tool_execution_end"):
+    """A tool call has its result.
+
+    ``status`` is "completed", "failed", "rejected" (by a person), "cancelled", "skipped"
+    or "interrupted". ``duration`` is in seconds.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    result: ToolResult
+    status: str
+    duration: float = 0.0
+
+
+class TurnEnd(Event, frozen=True, tag="turn_end"):
+    """One model call and its tools are done."""
+
+    message: Message
+    tool_results: tuple[ToolResult, ...] = ()
+
+
+class AgentEnd(Event, frozen=True, tag="agent_end"):
+    """A run is over; ``messages`` are the new ones, ``status`` that of its result."""
+
+    messages: tuple[Message, ...]
+    status: str
+    error: str | None = None
+
+
+# A session.
+
+
+class StatusChanged(Event, frozen=True, tag="status_changed"):
+    """The session's status is another one now."""
+
+    status: str
+    previous: str = ""
+    reason: str | None = None
+
+
+class TodosUpdated(Event, frozen=True, tag="todos_updated"):
+    """The full list of todos, after a change."""
+
+    todos: tuple[Todo, ...]
+
+
+class TokenUsage(Event, frozen=True, tag="token_usage"):
+    """The usage of one model call."""
+
+    usage: Usage
+    model: str = ""
+
+
+class Interrupt(Event, frozen=True, tag="interrupt"):
+    """The run waits for people."""
+
+    interrupt: InterruptData
+
+
+class DecisionMade(Event, frozen=True, tag="decision"):
+    """Somebody, or a policy, answered one waiting call; ``by`` says who."""
+
+    tool_call_id: str
+    decision: Decision
+    by: str = "user"
+
+
+class TitleGenerated(Event, frozen=True, tag="title_generated"):
+    """The conversation has a title."""
+
+    title: str
+
+
+class DisplayMessageSaved(Event, frozen=True, tag="display_message_saved"):
+    """A row of the transcript is in the store."""
+
+    display_message: dict[str, Any]
+
+
+class DisplayMessageUpdated(Event, frozen=True, tag="display_message_updated"):
+    """A row of the transcript changed in the store."""
+
+    display_message: dict[str, Any]
+
+
+class MessageQueued(Event, frozen=True, tag="message_queued"):
+    """A message waits for the active run; ``when`` is "queue", "steer" or "follow_up"."""
+
+    message: Message
+    when: str = "queue"
+
+
+class AgentShutdown(Event, frozen=True, tag="agent_shutdown"):
+    """The session is closed; times are seconds since the epoch."""
+
+    reason: str
+    last_activity_at: float
+    shutdown_at: float
+
+
+class NodeTransferring(Event, frozen=True, tag="node_transferring"):
+    """The session leaves this process."""
+
+    node: str
+
+
+class NodeTransferred(Event, frozen=True, tag="node_transferred"):
+    """The session arrived in this process."""
+
+    node: str
+
+
+# Files.
+
+
+class FileUpdated(Event, frozen=True, tag="file_updated"):
+    """A file was written; ``entry`` is its description, without the content."""
+
+    path: str
+    entry: dict[str, Any] = {}
+
+
+class FileDeleted(Event, frozen=True, tag="file_deleted"):
+    """A file is gone."""
+
+    path: str
+
+
+class FileMoved(Event, frozen=True, tag="file_moved"):
+    """A file or a directory has a new path."""
+
+    old_path: str
+    path: str
+
+
+class SubagentEvent(Event, frozen=True, tag="subagent_event"):
+    """An event of a sub-agent, as it happened there."""
+
+    sub_agent_id: str
+    tool_call_id: str
+    event: Any
+
+
+E = TypeVar("E", bound=Event)
+
+
+class Emitter:
+    """Stamps events with sequence, time and ids, and hands them to ``sink``.
+
+    Not thread-safe: it belongs to the runtime loop, which is the only writer.
+    """
+
+    __slots__ = ("_counter", "run_id", "session_id", "sink")
+
+    def __init__(
+        self,
+        sink: Callable[[Event], None],
+        session_id: str = "",
+        run_id: str = "",
+        first: int = 1,
+        counter: itertools.count[int] | None = None,
+    ) -> None:
+        self.sink = sink
+        self.session_id = session_id
+        self.run_id = run_id
+        self._counter = counter if counter is not None else itertools.count(first)
+
+    def for_run(self, run_id: str) -> Emitter:
+        """An emitter for one run that continues this one's sequence."""
+        return Emitter(self.sink, self.session_id, run_id, counter=self._counter)
+
+    def emit(self, kind: type[E], **fields: Any) -> E:
+        """Make the event and hand it on."""
+        event = kind(
+            seq=next(self._counter),
+            ts=time.time(),
+            session_id=self.session_id,
+            run_id=self.run_id,
+            **fields,
+        )
+        self.sink(event)
+        return event

@@ -1,0 +1,89 @@
+"""An immutable list whose ``append`` is O(1).
+
+A conversation only grows, and every step of a run hands out a snapshot of it. Copying the
+history for each snapshot would make the cost of a turn grow with its length, so snapshots
+share one list and each remembers how much of it is theirs. Appending to a snapshot that is
+no longer the newest copies, so a fork never sees its sibling's items.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+# One lock for all lists: it guards a length check and a list append, well under 1 µs.
+_lock = threading.Lock()
+
+
+class FrozenList(Sequence[T], Generic[T]):
+    """A sequence that cannot change; compares equal to a list or tuple of the same items.
+
+    >>> a = FrozenList([1, 2])
+    >>> b = a.append(3)
+    >>> list(a), list(b), b[-1], b == [1, 2, 3]
+    ([1, 2], [1, 2, 3], 3, True)
+    """
+
+    __slots__ = ("_items", "_length")
+
+    _items: list[T]
+    _length: int
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        if isinstance(items, FrozenList):
+            self._items, self._length = items._items, items._length
+        else:
+            self._items = list(items)
+            self._length = len(self._items)
+
+    def append(self, item: T) -> FrozenList[T]:
+        """A new list with ``item`` at the end."""
+        return self.extend((item,))
+
+    def extend(self, items: Iterable[T]) -> FrozenList[T]:
+        """A new list with ``items`` at the end."""
+        added = list(items)
+        new: FrozenList[T] = FrozenList.__new__(FrozenList)
+        with _lock:
+            shared = self._items
+            if len(shared) != self._length:  # somebody appended after this snapshot: fork
+                shared = shared[: self._length]
+            shared.extend(added)
+            new._items = shared
+            new._length = self._length + len(added)
+        return new
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return [self._items[i] for i in range(*index.indices(self._length))]
+        position = index + self._length if index < 0 else index
+        if not 0 <= position < self._length:
+            raise IndexError("list index out of range")
+        return self._items[position]
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self._items, self._length)
+
+    def __add__(self, other: Iterable[T]) -> FrozenList[T]:
+        return self.extend(other)
+
+    def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, FrozenList | list | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # equal to lists, so not hashable either
+
+    def __repr__(self) -> str:
+        return repr(self[:])

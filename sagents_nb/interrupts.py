@@ -1,0 +1,171 @@
+"""What a run stops for, and how people answer: plain data and its validation.
+
+An interrupt is an *output* of a run and a part of its state, never a suspended coroutine,
+so it survives a restart for free.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from .errors import InvalidDecision
+
+ALL_DECISIONS = ("approve", "edit", "reject")
+
+InterruptType = Literal[
+    "hitl", "subagent_hitl", "ask_user", "tool", "multiple", "halt", "in_doubt"
+]
+
+
+class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One tool call that waits for a decision.
+
+    ``digest`` binds an answer to exactly these arguments; see :func:`digest_of`.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    arguments: dict[str, Any] = {}
+    display_text: str | None = None
+    allowed_decisions: tuple[str, ...] = ALL_DECISIONS
+    digest: str = ""
+
+
+class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a run waits. ``data`` belongs to whoever raised it; ``message`` is for people."""
+
+    type: InterruptType
+    action_requests: tuple[ActionRequest, ...] = ()
+    message: str | None = None
+    data: dict[str, Any] = {}
+    id: str = ""
+
+    @property
+    def review_configs(self) -> dict[str, dict[str, list[str]]]:
+        """Per distinct tool name: the decisions that are allowed."""
+        return {
+            request.tool_name: {"allowed_decisions": list(request.allowed_decisions)}
+            for request in self.action_requests
+        }
+
+    @property
+    def tool_call_ids(self) -> list[str]:
+        """The ids of the calls that wait, in call order."""
+        return [request.tool_call_id for request in self.action_requests]
+
+
+class Approve(msgspec.Struct, frozen=True, tag="approve"):
+    """Run the call as the model asked."""
+
+
+class Edit(msgspec.Struct, frozen=True, tag="edit"):
+    """Run the call with these arguments instead."""
+
+    arguments: dict[str, Any]
+
+
+class Reject(msgspec.Struct, frozen=True, tag="reject", omit_defaults=True):
+    """Do not run the call; ``message`` is told to the model."""
+
+    message: str = ""
+
+
+class Respond(msgspec.Struct, frozen=True, tag="respond", omit_defaults=True):
+    """The answer to a question, for interrupts that ask one."""
+
+    answer: Any = None
+
+
+Decision = Approve | Edit | Reject | Respond
+Decisions = Decision | dict[str, Any] | Sequence[Any] | Mapping[str, Any]
+
+
+def canonical_json(value: Any) -> bytes:
+    """JSON with sorted keys, so that equal values give equal bytes."""
+    return msgspec.json.encode(value, order="sorted")
+
+
+def digest_of(session_id: str, epoch: int, call_id: str, name: str, arguments: Any) -> str:
+    """SHA-256 (hex) over what an approval is bound to.
+
+    Call ids alone are not safe as keys, since providers reuse them
+    (openai/openai-agents-python#4257).
+    """
+    return hashlib.sha256(
+        canonical_json([session_id, epoch, call_id, name, arguments])
+    ).hexdigest()
+
+
+def decisions_for(interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
+    """``given`` as one validated decision per waiting call, keyed by ``tool_call_id``.
+
+    ``given`` is one decision for all, a list by position, or a dict by ``tool_call_id``; a
+    decision may be a dict such as ``{"type": "approve"}``. Raises
+    :class:`~sagents_nb.errors.InvalidDecision`, and then nothing has changed.
+    """
+    requests = interrupt.action_requests
+    if not requests:
+        raise InvalidDecision("This interrupt waits for no tool call, so it takes no decision.")
+    if isinstance(given, Approve | Edit | Reject | Respond):
+        chosen: list[Any] = [given] * len(requests)
+    elif isinstance(given, Mapping) and "type" in given and isinstance(given["type"], str):
+        chosen = [given] * len(requests)
+    elif isinstance(given, Mapping):
+        waiting = set(interrupt.tool_call_ids)
+        unknown = [key for key in given if key not in waiting]
+        missing = [key for key in interrupt.tool_call_ids if key not in given]
+        if unknown or missing:
+            raise InvalidDecision(
+                f"Decisions must name exactly the waiting calls: unknown {unknown}, "
+                f"missing {missing}; waiting are {interrupt.tool_call_ids}."
+            )
+        chosen = [given[key] for key in interrupt.tool_call_ids]
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        chosen = list(given)
+        if len(chosen) != len(requests):
+            raise InvalidDecision(
+                f"{len(requests)} calls wait for a decision, but {len(chosen)} were given; "
+                "give one each, in call order."
+            )
+    else:
+        raise InvalidDecision(
+            f"A decision is Approve, Edit, Reject, Respond or a dict with 'type', "
+            f"not {type(given).__name__}."
+        )
+    return {
+        request.tool_call_id: _check(index, request, decision)
+        for index, (request, decision) in enumerate(zip(requests, chosen, strict=True))
+    }
+
+
+def _check(index: int, request: ActionRequest, decision: Any) -> Decision:
+    where = f"Decision {index} (for {request.tool_name})"
+    if isinstance(decision, Mapping):
+        if "type" not in decision:
+            raise InvalidDecision(f"{where} has no 'type'; use one of {_names(request)}.")
+        if decision["type"] == "edit" and not isinstance(decision.get("arguments"), dict):
+            raise InvalidDecision(f"{where} is an edit without 'arguments', a dict.")
+        try:
+            decision = msgspec.convert(dict(decision), Decision)
+        except msgspec.ValidationError:
+            raise InvalidDecision(
+                f"{where} has the unknown type {decision['type']!r}; use one of {_names(request)}."
+            ) from None
+    if not isinstance(decision, Approve | Edit | Reject | Respond):
+        raise InvalidDecision(
+            f"{where} is a {type(decision).__name__}; use Approve(), Edit(…), Reject(…) or a dict."
+        )
+    kind = decision.__struct_config__.tag
+    if kind not in request.allowed_decisions:
+        raise InvalidDecision(f"{where} is {kind!r}, but only {_names(request)} are allowed.")
+    if isinstance(decision, Edit) and not isinstance(decision.arguments, dict):
+        raise InvalidDecision(f"{where} is an edit whose 'arguments' are not a dict.")
+    return decision
+
+
+def _names(request: ActionRequest) -> str:
+    return ", ".join(request.allowed_decisions)

@@ -1,0 +1,42 @@
+"""What a model is: something that streams deltas and ends with one complete message."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ..messages import Delta, Message
+from ..tools import ToolSpec
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    """One call of a model: the history, the system prompt, the tools and the options.
+
+    ``messages`` holds no system message. ``model`` is the model's name, for records.
+    """
+
+    messages: Sequence[Message]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    options: dict[str, Any] = {}
+    model: str = ""
+
+
+class ChatModel:
+    """Base of all models. Subclasses implement :meth:`stream`."""
+
+    name: str = ""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Delta | str | Message]:
+        """Yield deltas (a str is a text delta) and last of all one complete Message.
+
+        The message carries usage and a stop reason. Raise
+        :class:`~sagents_nb.errors.ModelError` for anything that went wrong. Cancellation
+        arrives as ``asyncio.CancelledError`` or by closing the generator.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement stream(request).")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"

@@ -1,0 +1,148 @@
+"""JSON Schema and validation from a function's annotations."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from .context import ToolContext
+from .errors import ConfigurationError
+
+
+class Arguments:
+    """What a tool takes: its JSON Schema, and the check of what a model sent."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        hints = _hints(name, function)
+        described = _docstring_parameters(function)
+        self.context_parameter: str | None = None
+        fields: list[Any] = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise ConfigurationError(
+                    f"Tool {name!r} takes *{parameter.name}; a model needs named parameters, "
+                    "so list them one by one."
+                )
+            if parameter.name not in hints:
+                raise ConfigurationError(
+                    f"Tool {name!r}: parameter {parameter.name!r} has no annotation; "
+                    f"write for example '{parameter.name}: str'."
+                )
+            annotation = hints[parameter.name]
+            if _is_context(annotation):
+                self.context_parameter = parameter.name
+                continue
+            text = described.get(parameter.name)
+            if text and not _has_description(annotation):
+                annotation = Annotated[annotation, msgspec.Meta(description=text)]
+            if parameter.default is parameter.empty:
+                fields.append((parameter.name, annotation))
+            else:
+                fields.append((parameter.name, annotation, _default(parameter.default)))
+        self._struct = msgspec.defstruct(
+            f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True
+        )
+        try:
+            self.schema = _schema_of(self._struct)
+            msgspec.convert({}, self._struct, dec_hook=_convert_pydantic)
+        except msgspec.ValidationError:
+            pass  # only that {} lacks what is required
+        except TypeError as error:
+            raise ConfigurationError(f"Tool {name!r} cannot be described: {error}.") from error
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """``arguments`` converted to the annotated types.
+
+        Numbers and booleans may come as text ("10", "true"), as models often send them.
+        Raises ValueError with a sentence for the model.
+        """
+        try:
+            checked = msgspec.convert(
+                dict(arguments), self._struct, strict=False, dec_hook=_convert_pydantic
+            )
+        except msgspec.ValidationError as error:
+            raise ValueError(f"Invalid arguments: {error}") from None
+        return {name: getattr(checked, name) for name in self._struct.__struct_fields__}
+
+
+def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise ConfigurationError(
+            f"Tool {name!r}: an annotation names something that is not there ({error}); "
+            "define or import it before the tool."
+        ) from error
+
+
+def _is_context(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    return annotation is ToolContext or ToolContext in get_args(annotation)
+
+
+def _has_description(annotation: Any) -> bool:
+    return get_origin(annotation) is Annotated and any(
+        isinstance(extra, msgspec.Meta) and extra.description for extra in get_args(annotation)[1:]
+    )
+
+
+def _default(value: Any) -> Any:
+    if isinstance(value, list | dict | set):
+        return msgspec.field(default_factory=lambda: type(value)(value))
+    return msgspec.field(default=value)
+
+
+def _docstring_parameters(function: Callable[..., Any]) -> dict[str, str]:
+    text = inspect.getdoc(function)
+    if not text or "\n" not in text:
+        return {}
+    # 25 ms to import, so only for functions whose docstring can have an Args section.
+    import docstring_parser
+
+    return {
+        parameter.arg_name: parameter.description.strip()
+        for parameter in docstring_parser.parse(text).params
+        if parameter.description
+    }
+
+
+def short_description(function: Callable[..., Any]) -> str:
+    """The docstring up to its Args section; "" without one."""
+    text = inspect.getdoc(function) or ""
+    if "\n" not in text:
+        return text
+    import docstring_parser
+
+    return (docstring_parser.parse(text).description or "").strip()
+
+
+def _schema_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    (schema,), components = msgspec.json.schema_components(
+        [struct], schema_hook=_pydantic_schema, ref_template="#/$defs/{name}"
+    )
+    top = dict(components.pop(struct.__name__))
+    top.pop("title", None)
+    top.setdefault("properties", {})
+    if components:
+        top["$defs"] = components
+    return json.loads(json.dumps(top))  # type: ignore[no-any-return]  # plain data, no tuples
+
+
+def _pydantic_schema(annotation: Any) -> dict[str, Any]:
+    if hasattr(annotation, "model_json_schema"):
+        return dict(annotation.model_json_schema())
+    raise NotImplementedError
+
+
+def _convert_pydantic(annotation: Any, value: Any) -> Any:
+    if hasattr(annotation, "model_validate"):
+        try:
+            return annotation.model_validate(value)
+        except ValueError as error:  # pydantic's ValidationError is one
+            raise msgspec.ValidationError(str(error)) from None
+    raise NotImplementedError
