@@ -1,0 +1,94 @@
+# Everything a person or CI does here. Needs Python 3.11 or newer, and Node 20 or newer for the
+# widgets; all else goes into .venv and widgets/node_modules.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PY := $(BIN)/python
+# uv if there is one, else one of our own: it installs in seconds what takes pip a minute.
+UV := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
+INSTALL := VIRTUAL_ENV=.venv $(UV) pip install --quiet
+STATIC := sagents_nb/notebook/static
+PYTEST := $(PY) -m pytest -q
+
+# Stamps: what they stand for is redone only when something it was made from is newer.
+ENV := .venv/.installed
+NODE_MODULES := widgets/node_modules/.package-lock.json
+BUNDLE := $(STATIC)/panel.js
+WIDGET_SOURCES := $(shell find widgets -path widgets/node_modules -prune -o -path widgets/dist -prune \
+	-o -type f \( -name '*.ts' -o -name '*.tsx' -o -name '*.css' -o -name '*.js' -o -name '*.mjs' -o -name '*.json' \) -print)
+
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help tour test lint spec-check spec-coverage test-python test-widgets test-notebooks \
+	test-packaging test-browser test-model soak bench clean
+
+help:  ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+tour: $(ENV) $(BUNDLE)  ## Open the tour in JupyterLab; with HEADLESS=1 run it here and print it
+ifdef HEADLESS
+	$(PY) -m sagents_nb.notebook.headless notebooks/tour.ipynb
+else
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/tour.ipynb
+endif
+
+test: lint spec-check test-python test-widgets test-notebooks test-packaging test-browser  ## Run everything below, the cheap first
+
+lint: $(ENV)  ## Style, types and the floors of the house
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+spec-check: $(ENV)  ## Fail when tests/spec_coverage.md is not what the markers say
+	$(PY) tests/spec_coverage.py --check
+
+test-python: $(ENV)  ## Unit tests and doctests
+	$(PYTEST) -m "not engine and not soak and not browser and not packaging"
+
+test-widgets: $(NODE_MODULES)  ## Types and tests of the TypeScript
+	cd widgets && npm run check && npm test
+
+test-notebooks: $(ENV) $(BUNDLE)  ## Re-run every notebook and compare its outputs
+	@if ls notebooks/*.ipynb >/dev/null 2>&1; then \
+		$(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 120 --timeout 600 \
+			--nbval-sanitize-with tests/nbval_sanitize.cfg notebooks; \
+	else echo "There is no notebook yet."; fi
+
+test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, install and use them
+	$(PYTEST) -m packaging --timeout 600 tests/packaging
+
+test-browser: $(ENV) $(BUNDLE)  ## A real JupyterLab in Chromium
+	$(PYTEST) -m browser tests/browser
+
+test-model: $(ENV)  ## With a real, small language model on this machine's CPU
+	$(INSTALL) --group engine
+	$(PYTEST) -m engine --timeout 900 tests
+
+soak: $(ENV)  ## Tests that run for minutes
+	$(PYTEST) -m soak --timeout 3600 tests
+
+bench: $(ENV)  ## Print the benchmarks
+	@for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(PY) $$f || exit 1; done
+
+spec-coverage: $(ENV)  ## Write tests/spec_coverage.md from the markers
+	$(PY) tests/spec_coverage.py
+
+clean:  ## Remove all that was built or installed here
+	rm -rf .venv widgets/node_modules widgets/dist $(STATIC) dist build .test-artifacts
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(ENV): pyproject.toml hatch_build.py | $(BUNDLE)
+	test -x $(PY) || $(PYTHON) -m venv .venv
+	test -x "$(UV)" || $(PY) -m pip install --quiet --disable-pip-version-check uv
+	$(INSTALL) --editable '.[all]' --group dev
+	touch $@
+
+$(NODE_MODULES): widgets/package.json widgets/package-lock.json
+	cd widgets && npm ci --no-audit --no-fund
+	touch $@
+
+$(BUNDLE): $(NODE_MODULES) $(WIDGET_SOURCES)
+	cd widgets && npm run build
+	touch $@

@@ -1,0 +1,28 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.spec_coverage import ids_of
+
+PRIVATE_PREFIXES = ("ANTHROPIC_", "OPENAI_", "SAGENTS_")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test depends on, or spends money with, the keys of the person who runs it."""
+    for name in list(os.environ):
+        if name.startswith(PRIVATE_PREFIXES):
+            monkeypatch.delenv(name)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fail on unknown spec ids, and run what takes longest last."""
+    for item in items:
+        ids_of(item)
+    # Playwright's event loop stays in the main thread from its first test on, and would be in
+    # the way of every later asyncio.run().
+    items.sort(key=lambda item: [m in item.keywords for m in ("browser", "packaging")])
