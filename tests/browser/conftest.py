@@ -1,0 +1,63 @@
+"""The fixtures of the browser tests; what they can do is told in ``lab.py``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.browser.chromium import ARGUMENTS, find_chromium
+from tests.browser.lab import Lab, LabServer
+
+expect.set_options(timeout=15_000)
+
+
+@pytest.fixture(scope="session")
+def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    """One JupyterLab for all tests."""
+    server = LabServer(tmp_path_factory.mktemp("lab"))
+    try:
+        server.wait_until_ready()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests. A machine without one skips them; in CI that is a failure."""
+    path = find_chromium()
+    if path is None:
+        message = "There is no Chromium: install it, or set CHROMIUM to its path."
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def lab(browser: Browser, lab_server: LabServer, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A browser window on JupyterLab: ``lab.open([…cells…])`` opens a notebook."""
+    window = Lab(lab_server, browser, request.node.name)
+    yield window
+    window.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Show what a failed test had on the screen."""
+    report = yield
+    window = getattr(item, "funcargs", {}).get("lab")
+    if report.when == "call" and report.failed and window:
+        for number, notebook in enumerate(window.notebooks):
+            name = re.sub(r"\W+", "-", item.nodeid).strip("-")
+            report.sections.append(("Screenshot", str(notebook.screenshot(f"{name}-{number}"))))
+            report.sections.append(("Console", "\n".join(notebook.console)))
+        report.sections.append(("JupyterLab", window.server.log()[-3000:]))
+    return report
