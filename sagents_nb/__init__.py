@@ -1,0 +1,73 @@
+"""An agent in your notebook kernel: streaming, approvals, files, and a transcript you can keep.
+
+``import sagents_nb as sa``; every public name is an attribute of the package and is loaded on
+first use, so that the import itself costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "messages": (
+        "FilePart ImagePart JsonPart Message ProviderPart TextDelta TextPart ThinkingDelta "
+        "ThinkingPart ToolCall ToolCallDelta ToolResult Usage"
+    ),
+    "state": "State Todo",
+    "interrupts": "ActionRequest Approve Edit Interrupt Reject Respond",
+    "errors": (
+        "AgentError Busy ConfigurationError InvalidDecision MaxRunsExceeded MiddlewareError "
+        "ModelError NotFound NotRunning SagentsError StaleApproval UntilToolNotCalled"
+    ),
+    "tools": "Tool ToolOutput tool",
+    "context": "RunContext ToolContext",
+    "models": (
+        "AnthropicModel ChatModel DemoModel ModelRequest OpenAIChatModel OpenAIModel "
+        "ScriptedModel default_model resolve_model"
+    ),
+    "middleware": "FileSystem HumanInTheLoop Middleware TodoList",
+    "files": "filesystems open_filesystem",
+    "agent": "Agent",
+    "result": "RunResult",
+    "session": "Run Session sessions",
+    "notebook": "ApprovalView ChatView FilesView NotebookTools TodoView",
+}
+_HOME = {name: module for module, names in _EXPORTS.items() for name in names.split()}
+
+__all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension", *sorted(_HOME)]
+
+if TYPE_CHECKING:
+    from .agent import Agent as Agent
+    from .session import Session as Session
+    from .tools import tool as tool
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Make ``%%agent`` and ``%agent`` available; called by ``%load_ext sagents_nb``."""
+    from .notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take them away again; called by ``%unload_ext sagents_nb``."""
+    from .notebook.extension import unload
+
+    unload(shell)

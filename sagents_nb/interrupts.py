@@ -16,9 +16,7 @@ from .errors import InvalidDecision
 
 ALL_DECISIONS = ("approve", "edit", "reject")
 
-InterruptType = Literal[
-    "hitl", "subagent_hitl", "ask_user", "tool", "multiple", "halt", "in_doubt"
-]
+InterruptType = Literal["hitl", "subagent_hitl", "ask_user", "tool", "multiple", "halt", "in_doubt"]
 
 
 class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,9 +93,7 @@ def digest_of(session_id: str, epoch: int, call_id: str, name: str, arguments: A
     Call ids alone are not safe as keys, since providers reuse them
     (openai/openai-agents-python#4257).
     """
-    return hashlib.sha256(
-        canonical_json([session_id, epoch, call_id, name, arguments])
-    ).hexdigest()
+    return hashlib.sha256(canonical_json([session_id, epoch, call_id, name, arguments])).hexdigest()
 
 
 def decisions_for(interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:

@@ -1,0 +1,346 @@
+"""The turn loop: the only place that calls a model and runs tools.
+
+Two nested loops. Inside, while there are tool calls or queued messages: take one assistant
+turn, run its tools, drain steering. Outside, when the agent would stop: ask for follow-ups.
+One driver serves streaming and not, run and resume, agent and sub-agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .calls import (
+    Executed,
+    Prepared,
+    cancelled_result,
+    execute,
+    fill_placeholder,
+    joined,
+    prepare,
+)
+from .context import RunContext
+from .errors import AgentError, MaxRunsExceeded, UntilToolNotCalled
+from .events import (
+    AgentEnd,
+    AgentStart,
+    MessageEnd,
+    MessageStart,
+    TodosUpdated,
+    ToolExecutionEnd,
+    TurnEnd,
+    TurnStart,
+)
+from .events import Interrupt as InterruptEvent
+from .interrupts import ActionRequest, Decision, Interrupt
+from .messages import Message, ToolCall, ToolResult, Usage
+from .middleware.base import Chain
+from .models.base import ChatModel, ModelRequest
+from .state import State
+from .turn import take_turn
+
+
+def _nothing() -> Sequence[Message]:
+    return ()
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """What the loop needs from outside: values and functions, no class tree.
+
+    ``steering`` gives messages to inject before the next model call, ``follow_ups`` messages
+    to go on with when the run would end. ``until_tool`` names tools whose result ends the
+    run; with ``until_success`` only a result that is no error does.
+    """
+
+    model: ChatModel
+    system: str = ""
+    chain: Chain = field(default_factory=lambda: Chain(()))
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_runs: int = 50
+    until_tool: frozenset[str] = frozenset()
+    until_success: bool = False
+    max_parallel_tools: int = 5
+    epoch: int = 0
+    steering: Callable[[], Sequence[Message]] = _nothing
+    follow_ups: Callable[[], Sequence[Message]] = _nothing
+
+
+@dataclass
+class Outcome:
+    """How a run ended. ``error`` is set exactly if ``status`` is "error"."""
+
+    status: str
+    state: State
+    messages: list[Message]
+    usage: Usage
+    tool_result: ToolResult | None = None
+    error: AgentError | None = None
+    artifacts: dict[str, Any] = field(default_factory=dict)
+
+
+class Loop:
+    """One run: it starts from a state and ends with an :class:`Outcome`."""
+
+    def __init__(self, config: LoopConfig, ctx: RunContext, state: State) -> None:
+        self.config = config
+        self.ctx = ctx
+        self.emit = ctx.emitter.emit
+        self.messages: list[Message] = []
+        self.usage = Usage()
+        self.model_calls = 0
+        self.tool_result: ToolResult | None = None
+        self.artifacts: dict[str, Any] = {}
+        self.state = state
+        self._specs = tuple(tool.spec for tool in ctx.tools.values())
+
+    @property
+    def state(self) -> State:
+        """The state now; hooks and the session see the same one."""
+        return self.ctx.state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self.ctx.state = state
+
+    async def run(
+        self,
+        messages: Iterable[Message] = (),
+        decisions: Mapping[str, Decision] | None = None,
+    ) -> Outcome:
+        """Run to the end, an interrupt, a failure or a cancellation; never raises.
+
+        ``decisions`` resume the interrupt in the state; they were validated before.
+        """
+        self.emit(AgentStart)
+        error: AgentError | None = None
+        try:
+            status = await self._drive(list(messages), decisions)
+        except asyncio.CancelledError:
+            status = "cancelled"
+            if task := asyncio.current_task():
+                task.uncancel()  # the cancellation ends here, as a result
+        except AgentError as raised:
+            status, error = "error", raised
+        except Exception as raised:
+            status, error = (
+                "error",
+                AgentError(f"The run failed: {type(raised).__name__}: {raised}"),
+            )
+            error.__cause__ = raised
+        if self.ctx.cancelled.is_set():
+            status, error = "cancelled", None
+        if status in ("error", "cancelled"):
+            reason = "the run was cancelled" if status == "cancelled" else "the run failed"
+            self.close_open_calls(reason)
+        self.emit(
+            AgentEnd,
+            messages=tuple(self.messages),
+            status=status,
+            error=str(error) if error else None,
+        )
+        return Outcome(
+            status,
+            self.state,
+            self.messages,
+            self.usage,
+            self.tool_result,
+            error,
+            self.artifacts,
+        )
+
+    async def _drive(self, pending: list[Message], decisions: Mapping[str, Decision] | None) -> str:
+        interrupt = self.state.interrupt
+        self.state = self.state.with_interrupt(None)
+        if await self._hooks("before_run"):
+            return "interrupted"
+        status = None
+        if decisions is not None and interrupt is not None:
+            self.emit(TurnStart)
+            status = await self._answer(interrupt, decisions)
+        status = status or await self._turns(pending)
+        if status == "completed" and await self._hooks("after_run"):
+            return "interrupted"
+        return status
+
+    async def _turns(self, pending: list[Message]) -> str:
+        while True:
+            more = True
+            while more or pending:
+                self.emit(TurnStart)
+                for message in pending:
+                    self._append(message)
+                if await self._hooks("before_model"):
+                    return "interrupted"
+                message = await self._ask()
+                if await self._hooks("after_model"):
+                    return "interrupted"
+                if message.tool_calls:
+                    status = await self._tools(message, {})
+                    if status:
+                        return status
+                else:
+                    self.emit(TurnEnd, message=message)
+                more = bool(message.tool_calls) or message.stop_reason == "pause_turn"
+                pending = list(self.config.steering())
+            pending = list(self.config.follow_ups())
+            if not pending:
+                break
+        if self.config.until_tool:
+            names = ", ".join(sorted(self.config.until_tool))
+            raise UntilToolNotCalled(
+                f"The model ended without calling {names}; ask for it in the prompt, or run again."
+            )
+        return "completed"
+
+    async def _hooks(self, name: str) -> bool:
+        """Run a hook over the state; whether it stopped the run."""
+        self._stop_if_cancelled()
+        if not self.config.chain.hooks[name]:
+            return False
+        self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
+        if self.state.interrupt is None:
+            return False
+        self.emit(InterruptEvent, interrupt=self.state.interrupt)
+        return True
+
+    def _stop_if_cancelled(self) -> None:
+        if self.ctx.cancelled.is_set():
+            raise asyncio.CancelledError
+
+    def _append(self, message: Message) -> None:
+        self.emit(MessageStart, message=message)
+        self._keep(message)
+        self.emit(MessageEnd, message=message)
+
+    def _keep(self, message: Message) -> None:
+        self.messages.append(message)
+        self.state = self.state.add_message(message)
+
+    async def _ask(self) -> Message:
+        config = self.config
+        request = ModelRequest(
+            messages=self.state.messages,
+            system=config.system,
+            tools=self._specs,
+            options=dict(config.options),
+            model=config.model.name,
+        )
+        self.model_calls += 1
+        message, failure = await take_turn(config.model, request, self.ctx.emitter)
+        self._keep(message)
+        if message.usage is not None:
+            self.usage += message.usage
+        if failure is not None:
+            self.emit(TurnEnd, message=message)
+            raise failure
+        if message.tool_calls and self.model_calls >= config.max_runs:
+            self.close_open_calls(f"the limit of {config.max_runs} model calls was reached")
+            self.emit(TurnEnd, message=message)
+            raise MaxRunsExceeded(
+                f"The model still wanted tools after {config.max_runs} calls (max_runs); "
+                "run again with the result's state to continue."
+            )
+        return message
+
+    async def _answer(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> str | None:
+        """Go on with the turn that was interrupted."""
+        requests = {r.tool_call_id: r for r in interrupt.action_requests}
+        message = self._last_assistant()
+        answered = {
+            result.tool_call_id: result
+            for result in self.state.messages[-1].tool_results
+            if result.is_interrupt
+        }
+        if answered:  # tools that ran and asked: their placeholders become the answers
+            for call_id, decision in decisions.items():
+                if call_id in answered:
+                    self._fill(answered[call_id], decision)
+            self.emit(TurnEnd, message=message)
+            return None
+        return await self._tools(message, {i: (requests[i], d) for i, d in decisions.items()})
+
+    def _fill(self, placeholder: ToolResult, decision: Decision) -> None:
+        result, status = fill_placeholder(placeholder, decision)
+        self.state = self.state.replace_tool_result(result.tool_call_id, result)
+        self.emit(
+            ToolExecutionEnd,
+            tool_call_id=result.tool_call_id,
+            tool_name=result.name,
+            result=result,
+            status=status,
+        )
+
+    async def _tools(
+        self, message: Message, decisions: Mapping[str, tuple[ActionRequest, Decision]]
+    ) -> str | None:
+        """Run a turn's calls; a status if the run ends here, else None."""
+        config, ctx = self.config, self.ctx
+        batch = await prepare(message, config.chain, ctx, decisions)
+        waiting = [item.interrupt for item in batch if item.interrupt is not None]
+        if waiting:
+            self.emit(TurnEnd, message=message)
+            self._interrupt(waiting)
+            return "interrupted"
+        done = await execute(batch, config.chain, ctx, config.max_parallel_tools)
+        self._append(Message.tool(item.result for item in done))
+        self._apply(done)
+        results = tuple(item.result for item in done)
+        self.emit(TurnEnd, message=message, tool_results=results)
+        if ctx.cancelled.is_set():
+            return "cancelled"
+        asked = [item.interrupt for item in done if item.interrupt is not None]
+        if asked:
+            self._interrupt(asked)
+            return "interrupted"
+        if message.stop_reason == "refusal":
+            return "completed"
+        return self._reached(batch, results)
+
+    def _reached(self, batch: Sequence[Prepared], results: Sequence[ToolResult]) -> str | None:
+        config = self.config
+        for item, result in zip(batch, results, strict=True):
+            ran = item.status != "rejected"
+            if result.name in config.until_tool and ran:
+                if config.until_success and result.is_error:
+                    continue
+                self.tool_result = result
+                return "completed"
+        return None
+
+    def _apply(self, done: Sequence[Executed]) -> None:
+        todos = self.state.todos
+        for item in done:
+            if item.update:
+                self.state = self.state.update(item.update)
+            if item.artifact is not None:
+                self.artifacts[item.result.tool_call_id] = item.artifact
+        if self.state.todos is not todos:
+            self.emit(TodosUpdated, todos=tuple(self.state.todos))
+
+    def _interrupt(self, interrupts: Sequence[Interrupt]) -> None:
+        whole = joined(interrupts, self.ctx.session_id, self.config.epoch)
+        self.state = self.state.with_interrupt(whole)
+        self.emit(InterruptEvent, interrupt=whole)
+
+    def _last_assistant(self) -> Message:
+        for message in reversed(self.state.messages[-2:]):
+            if message.role == "assistant":
+                return message
+        raise AgentError("The conversation has no assistant message to resume; start a new run.")
+
+    def close_open_calls(self, reason: str) -> None:
+        """Answer calls that have no result, so that any provider accepts the history."""
+        calls = open_calls(self.state)
+        if calls:
+            self._append(Message.tool(cancelled_result(call, reason) for call in calls))
+
+
+def open_calls(state: State) -> list[ToolCall]:
+    """The calls at the end of the history that have no result yet."""
+    messages = state.messages
+    if not messages or messages[-1].role != "assistant":
+        return []
+    return messages[-1].tool_calls

@@ -1,0 +1,189 @@
+"""The base of all middleware, and the chain that an agent compiles its middleware into."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from ..context import RunContext
+from ..errors import AgentError, ConfigurationError, MiddlewareError
+from ..events import Event
+from ..interrupts import Interrupt
+from ..messages import ToolCall, ToolResult
+from ..state import State
+from ..tools import Tool, as_tool
+
+HookResult = State | Interrupt | None
+ToolHookResult = ToolCall | ToolResult | Interrupt | None
+
+HOOKS = (
+    "before_run",
+    "before_model",
+    "after_model",
+    "after_run",
+    "before_tool",
+    "after_tool",
+    "on_event",
+    "on_session_start",
+)
+_REVERSED = ("after_model", "after_run", "after_tool")
+
+
+class Middleware:
+    """One capability: a prompt, tools, and hooks around the run, the model and the tools.
+
+    Every method is optional. Hooks may be sync or async and return None for "unchanged", a
+    new State, or an Interrupt that stops the run until people answer. An exception in a hook
+    ends the run with a :class:`~sagents_nb.errors.MiddlewareError` that names it.
+    """
+
+    id: str = ""
+
+    def system_prompt(self) -> str | list[str]:
+        """Text for the system prompt; read once, when the agent is made."""
+        return ""
+
+    def tools(self) -> Sequence[Tool | Callable[..., Any]]:
+        """Tools this middleware brings."""
+        return []
+
+    def before_run(self, state: State, ctx: RunContext) -> Any:
+        """Once per run or resume, before anything else; in list order."""
+
+    def before_model(self, state: State, ctx: RunContext) -> Any:
+        """Before every model call; in list order."""
+
+    def after_model(self, state: State, ctx: RunContext) -> Any:
+        """After every model call; in reverse order."""
+
+    def after_run(self, state: State, ctx: RunContext) -> Any:
+        """Once, on a normal end; in reverse order."""
+
+    def before_tool(self, call: ToolCall, ctx: RunContext) -> Any:
+        """Before a call runs: None, a changed call, a result instead of running, an Interrupt."""
+
+    def after_tool(self, call: ToolCall, result: ToolResult, ctx: RunContext) -> Any:
+        """After a call: None, or another result; in reverse order."""
+
+    def on_event(self, event: Event, ctx: RunContext) -> Any:
+        """Sees every event, on the runtime loop: sync only, and quick."""
+
+    def on_session_start(self, state: State, ctx: RunContext) -> Any:
+        """Once, when a session starts."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class Chain:
+    """The middleware of one agent, ready to be called.
+
+    Only hooks that a class overrides are kept, so an agent pays for what it uses.
+    """
+
+    def __init__(self, middleware: Sequence[Middleware]) -> None:
+        self.middleware = tuple(middleware)
+        seen: set[str] = set()
+        for item in self.middleware:
+            if not isinstance(item, Middleware):
+                raise ConfigurationError(
+                    f"{item!r} is no middleware; pass an instance of a Middleware subclass."
+                )
+            name = middleware_id(item)
+            if name in seen:
+                raise ConfigurationError(
+                    f"Two middlewares have the id {name!r}; give one of them its own 'id'."
+                )
+            seen.add(name)
+        self.hooks: dict[str, tuple[tuple[Middleware, Callable[..., Any]], ...]] = {}
+        for hook in HOOKS:
+            found = [
+                (item, getattr(item, hook))
+                for item in self.middleware
+                if getattr(type(item), hook) is not getattr(Middleware, hook)
+            ]
+            self.hooks[hook] = tuple(reversed(found) if hook in _REVERSED else found)
+
+    def prompts(self) -> list[str]:
+        """The non-empty prompts, in list order."""
+        texts: list[str] = []
+        for item in self.middleware:
+            prompt = item.system_prompt()
+            texts += [prompt] if isinstance(prompt, str) else prompt
+        return [text for text in texts if text]
+
+    def tools(self) -> list[Tool]:
+        """The tools, in list order."""
+        return [as_tool(tool) for item in self.middleware for tool in item.tools()]
+
+    async def state_hooks(self, hook: str, state: State, ctx: RunContext) -> State:
+        """Run a hook over the state; an Interrupt ends up in ``state.interrupt``."""
+        for item, function in self.hooks[hook]:
+            outcome = await call_hook(item, hook, function, state, ctx)
+            if outcome is None:
+                continue
+            if isinstance(outcome, Interrupt):
+                return state.with_interrupt(outcome)
+            if not isinstance(outcome, State):
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.{hook} returned {type(outcome).__name__}; "
+                    "return None, a State or an Interrupt."
+                )
+            state = ctx.state = outcome
+        return state
+
+    async def before_tool(
+        self, call: ToolCall, ctx: RunContext
+    ) -> ToolCall | ToolResult | Interrupt:
+        """The call as the hooks leave it, or what stands in its place."""
+        for item, function in self.hooks["before_tool"]:
+            outcome = await call_hook(item, "before_tool", function, call, ctx)
+            if isinstance(outcome, ToolResult | Interrupt):
+                return outcome
+            if isinstance(outcome, ToolCall):
+                call = outcome
+            elif outcome is not None:
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.before_tool returned {type(outcome).__name__}; "
+                    "return None, a ToolCall, a ToolResult or an Interrupt."
+                )
+        return call
+
+    async def after_tool(self, call: ToolCall, result: ToolResult, ctx: RunContext) -> ToolResult:
+        """The result as the hooks leave it."""
+        for item, function in self.hooks["after_tool"]:
+            outcome = await call_hook(item, "after_tool", function, call, result, ctx)
+            if outcome is None:
+                continue
+            if not isinstance(outcome, ToolResult):
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.after_tool returned {type(outcome).__name__}; "
+                    "return None or a ToolResult."
+                )
+            result = outcome
+        return result
+
+
+def middleware_id(item: Middleware) -> str:
+    """Its ``id``, or the name of its class."""
+    return item.id or type(item).__name__
+
+
+async def call_hook(item: Middleware, hook: str, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a hook, sync or async; what it raises becomes an error that names it."""
+    try:
+        outcome = function(*args)
+        if inspect.isawaitable(outcome):
+            outcome = await _wait(outcome)
+        return outcome
+    except AgentError:
+        raise
+    except Exception as error:
+        raise MiddlewareError(
+            f"{middleware_id(item)}.{hook} failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+async def _wait(outcome: Awaitable[Any]) -> Any:
+    return await outcome

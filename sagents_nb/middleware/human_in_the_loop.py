@@ -1,0 +1,65 @@
+"""Ask people before certain tools run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..context import RunContext
+from ..errors import ConfigurationError
+from ..interrupts import ALL_DECISIONS, ActionRequest, Interrupt
+from ..messages import ToolCall
+from .base import Middleware
+
+_KNOWN = ("approve", "edit", "reject", "respond")
+
+
+class HumanInTheLoop(Middleware):
+    """Holds calls of the tools named in ``interrupt_on`` until people decide.
+
+    A value is True for approve, edit and reject; False for never; or a dict whose
+    "allowed_decisions" lists what is allowed. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for a decision that does not exist.
+    """
+
+    def __init__(self, interrupt_on: Mapping[str, Any]) -> None:
+        self.allowed: dict[str, tuple[str, ...]] = {}
+        for name, value in interrupt_on.items():
+            decisions = _allowed(name, value)
+            if decisions:
+                self.allowed[name] = decisions
+
+    def before_tool(self, call: ToolCall, ctx: RunContext) -> Interrupt | None:
+        """An interrupt for a gated call, None for a free one."""
+        decisions = self.allowed.get(call.name)
+        if decisions is None:
+            return None
+        tool = ctx.tools.get(call.name)
+        return Interrupt(
+            type="hitl",
+            action_requests=(
+                ActionRequest(
+                    tool_call_id=call.id,
+                    tool_name=call.name,
+                    arguments=call.arguments,
+                    display_text=tool.display(call.arguments) if tool else None,
+                    allowed_decisions=decisions,
+                ),
+            ),
+        )
+
+
+def _allowed(name: str, value: Any) -> tuple[str, ...]:
+    if value is True:
+        return ALL_DECISIONS
+    if not value and not isinstance(value, Mapping):
+        return ()
+    decisions = (
+        value.get("allowed_decisions", ALL_DECISIONS) if isinstance(value, Mapping) else value
+    )
+    unknown = [d for d in decisions if d not in _KNOWN]
+    if unknown:
+        raise ConfigurationError(
+            f"interrupt_on[{name!r}] allows {unknown}, which is none of {', '.join(_KNOWN)}."
+        )
+    return tuple(decisions)

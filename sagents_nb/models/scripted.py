@@ -1,0 +1,110 @@
+"""A model that says what a test tells it to say."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import msgspec
+
+from ..errors import ModelError
+from ..messages import (
+    Delta,
+    Message,
+    Part,
+    TextDelta,
+    TextPart,
+    ThinkingDelta,
+    ThinkingPart,
+    ToolCall,
+    ToolCallDelta,
+    Usage,
+)
+from .base import ChatModel, ModelRequest
+
+
+class ScriptedModel(ChatModel):
+    """Streams one turn after the other, in pieces of ``chunk`` characters, ``delay`` s apart.
+
+    A turn is a str, a Message, a ToolCall, a list of str and ToolCall, an Exception (raised),
+    or a function of the request that gives a turn. ``requests`` holds what was asked. Raises
+    :class:`~sagents_nb.errors.ModelError` when asked once more than there are turns.
+
+    >>> ScriptedModel(["hello"]).requests
+    []
+    """
+
+    name = "scripted"
+
+    def __init__(self, turns: Iterable[Any], delay: float = 0.0, chunk: int = 4) -> None:
+        self.turns = list(turns)
+        self.delay = delay
+        self.chunk = chunk
+        self.requests: list[ModelRequest] = []
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta | str | Message]:
+        """Stream the next turn."""
+        position = len(self.requests)
+        self.requests.append(request)
+        if position >= len(self.turns):
+            raise ModelError(
+                f"The script has {len(self.turns)} turns, but the model was asked for turn "
+                f"{position + 1}; add a turn to ScriptedModel([…]).",
+                kind="scripted",
+            )
+        turn = self.turns[position]
+        while callable(turn):
+            turn = turn(request)
+            if inspect.isawaitable(turn):
+                turn = await turn
+        if isinstance(turn, BaseException):
+            raise turn
+        message = _message(turn)
+        call_index = 0
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                yield ToolCallDelta(call_index, "", part.id, part.name)
+                for piece in self._pieces(msgspec.json.encode(part.arguments).decode()):
+                    await self._pause()
+                    yield ToolCallDelta(call_index, piece)
+                call_index += 1
+            elif isinstance(part, TextPart):
+                for piece in self._pieces(part.text):
+                    await self._pause()
+                    yield TextDelta(piece)
+            elif isinstance(part, ThinkingPart):
+                for piece in self._pieces(part.text):
+                    await self._pause()
+                    yield ThinkingDelta(piece)
+        yield message
+
+    def _pieces(self, text: str) -> list[str]:
+        return [text[i : i + self.chunk] for i in range(0, len(text), self.chunk)]
+
+    async def _pause(self) -> None:
+        if self.delay:
+            await asyncio.sleep(self.delay)
+
+
+def _message(turn: Any) -> Message:
+    if isinstance(turn, Message):
+        return turn
+    items = turn if isinstance(turn, list | tuple) else [turn]
+    parts: list[Part] = []
+    for item in items:
+        if isinstance(item, str):
+            parts.append(TextPart(item))
+        elif isinstance(item, msgspec.Struct):
+            parts.append(item)  # type: ignore[arg-type]
+        else:
+            raise ModelError(
+                f"A scripted turn cannot be made of {type(item).__name__}; use str, ToolCall, "
+                "Message, an exception or a function of the request.",
+                kind="scripted",
+            )
+    called = any(isinstance(part, ToolCall) for part in parts)
+    return Message(
+        "assistant", tuple(parts), Usage(), stop_reason="tool_use" if called else "end_turn"
+    )

@@ -1,0 +1,64 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .interrupts import Interrupt
+from .messages import Message, ToolResult, Usage
+from .state import State
+from .transcript import run_html, run_markdown, run_summary
+
+
+class RunResult:
+    """The outcome of one run.
+
+    ``status`` is "completed", "interrupted", "paused" or "cancelled" ("error" only on the
+    ``result`` of an exception). ``messages`` are the new ones, ``state`` is the whole;
+    ``duration`` is in seconds; ``artifacts`` holds what tools kept in the process, by
+    tool call id.
+    """
+
+    def __init__(
+        self,
+        *,
+        status: str,
+        state: State,
+        messages: list[Message],
+        usage: Usage,
+        duration: float,
+        tool_result: ToolResult | None = None,
+        artifacts: dict[str, Any] | None = None,
+        overrides: dict[str, Any] | None = None,
+    ) -> None:
+        self.status = status
+        self.state = state
+        self.messages = messages
+        self.usage = usage
+        self.duration = duration
+        self.tool_result = tool_result
+        self.artifacts = artifacts or {}
+        self.overrides = overrides or {}
+
+    @property
+    def text(self) -> str:
+        """The text of the last assistant message; "" if there is none."""
+        for message in reversed(self.messages):
+            if message.role == "assistant":
+                return message.text
+        return ""
+
+    @property
+    def interrupt(self) -> Interrupt | None:
+        """What the run waits for, if it is interrupted."""
+        return self.state.interrupt
+
+    def __repr__(self) -> str:
+        return run_summary(self.status, self.messages)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {
+            "text/plain": repr(self),
+            "text/markdown": run_markdown(self.status, self.messages),
+            "text/html": run_html(self.status, self.messages),
+        }

@@ -1,0 +1,138 @@
+"""The one background thread with the one event loop on which all runs live.
+
+Callers are on other threads or other loops; nothing here patches asyncio. ``submit`` hands a
+coroutine over, ``call`` runs a function on the loop and waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from .errors import Busy
+
+T = TypeVar("T")
+
+
+class Runtime:
+    """A daemon thread that runs an asyncio loop; started on first use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop, started if need be (again in a forked child, where threads are gone)."""
+        if self._loop is None or self._pid != os.getpid():
+            self._start()
+        assert self._loop is not None
+        return self._loop
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._loop is not None and self._pid == os.getpid():
+                return
+            loop = asyncio.new_event_loop()
+            ready = threading.Event()
+
+            def serve() -> None:
+                asyncio.set_event_loop(loop)
+                loop.call_soon(ready.set)
+                loop.run_forever()
+
+            thread = threading.Thread(target=serve, name="sagents-runtime", daemon=True)
+            thread.start()
+            ready.wait()
+            self._pool = None
+            self._tasks = set()
+            self._loop, self._thread, self._pid = loop, thread, os.getpid()
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """Where sync tools run: a bounded pool, made on first use."""
+        _ = self.loop
+        if self._pool is None:
+            with self._lock:
+                if self._pool is None:
+                    self._pool = ThreadPoolExecutor(32, thread_name_prefix="sagents-tool")
+        return self._pool
+
+    def here(self) -> bool:
+        """Whether the caller is on the runtime thread."""
+        return threading.current_thread() is self._thread and self._pid == os.getpid()
+
+    def spawn(
+        self, coroutine: Coroutine[Any, Any, T], context: contextvars.Context | None = None
+    ) -> asyncio.Task[T]:
+        """Start a task; on the runtime thread only. The task is kept alive until it ends."""
+        task = self.loop.create_task(coroutine, context=context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine on the loop, in a copy of the caller's context; from any thread.
+
+        Cancelling the future cancels the task.
+        """
+        future: Future[T] = Future()
+        context = contextvars.copy_context()
+
+        def start() -> None:
+            if not future.set_running_or_notify_cancel():
+                coroutine.close()
+                return
+            task = self.spawn(coroutine, context)
+            task.add_done_callback(lambda done: _copy_outcome(done, future))
+
+        self.loop.call_soon_threadsafe(start)
+        return future
+
+    def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Run a function on the loop and return what it returns or raises; from any thread."""
+        if self.here():
+            return function(*args)
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(function(*args))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self.loop.call_soon_threadsafe(run)
+        return future.result()
+
+    def post(self, function: Callable[..., Any], *args: Any) -> None:
+        """Run a function on the loop, soon, without waiting; from any thread."""
+        if self.here():
+            function(*args)
+        else:
+            self.loop.call_soon_threadsafe(function, *args)
+
+    def refuse_here(self, what: str, instead: str) -> None:
+        """Raise for a blocking call from the runtime thread, which would wait for itself."""
+        if self.here():
+            raise Busy(f"{what} would wait for itself inside an async tool or hook; {instead}.")
+
+
+def _copy_outcome(task: asyncio.Task[T], future: Future[T]) -> None:
+    if task.cancelled():
+        future.set_exception(asyncio.CancelledError())
+    elif (error := task.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(task.result())
+
+
+runtime = Runtime()

@@ -1,0 +1,317 @@
+"""The actor behind a session: the one writer of its state, on the runtime loop only."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ..agent import Agent, finished, new_run_id
+from ..calls import checked_decisions
+from ..errors import AgentError, Busy, InvalidDecision, NotRunning, StaleApproval
+from ..events import (
+    AgentShutdown,
+    DecisionMade,
+    Emitter,
+    Event,
+    MessageQueued,
+    StatusChanged,
+)
+from ..interrupts import Decision, Decisions, Interrupt
+from ..loop import Loop
+from ..messages import Message, Usage
+from ..result import RunResult
+from ..runtime import runtime
+from ..state import State
+from .log import EventLog
+from .queues import Queues
+from .run import Run
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class Actor:
+    """Status, state, queues and the active loop of one session.
+
+    Every method runs on the runtime loop, so nothing here needs a lock; other threads read
+    ``status``, ``state`` and the other attributes, which are immutable snapshots.
+    """
+
+    def __init__(
+        self, session: Session, agent: Agent, state: State, files: Any, scope: Any
+    ) -> None:
+        self.session = session
+        self.agent = agent
+        self.files = files
+        self.scope = scope
+        self.status = "interrupted" if state.interrupt else "idle"
+        self.error: str | None = None
+        self.usage = Usage()
+        self.current_run: Run | None = None
+        self.last_activity = time.time()
+        self.log = EventLog()
+        self.queues = Queues()
+        self._state = state
+        self._epoch = 1
+        self._emitter = Emitter(self.log.push, session_id=session.id)
+        self._loop: Loop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._decisions: dict[str, Decision] = {}
+        self._unsubscribe_files = files.subscribe(self._file_event)
+
+    @property
+    def state(self) -> State:
+        """The state now, also in the middle of a run."""
+        loop = self._loop
+        return loop.state if loop is not None else self._state
+
+    def _check_open(self) -> None:
+        if self.status == "closed":
+            raise NotRunning(
+                f"Session {self.session.id!r} is closed; start a new one with its state."
+            )
+
+    def _set_status(self, status: str, reason: str | None = None) -> None:
+        previous, self.status = self.status, status
+        if status != previous:
+            self._emitter.emit(StatusChanged, status=status, previous=previous, reason=reason)
+
+    def send(self, messages: list[Message], when: str) -> Run:
+        self._check_open()
+        self.last_activity = time.time()
+        if self.status == "running":
+            if when == "raise":
+                raise Busy(
+                    f"Session {self.session.id!r} is running; send(…, when='queue') waits for it, "
+                    "when='steer' talks to the active run."
+                )
+            if when == "steer":
+                self.enqueue(messages, "steer")
+                assert self.current_run is not None
+                return self.current_run
+            run = Run(self.session, new_run_id())
+            self.queues.put(messages, run)
+            for message in messages:
+                self._emitter.emit(MessageQueued, message=message, when=when)
+            return run
+        if self.status == "interrupted":
+            self._drop_interrupt("another message came")
+        run = Run(self.session, new_run_id())
+        self.queues.put(messages, run)  # behind what an earlier stop left waiting
+        self._start_next()
+        return run
+
+    def enqueue(self, messages: list[Message], when: str) -> None:
+        self._check_open()
+        for message in messages:
+            self.queues.add(message, when)
+            self._emitter.emit(MessageQueued, message=message, when=when)
+
+    def retry(self) -> Run:
+        self._check_open()
+        if self.status in ("running", "interrupted"):
+            raise Busy(f"Session {self.session.id!r} is {self.status}; retry needs it to be idle.")
+        messages = self._state.messages
+        while messages and messages[-1].role == "assistant" and messages[-1].error:
+            self._state = self._state.set_messages(messages[:-1])
+            messages = self._state.messages
+        if not messages or messages[-1].role not in ("user", "tool"):
+            raise NotRunning("There is nothing to retry: the last message is an answer.")
+        return self._start(Run(self.session, new_run_id()), [])
+
+    def _start(
+        self, run: Run, messages: list[Message], decisions: Mapping[str, Decision] | None = None
+    ) -> Run:
+        self._epoch += 1
+        self.error = None
+        self.current_run = run
+        self._loop = self.agent.loop(
+            self._state,
+            self._emitter.for_run(run.id),
+            files=self.files,
+            scope=self.scope,
+            epoch=self._epoch,
+            steering=self.queues.steering,
+            follow_ups=self.queues.follow_ups,
+        )
+        self._set_status("running")
+        self._task = runtime.spawn(self._execute(run, self._loop, messages, decisions))
+        return run
+
+    async def _execute(
+        self,
+        run: Run,
+        loop: Loop,
+        messages: list[Message],
+        decisions: Mapping[str, Decision] | None,
+    ) -> None:
+        began = time.perf_counter()
+        outcome = await loop.run(messages, decisions)
+        if self._loop is not loop:  # reset or closed meanwhile: a late result changes nothing
+            _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}))
+            return
+        self._state, self._loop, self._task = outcome.state, None, None
+        self.usage += outcome.usage
+        self.error = str(outcome.error) if outcome.error else None
+        self.last_activity = time.time()
+        go_on = outcome.status == "completed" and self.queues.has_runs
+        if not go_on:
+            status = "idle" if outcome.status == "completed" else outcome.status
+            self._set_status(status, self.error)
+        _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}))
+        if go_on:
+            self._start_next()
+
+    def _start_next(self) -> None:
+        messages, run = self.queues.take()
+        self._start(run, messages)
+
+    def _waiting(self) -> Interrupt:
+        self._check_open()
+        interrupt = self._state.interrupt
+        if self.status != "interrupted" or interrupt is None:
+            raise NotRunning(
+                f"Session {self.session.id!r} is {self.status}: nothing waits for a decision."
+            )
+        return interrupt
+
+    def resume(self, given: Decisions, by: str) -> Run:
+        interrupt = self._waiting()
+        decisions = checked_decisions(interrupt, given, self.agent._tools)
+        run = self._take(interrupt, decisions, by)
+        assert run is not None
+        return run
+
+    def decide_all(self, ids: tuple[str, ...], decision: Decision, by: str) -> Run | None:
+        interrupt = self._waiting()
+        open_ids = [i for i in interrupt.tool_call_ids if i not in self._decisions]
+        unknown = [i for i in ids if i not in open_ids]
+        if unknown:
+            raise StaleApproval(f"No decision is open for {unknown}; open are {open_ids}.")
+        return self._decide(interrupt, {i: decision for i in ids or open_ids}, by)
+
+    def decide_seen(
+        self,
+        decisions: Mapping[str, Any],
+        interrupt_id: str,
+        digests: Mapping[str, str],
+        by: str,
+    ) -> Run | None:
+        self._check_open()
+        interrupt = self._state.interrupt
+        if self.status != "interrupted" or interrupt is None or interrupt.id != interrupt_id:
+            raise StaleApproval("This request was already answered; nothing was run for it now.")
+        for request in interrupt.action_requests:
+            i = request.tool_call_id
+            if i in decisions and (digests.get(i) != request.digest or i in self._decisions):
+                raise StaleApproval(
+                    f"The request for {request.tool_name} was answered or has changed since it "
+                    "was shown; nothing was run."
+                )
+        return self._decide(interrupt, decisions, by)
+
+    def _decide(self, interrupt: Interrupt, given: Mapping[str, Any], by: str) -> Run | None:
+        """Take some decisions; the run goes on with the last of them."""
+        requests = tuple(r for r in interrupt.action_requests if r.tool_call_id in given)
+        if not requests or len(requests) != len(given):
+            raise InvalidDecision(
+                f"Decisions must name waiting calls, which are {interrupt.tool_call_ids}."
+            )
+        part = replace(interrupt, action_requests=requests)
+        return self._take(interrupt, checked_decisions(part, given, self.agent._tools), by)
+
+    def _take(self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str) -> Run | None:
+        run_id = self.current_run.id if self.current_run else new_run_id()
+        emitter = self._emitter.for_run(run_id)
+        for tool_call_id, decision in decisions.items():
+            emitter.emit(DecisionMade, tool_call_id=tool_call_id, decision=decision, by=by)
+        self._decisions.update(decisions)
+        if any(i not in self._decisions for i in interrupt.tool_call_ids):
+            return None
+        taken, self._decisions = self._decisions, {}
+        return self._start(Run(self.session, run_id), [], taken)
+
+    def _drop_interrupt(self, reason: str) -> None:
+        """Answer the waiting calls as cancelled, so that the conversation can go on."""
+        self._decisions = {}
+        run_id = self.current_run.id if self.current_run else ""
+        loop = self.agent.loop(self._state, self._emitter.for_run(run_id), files=self.files)
+        loop.state = loop.state.clean_stale_interrupts()
+        loop.close_open_calls(reason)
+        self._state = loop.state
+
+    def cancel(self) -> None:
+        if self.status == "running" and self._loop is not None:
+            self._loop.ctx.cancelled.set()
+            self._stop_task()
+        elif self.status == "interrupted":
+            self._drop_interrupt("a person stopped the run")
+            self._set_status("cancelled")
+
+    def cancel_run(self, run: Run) -> None:
+        if self.queues.remove(run):
+            _resolve(run, lambda: _cancelled_result(self._state))
+        elif run is self.current_run:
+            self.cancel()
+
+    def _stop_now(self) -> None:
+        if self._loop is not None:
+            loop, self._loop = self._loop, None
+            loop.ctx.cancelled.set()
+            self._stop_task()
+        for run in self.queues.clear():
+            _resolve(run, lambda: _cancelled_result(self._state))
+
+    def reset(self) -> None:
+        self._check_open()
+        self._stop_now()
+        self._decisions = {}
+        self._state = self._state.reset()
+        self._epoch += 1
+        self.error = None
+        self._set_status("idle", "reset")
+
+    def close(self, reason: str) -> None:
+        if self.status == "closed":
+            return
+        self._state = self.state
+        self._stop_now()
+        self._unsubscribe_files()
+        self._emitter.emit(
+            AgentShutdown,
+            reason=reason,
+            last_activity_at=self.last_activity,
+            shutdown_at=time.time(),
+        )
+        self._set_status("closed", reason)
+        self.log.close()
+
+    def _file_event(self, event: Event) -> None:
+        fields = {
+            name: getattr(event, name)
+            for name in event.__struct_fields__
+            if name not in ("seq", "ts", "session_id", "run_id")
+        }
+        runtime.post(lambda: self._emitter_now().emit(type(event), **fields))
+
+    def _stop_task(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _emitter_now(self) -> Emitter:
+        return self._loop.ctx.emitter if self._loop is not None else self._emitter
+
+
+def _resolve(run: Run, make: Callable[[], RunResult]) -> None:
+    try:
+        run.future.set_result(make())
+    except AgentError as error:
+        run.future.set_exception(error)
+
+
+def _cancelled_result(state: State) -> RunResult:
+    return RunResult(status="cancelled", state=state, messages=[], usage=Usage(), duration=0.0)

@@ -1,0 +1,97 @@
+"""What waits for a run: steering, follow-ups, and whole runs behind the active one."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..errors import ConfigurationError
+from ..messages import Message
+from .run import Run
+
+MODES = ("one-at-a-time", "all")
+
+
+class Queues:
+    """The queues of one session; used on the runtime loop only."""
+
+    def __init__(self) -> None:
+        self._steering: deque[Message] = deque()
+        self._follow_ups: deque[Message] = deque()
+        self._runs: deque[tuple[list[Message], Run]] = deque()
+        self._modes = {"steer": "one-at-a-time", "follow_up": "one-at-a-time"}
+
+    def __len__(self) -> int:
+        return len(self._steering) + len(self._follow_ups) + len(self._runs)
+
+    @property
+    def steering_mode(self) -> str:
+        """How many steered messages one turn takes."""
+        return self._modes["steer"]
+
+    @steering_mode.setter
+    def steering_mode(self, mode: str) -> None:
+        self._modes["steer"] = _checked(mode)
+
+    @property
+    def follow_up_mode(self) -> str:
+        """How many follow-ups one turn takes."""
+        return self._modes["follow_up"]
+
+    @follow_up_mode.setter
+    def follow_up_mode(self, mode: str) -> None:
+        self._modes["follow_up"] = _checked(mode)
+
+    def add(self, message: Message, when: str) -> None:
+        """Queue a message for the active run."""
+        (self._steering if when == "steer" else self._follow_ups).append(message)
+
+    def steering(self) -> list[Message]:
+        """Take what the next turn gets of the steered messages."""
+        return _taken(self._steering, self._modes["steer"])
+
+    def follow_ups(self) -> list[Message]:
+        """Take what the next turn gets of the follow-ups."""
+        return _taken(self._follow_ups, self._modes["follow_up"])
+
+    def put(self, messages: list[Message], run: Run) -> None:
+        """Queue a whole run."""
+        self._runs.append((messages, run))
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether a run waits."""
+        return bool(self._runs)
+
+    def take(self) -> tuple[list[Message], Run]:
+        """The next run and its messages."""
+        return self._runs.popleft()
+
+    def remove(self, run: Run) -> bool:
+        """Take that run out; whether it was there."""
+        kept = deque(item for item in self._runs if item[1] is not run)
+        found = len(kept) != len(self._runs)
+        self._runs = kept
+        return found
+
+    def clear(self) -> list[Run]:
+        """Empty all queues; returns the runs that will not happen."""
+        runs = [run for _, run in self._runs]
+        self._steering.clear()
+        self._follow_ups.clear()
+        self._runs.clear()
+        return runs
+
+
+def _taken(queue: deque[Message], mode: str) -> list[Message]:
+    taken = list(queue) if mode == "all" else [queue[0]] if queue else []
+    for _ in taken:
+        queue.popleft()
+    return taken
+
+
+def _checked(mode: str) -> str:
+    if mode not in MODES:
+        raise ConfigurationError(
+            f"A queue's mode is {' or '.join(map(repr, MODES))}, not {mode!r}."
+        )
+    return mode

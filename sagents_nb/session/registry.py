@@ -1,0 +1,63 @@
+"""The live sessions of this process, by id."""
+
+from __future__ import annotations
+
+import threading
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ..agent import Agent
+from ..errors import NotFound
+from .session import Session
+
+
+class Sessions:
+    """What ``sa.sessions`` is: start, find, list and stop sessions by id."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+
+    def start(self, agent: Agent, id: str, **options: Any) -> Session:
+        """The session with that id, started if it is not there; takes Session's options."""
+        with self._lock:
+            session = self._sessions.get(id)
+            if session is None or session.status == "closed":
+                session = self._sessions[id] = Session(agent, id=id, **options)
+            return session
+
+    def get(self, id: str) -> Session:
+        """The live session with that id; raises NotFound."""
+        session = self._sessions.get(id)
+        if session is None or session.status == "closed":
+            raise NotFound(
+                f"No session {id!r} is live here; start it with sessions.start(agent, id)."
+            )
+        return session
+
+    def list(self, pattern: str = "*") -> list[str]:
+        """The ids of live sessions that match a glob, sorted."""
+        with self._lock:
+            items = list(self._sessions.items())
+        return sorted(i for i, s in items if s.status != "closed" and fnmatchcase(i, pattern))
+
+    def count(self) -> int:
+        """How many sessions are live."""
+        return len(self.list())
+
+    def info(self, id: str) -> dict[str, Any] | None:
+        """A summary of that session, or None."""
+        try:
+            return self.get(id).info()
+        except NotFound:
+            return None
+
+    def stop(self, id: str) -> None:
+        """Close that session; raises NotFound."""
+        session = self.get(id)
+        session.close("stopped")
+        with self._lock:
+            self._sessions.pop(id, None)
+
+
+sessions = Sessions()

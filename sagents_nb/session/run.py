@@ -1,0 +1,83 @@
+"""A handle on one execution of a session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from ..events import Event
+from ..eventstream import EventStream
+from ..mainthread import main_thread
+from ..result import RunResult
+from ..runtime import runtime
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class Run:
+    """One execution: await it on any loop, wait for it in any thread, iterate its events.
+
+    A run that was resumed after an interrupt is a new handle with the same ``id``.
+    """
+
+    def __init__(self, session: Session, run_id: str) -> None:
+        self.session = session
+        self.id = run_id
+        self.future: Future[RunResult] = Future()
+        self.future.set_running_or_notify_cancel()  # an abandoned await must not cancel it
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} of {self.session.id!r}: {self.status}>"
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended; an interrupt is an end of this handle."""
+        return self.future.done()
+
+    @property
+    def status(self) -> str:
+        """ "running", or how it ended."""
+        if not self.future.done():
+            return "running"
+        error = self.future.exception()
+        return "error" if error else self.future.result().status
+
+    def result(self, timeout: float | None = None) -> RunResult:
+        """Wait up to ``timeout`` seconds; raises AgentError for a failed run, or TimeoutError.
+
+        A KeyboardInterrupt while waiting cancels the run.
+        """
+        runtime.refuse_here("run.result()", "use 'await run' there")
+        try:
+            return main_thread.wait(self.future, timeout)
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> RunResult:
+        try:
+            return await asyncio.wrap_future(self.future)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    def __aiter__(self) -> EventStream:
+        stream = EventStream()
+        self.session.follow(stream, self.id)
+        return stream
+
+    def cancel(self) -> None:
+        """Stop it if it is the active one, or take its message from the queue."""
+        self.session.cancel_run(self)
+
+    def events(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Call ``callback`` for each further event of this run; returns the unsubscribe."""
+        return self.session.subscribe(
+            lambda event: callback(event) if event.run_id == self.id else None
+        )

@@ -1,0 +1,240 @@
+"""A live conversation: one actor on the runtime loop, usable from any thread or loop.
+
+Public methods hand their work to the runtime loop and wait for the answer, so there is one
+writer and no lock. Reading needs neither: what is read are immutable snapshots.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..agent import Agent, Prompt, starting_point
+from ..errors import ConfigurationError
+from ..events import Event
+from ..eventstream import EventStream
+from ..files import open_filesystem
+from ..interrupts import Approve, Decisions, Interrupt, Reject
+from ..messages import Message, Usage
+from ..runtime import runtime
+from ..state import State, Todo
+from .actor import Actor
+from .run import Run
+
+
+class Session:
+    """A conversation with ``agent`` that goes on over many runs.
+
+    ``id`` names it; ``files`` is its virtual filesystem; ``headless`` says what happens to
+    approvals where nobody can click: "deny", "approve", or a list of decisions to take in
+    turn. Every public method may be called from any thread and any loop.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        id: str | None = None,
+        state: State | None = None,
+        *,
+        scope: Any = None,
+        filesystem: Any = None,
+        headless: Any = "deny",
+    ) -> None:
+        if not isinstance(agent, Agent):
+            raise ConfigurationError(
+                f"A session needs an Agent, not {type(agent).__name__}; pass sa.Agent(…)."
+            )
+        self.id = id or f"session-{uuid.uuid4().hex[:12]}"
+        self.agent = agent
+        self.scope = scope
+        self.headless = headless
+        self.files = filesystem or open_filesystem(agent.filesystem_scope or ("session", self.id))
+        self._actor = Actor(self, agent, state or State(), self.files, scope)
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id!r}: {self._actor.status}, {len(self.messages)} messages>"
+
+    # reading: snapshots, from any thread
+
+    @property
+    def status(self) -> str:
+        """ "idle", "running", "interrupted", "paused", "cancelled", "error" or "closed"."""
+        return self._actor.status
+
+    @property
+    def state(self) -> State:
+        """The state now, also in the middle of a run."""
+        return self._actor.state
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation so far."""
+        return self.state.messages[:]
+
+    @property
+    def todos(self) -> list[Todo]:
+        """The to-do list now."""
+        return self.state.todos[:]
+
+    @property
+    def interrupt(self) -> Interrupt | None:
+        """What waits for people, or None."""
+        return self.state.interrupt
+
+    @property
+    def usage(self) -> Usage:
+        """The sum over all runs so far."""
+        return self._actor.usage
+
+    @property
+    def error(self) -> str | None:
+        """What the last run failed with, or None."""
+        return self._actor.error
+
+    @property
+    def current_run(self) -> Run | None:
+        """The active run, or the last one; None before the first."""
+        return self._actor.current_run
+
+    def info(self) -> dict[str, Any]:
+        """A summary as plain data."""
+        return {
+            "id": self.id,
+            "agent": self.agent.name,
+            "model": self.agent.model.name,
+            "status": self._actor.status,
+            "messages": len(self.state.messages),
+            "todos": len(self.state.todos),
+            "queued": len(self._actor.queues),
+            "last_activity_at": self._actor.last_activity,
+        }
+
+    # talking
+
+    def send(self, prompt: Prompt, when: str = "queue") -> Run:
+        """Start a run with a message.
+
+        While a run is active, ``when`` decides: "queue" runs it afterwards, "steer" gives it
+        to the active run before its next model call, "raise" raises
+        :class:`~sagents_nb.errors.Busy`. A message to an interrupted session answers the
+        waiting calls as cancelled and goes on with the message.
+        """
+        if when not in ("queue", "steer", "raise"):
+            raise ConfigurationError(f"when is 'queue', 'steer' or 'raise', not {when!r}.")
+        _, messages = starting_point(prompt, None)
+        if not messages:
+            raise ConfigurationError("A session keeps its own state; send it text or messages.")
+        return runtime.call(self._actor.send, messages, when)
+
+    def steer(self, message: Prompt) -> None:
+        """Give the active run a message before its next model call, or keep it for the next."""
+        _, messages = starting_point(message, None)
+        runtime.call(self._actor.enqueue, messages, "steer")
+
+    def follow_up(self, message: Prompt) -> None:
+        """Give the active run a message to go on with when it would end."""
+        _, messages = starting_point(message, None)
+        runtime.call(self._actor.enqueue, messages, "follow_up")
+
+    @property
+    def steering_mode(self) -> str:
+        """ "one-at-a-time" or "all": how many steered messages one turn takes."""
+        return self._actor.queues.steering_mode
+
+    @steering_mode.setter
+    def steering_mode(self, mode: str) -> None:
+        self._actor.queues.steering_mode = mode
+
+    @property
+    def follow_up_mode(self) -> str:
+        """ "one-at-a-time" or "all": how many follow-ups one turn takes."""
+        return self._actor.queues.follow_up_mode
+
+    @follow_up_mode.setter
+    def follow_up_mode(self, mode: str) -> None:
+        self._actor.queues.follow_up_mode = mode
+
+    def retry(self) -> Run:
+        """Run again from the last user or tool message, without a new one."""
+        return runtime.call(self._actor.retry)
+
+    # deciding
+
+    def resume(self, decisions: Decisions, by: str = "user") -> Run:
+        """Answer everything that waits and go on.
+
+        Raises InvalidDecision (still interrupted), StaleApproval or NotRunning.
+        """
+        return runtime.call(self._actor.resume, decisions, by)
+
+    def approve(self, *ids: str, by: str = "user") -> Run | None:
+        """Approve these waiting calls, or all; the run goes on once all are decided."""
+        return runtime.call(self._actor.decide_all, ids, Approve(), by)
+
+    def reject(self, *ids: str, message: str = "", by: str = "user") -> Run | None:
+        """Reject these waiting calls, or all; the run goes on once all are decided."""
+        return runtime.call(self._actor.decide_all, ids, Reject(message), by)
+
+    def decide(
+        self,
+        decisions: Mapping[str, Any],
+        *,
+        interrupt_id: str,
+        digests: Mapping[str, str],
+        by: str,
+    ) -> Run | None:
+        """Decide some of the waiting calls, as somebody saw them.
+
+        ``interrupt_id`` and ``digests`` (by tool call id) are those of the shown request;
+        anything that was answered or changed since raises
+        :class:`~sagents_nb.errors.StaleApproval` and runs nothing.
+        """
+        return runtime.call(self._actor.decide_seen, decisions, interrupt_id, digests, by)
+
+    # stopping
+
+    def cancel(self) -> None:
+        """Stop the active run, or deny what waits; finished messages stay. Else nothing."""
+        runtime.call(self._actor.cancel)
+
+    def cancel_run(self, run: Run) -> None:
+        """Stop that run: the active one is cancelled, a queued one leaves the queue."""
+        runtime.call(self._actor.cancel_run, run)
+
+    def reset(self) -> None:
+        """Stop a running run, then forget messages, todos, metadata and queues."""
+        runtime.call(self._actor.reset)
+
+    def close(self, reason: str = "closed") -> None:
+        """Stop and release everything; further calls raise NotRunning."""
+        runtime.call(self._actor.close, reason)
+
+    # watching
+
+    def subscribe(self, callback: Callable[[Event], Any]) -> Callable[[], None]:
+        """Call ``callback`` on the runtime loop for every further event; it must not block.
+
+        Subscribing twice is one subscription. Returns the unsubscribe.
+        """
+        runtime.call(self._actor.log.subscribe, callback)
+        return lambda: runtime.post(self._actor.log.unsubscribe, callback)
+
+    def events(self, since: int = 0) -> EventStream:
+        """The events after ``since`` and all further ones, to iterate on any loop."""
+        stream = EventStream()
+        runtime.call(self._actor.log.follow, stream, since)
+        return stream
+
+    def follow(self, stream: EventStream, run_id: str) -> None:
+        """Feed ``stream`` with the events of one run, from its first to its last."""
+        runtime.call(self._actor.log.follow, stream, 0, run_id)
+
+    def export_state(self) -> dict[str, Any]:
+        """The state as JSON-ready data; see :meth:`State.export`."""
+        return self.state.export()
+
+    @classmethod
+    def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:
+        """A session that goes on from an exported state."""
+        return cls(agent, id=id, state=State.restore(exported))

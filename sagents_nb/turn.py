@@ -1,0 +1,97 @@
+"""One model call, streamed: from a request to one assistant message, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+from .errors import ModelError
+from .events import Emitter, MessageEnd, MessageStart, MessageUpdate, TokenUsage
+from .messages import (
+    Delta,
+    Message,
+    Part,
+    StopReason,
+    TextDelta,
+    TextPart,
+    ThinkingDelta,
+    ThinkingPart,
+)
+from .models.base import ChatModel, ModelRequest
+
+_EMPTY = Message("assistant")
+
+
+class Partial:
+    """What has arrived of a message: pieces in lists, joined only if the stream breaks."""
+
+    __slots__ = ("_kinds", "_pieces")
+
+    def __init__(self) -> None:
+        self._kinds: list[type] = []
+        self._pieces: list[list[str]] = []
+
+    def add(self, delta: Delta) -> None:
+        """Take one delta."""
+        kind = type(delta)
+        if not self._kinds or self._kinds[-1] is not kind:
+            self._kinds.append(kind)
+            self._pieces.append([])
+        self._pieces[-1].append(delta.text)
+
+    def message(self, stop_reason: StopReason, error: str) -> Message:
+        """The text and thinking so far. Calls are left out: half a call must never run."""
+        parts: list[Part] = []
+        for kind, pieces in zip(self._kinds, self._pieces, strict=True):
+            if kind is TextDelta:
+                parts.append(TextPart("".join(pieces)))
+            elif kind is ThinkingDelta:
+                parts.append(ThinkingPart("".join(pieces)))
+        return Message("assistant", tuple(parts), stop_reason=stop_reason, error=error)
+
+
+async def take_turn(
+    model: ChatModel, request: ModelRequest, emitter: Emitter
+) -> tuple[Message, BaseException | None]:
+    """Stream one message and emit its events.
+
+    Never raises for what the model does: a failure is a message with the stop reason
+    "error", a cancellation one with "aborted", each beside the exception it came from.
+    """
+    emitter.emit(MessageStart, message=_EMPTY)
+    partial = Partial()
+    message: Message | None = None
+    failure: BaseException | None = None
+    try:
+        stream: Any = model.stream(request)
+        async with aclosing(stream):
+            async for item in stream:
+                if type(item) is Message:
+                    message = item
+                    continue
+                delta = TextDelta(item) if type(item) is str else item
+                partial.add(delta)
+                emitter.emit(MessageUpdate, delta=delta)
+        if message is None:
+            failure = ModelError(
+                f"{model!r} ended its stream without a final Message; nothing of it was run.",
+                kind="cut_stream",
+            )
+    except asyncio.CancelledError as error:
+        failure = error
+    except ModelError as error:
+        failure = error
+    except Exception as error:
+        failure = ModelError(f"{model!r} failed: {type(error).__name__}: {error}")
+        failure.__cause__ = error
+    if failure is not None:
+        if isinstance(failure, asyncio.CancelledError):
+            message = partial.message("aborted", "The run was cancelled.")
+        else:
+            message = partial.message("error", str(failure))
+    assert message is not None
+    emitter.emit(MessageEnd, message=message)
+    if message.usage is not None:
+        emitter.emit(TokenUsage, usage=message.usage, model=model.name)
+    return message, failure
