@@ -253,7 +253,7 @@ class NotebookPage:
 
     def wait_until_ready(self) -> None:
         """Wait until the notebook is shown and its kernel answers."""
-        self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell").first.wait_for()
+        self._wait_for_notebook()
         self.wait_for_kernel_idle()
 
     def save(self) -> nbformat.NotebookNode:
@@ -272,13 +272,14 @@ class NotebookPage:
         if wait_for_idle:
             self.wait_until_ready()
         else:
-            self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell").first.wait_for()
+            self._wait_for_notebook()
 
     def set_theme(self, theme: Literal["light", "dark"]) -> None:
         """Switch Lab's theme."""
         self.command("apputils:change-theme", {"theme": f"JupyterLab {theme.capitalize()}"})
         light = "true" if theme == "light" else "false"
         expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", light)
+        self._wait_for_splash()
 
     def command(self, name: str, arguments: dict[str, Any] | None = None) -> None:
         """Run one of Lab's commands, as its menu or palette would."""
@@ -293,6 +294,14 @@ class NotebookPage:
         path = ARTIFACTS / f"{name}.png"
         self.page.screenshot(path=path)
         return path
+
+    def _wait_for_notebook(self) -> None:
+        self.cell(0).wait_for()
+        self._wait_for_splash()
+
+    def _wait_for_splash(self) -> None:
+        """Lab covers itself with its logo while it starts and while the theme changes."""
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
 
     def _remember_console(self, message: Any) -> None:
         if message.type in ("error", "warning"):
