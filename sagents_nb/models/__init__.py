@@ -1,0 +1,54 @@
+"""Models: the protocol, the providers behind it, and those that need none.
+
+Importing this loads no provider's SDK and no HTTP client; names are loaded when asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .anthropic import AnthropicModel
+    from .base import ChatModel, ModelRequest
+    from .demo import DemoModel
+    from .openai import OpenAIModel
+    from .openai_chat import OpenAIChatModel
+    from .resolve import default_model, resolve_model
+    from .scripted import ScriptedModel
+
+_MODULES = {
+    "AnthropicModel": "anthropic",
+    "ChatModel": "base",
+    "DemoModel": "demo",
+    "ModelRequest": "base",
+    "OpenAIChatModel": "openai_chat",
+    "OpenAIModel": "openai",
+    "ScriptedModel": "scripted",
+    "default_model": "resolve",
+    "resolve_model": "resolve",
+}
+
+__all__ = [
+    "AnthropicModel",
+    "ChatModel",
+    "DemoModel",
+    "ModelRequest",
+    "OpenAIChatModel",
+    "OpenAIModel",
+    "ScriptedModel",
+    "default_model",
+    "resolve_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_MODULES))

@@ -25,9 +25,17 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
 
 class ChatModel:
-    """Base of all models. Subclasses implement :meth:`stream`."""
+    """Base of all models. Subclasses implement :meth:`stream`.
+
+    ``chosen_because`` says why a default model is this one; it is "" for a model that
+    somebody named.
+    """
 
     name: str = ""
+    chosen_because: str = ""
+
+    def preload(self) -> None:
+        """Get ready in the background for the first call; does nothing where nothing helps."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Delta | str | Message]:
         """Yield deltas (a str is a text delta) and last of all one complete Message.

@@ -1,0 +1,199 @@
+"""One call of a provider: send, read events, hand out deltas, and never trust a cut stream.
+
+What differs between the providers is a :class:`Reader`, which knows neither sockets nor SDKs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ..errors import ModelError
+from ..messages import Delta, Message
+from . import clients
+from .base import ChatModel, ModelRequest
+from .clients import Sdk, Secret
+from .failures import Where, cut_stream, from_exception
+from .history import encode_body
+from .sse import Event, EventDecoder
+
+# Once the end was announced nothing is missing but, in chat completions, the usage. Reading
+# on lets the connection be used again; a server that stalls here must not hold up the answer.
+_AFTER_END = 5.0
+_DRAIN = 0.25
+
+
+class Reader(Protocol):
+    """Turns the events of one answer into deltas and, at the end, a message.
+
+    ``complete`` is True once the provider announced the end and why it stopped; ``ended``
+    once nothing more is to come.
+    """
+
+    complete: bool
+    ended: bool
+
+    def feed(self, event: str, data: bytes) -> list[Delta]:
+        """The deltas of one event; raises ModelError if the event reports an error."""
+
+    def message(self) -> Message:
+        """The whole message; only to be asked for when ``complete``."""
+
+
+class ProviderModel(ChatModel):
+    """What the models of Anthropic and OpenAI share.
+
+    ``options`` are merged with those of each request, the request's last. Besides the
+    provider's own parameters, which are passed through as they are (None leaves one out):
+    ``max_tokens``; ``thinking``: "off", "minimal", "low", "medium", "high" or "xhigh";
+    ``timeout`` in seconds; ``extra_headers``, ``extra_query`` and ``extra_body``.
+    """
+
+    sdk: Sdk
+    path: str
+
+    def __init__(
+        self, name: str, api_key: str | None = None, base_url: str | None = None, **options: Any
+    ) -> None:
+        self.name = name
+        self.base_url = base_url
+        self.options = options
+        self._key = Secret(api_key)
+
+    def preload(self) -> None:
+        """Import the provider's SDK in the background, so that the first call is quick."""
+        clients.preload(self.sdk)
+
+    def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
+        """The request body; ``options`` are what is left for the provider."""
+        raise NotImplementedError
+
+    def reader(self, where: Where) -> Reader:
+        """A new reader for one answer."""
+        raise NotImplementedError
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Delta | str | Message]:
+        """Call the provider; see :meth:`sagents_nb.models.ChatModel.stream`."""
+        return _stream(self, request)
+
+    def where(self, client: Any) -> Where:
+        """Whom we talk to, for error messages."""
+        secrets = [self._key.value]
+        secrets += [getattr(client, name, None) for name in ("api_key", "auth_token")]
+        return Where(
+            self.sdk.label,
+            self.name,
+            urlsplit(str(client.base_url)).netloc,
+            self.sdk.key_variable,
+            tuple({s for s in secrets if isinstance(s, str) and s}),
+        )
+
+
+def request_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Take what is meant for the transport out of ``options``, as the SDKs' request options."""
+    transport: dict[str, Any] = {}
+    if (timeout := options.pop("timeout", None)) is not None:
+        transport["timeout"] = timeout
+    headers = dict(options.pop("extra_headers", None) or {})
+    if betas := options.pop("betas", None):
+        headers["anthropic-beta"] = betas if isinstance(betas, str) else ",".join(betas)
+    if headers:
+        transport["headers"] = headers
+    if query := options.pop("extra_query", None):
+        transport["params"] = query
+    return transport
+
+
+async def _stream(
+    model: ProviderModel, request: ModelRequest
+) -> AsyncIterator[Delta | str | Message]:
+    client = await clients.client(model.sdk, model._key, model.base_url)
+    where = model.where(client)
+    options = {**model.options, **request.options}
+    transport = request_options(options)
+    extra = options.pop("extra_body", None) or {}
+    body = {**model.body(request, options), **extra}
+    content = encode_body({key: value for key, value in body.items() if value is not None})
+    reader = model.reader(where)
+    decoder = EventDecoder()
+    response: Any = None
+    failure: ModelError | None = None
+    try:
+        response, failure = await _open(client, model.path, content, transport, where)
+        del body, content
+        chunks = response.aiter_bytes() if response is not None else None
+        while chunks is not None:
+            events: list[Event] = []
+            try:
+                if reader.complete:
+                    async with asyncio.timeout(_DRAIN if reader.ended else _AFTER_END):
+                        events = decoder.feed(await anext(chunks))
+                else:
+                    events = decoder.feed(await anext(chunks))
+            except StopAsyncIteration:
+                chunks = None
+                events = [event for event in decoder.end() if _whole(event[1])]
+            except Exception as error:
+                failure = None if reader.complete else _broken(error, where)
+                break
+            for name, data in events:
+                try:
+                    deltas = reader.feed(name, data)
+                except msgspec.DecodeError:
+                    deltas, chunks = [], None
+                    if not reader.complete:
+                        failure = cut_stream(where, "an event could not be read")
+                    break
+                for delta in deltas:
+                    yield delta
+        if failure is None and not reader.complete:
+            failure = _unfinished(response, decoder, where)
+    finally:
+        if response is not None:
+            await response.aclose()
+    # Here and not in an except block: what we raise must not carry the SDK's error, whose
+    # request holds the key, as its context; nor should a frame of ours hold the response.
+    del client, response
+    if failure is not None:
+        raise failure
+    yield reader.message()
+
+
+async def _open(
+    client: Any, path: str, content: bytes, transport: dict[str, Any], where: Where
+) -> tuple[Any, ModelError | None]:
+    try:
+        return await clients.post(client, path, content, transport), None
+    except Exception as error:
+        return None, from_exception(error, where)
+
+
+def _whole(data: bytes) -> bool:
+    """Whether this is a complete JSON object; no beginning of one is."""
+    try:
+        return isinstance(msgspec.json.decode(data), dict)
+    except msgspec.DecodeError:
+        return data == b"[DONE]"
+
+
+def _broken(error: Exception, where: Where) -> ModelError:
+    found = from_exception(error, where)
+    if found.kind == "timeout":
+        return found
+    return cut_stream(where, "the connection broke")
+
+
+def _unfinished(response: Any, decoder: EventDecoder, where: Where) -> ModelError:
+    kind = response.headers.get("content-type", "")
+    if not decoder.seen and "event-stream" not in kind:
+        return ModelError(
+            f"{where.provider} at {where.host} answered with {kind or 'nothing'!r} instead of a "
+            "stream of events; check base_url.",
+            kind="server",
+            status=response.status_code,
+        )
+    return cut_stream(where, "the connection closed before the end was announced")
