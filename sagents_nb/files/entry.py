@@ -1,0 +1,107 @@
+"""One file or directory, as plain immutable data."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from .paths import name
+
+Persistence = Literal["memory", "persisted"]
+
+
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file or a directory.
+
+    ``content`` is the text or the bytes that were written, None for a directory. ``size``
+    is in bytes (of UTF-8 for text), ``sha256`` a hexadecimal digest of the same bytes.
+    Times are in UTC. ``custom`` is yours. ``persistence`` is "memory" where nothing else
+    keeps the file.
+    """
+
+    path: str
+    content: str | bytes | None = None
+    title: str | None = None
+    file_type: str | None = None
+    size: int = 0
+    sha256: str | None = None
+    mime_type: str | None = None
+    created_at: datetime
+    modified_at: datetime
+    custom: dict[str, Any] = {}
+    is_directory: bool = False
+    persistence: Persistence = "memory"
+
+    @property
+    def name(self) -> str:
+        """The last segment of the path."""
+        return name(self.path)
+
+    @property
+    def text(self) -> str | None:
+        """The content as text; None for a directory and for bytes that are no UTF-8 text."""
+        if not isinstance(self.content, bytes):
+            return self.content
+        if b"\0" in self.content:
+            return None
+        try:
+            return self.content.decode()
+        except UnicodeDecodeError:
+            return None
+
+    def describe(self) -> dict[str, Any]:
+        """Everything but the content, as JSON-ready data; times in ISO 8601."""
+        described: dict[str, Any] = msgspec.to_builtins(
+            msgspec.structs.replace(self, content=None), str_keys=True, enc_hook=repr
+        )
+        return described
+
+
+def new_file(
+    path: str,
+    content: str | bytes,
+    *,
+    title: str | None = None,
+    custom: dict[str, Any] | None = None,
+    mime_type: str | None = None,
+    before: FileEntry | None = None,
+) -> FileEntry:
+    """The entry of a file with that content.
+
+    What is not given comes from ``before``, the entry in whose place it goes, whose
+    creation time it keeps.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    now = datetime.now(UTC)
+    if mime_type is None:
+        if before and isinstance(before.content, bytes) == isinstance(content, bytes):
+            mime_type = before.mime_type
+        elif isinstance(content, str):
+            mime_type = "text/markdown"
+        else:
+            mime_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
+    file_type = "markdown" if isinstance(content, str) else "binary"
+    return FileEntry(
+        path=path,
+        content=content,
+        title=title if title is not None else (before.title if before else None),
+        file_type=before.file_type if before else file_type,
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        mime_type=mime_type,
+        created_at=before.created_at if before else now,
+        modified_at=now,
+        custom=dict(custom) if custom is not None else (before.custom if before else {}),
+    )
+
+
+def new_directory(path: str, title: str | None = None) -> FileEntry:
+    """The entry of a directory; its title is its name unless given."""
+    now = datetime.now(UTC)
+    return FileEntry(
+        path=path, title=title or name(path), created_at=now, modified_at=now, is_directory=True
+    )

@@ -1,0 +1,52 @@
+"""What can go wrong with a virtual file; each message names the path and the next step."""
+
+from __future__ import annotations
+
+from ..errors import NotFound, SagentsError
+
+
+class FileError(SagentsError):
+    """A file operation was refused and changed nothing; ``path`` is the file it was about."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class InvalidPath(FileError, ValueError):
+    """The text is no virtual path, or no place where that file could go."""
+
+
+class FileMissing(FileError, NotFound):
+    """There is no file or directory with that path."""
+
+
+class PathTaken(FileError):
+    """Something with that path exists already."""
+
+
+class WrongKind(FileError):
+    """A directory where a file is needed, or the other way round."""
+
+
+class LimitExceeded(FileError):
+    """The file is too large, or there are too many; nothing was written."""
+
+
+class FilesystemClosed(FileError):
+    """The filesystem was closed."""
+
+
+def missing(path: str) -> FileMissing:
+    """The error for a path that is not there."""
+    return FileMissing(f"File not found: {path}; list the files to see what there is.", path)
+
+
+def taken(path: str) -> PathTaken:
+    """The error for a path that is in use."""
+    return PathTaken(f"{path} exists already; choose another path or delete it first.", path)
+
+
+def is_directory(path: str) -> WrongKind:
+    """The error for a directory in the place of a file."""
+    return WrongKind(f"{path} is a directory; give the path of a file.", path)

@@ -1,0 +1,112 @@
+"""Virtual paths: absolute, '/'-separated, the same on every operating system.
+
+A path that could mean something else on somebody's disk is refused, not repaired, so that
+what is stored today can be written to any disk tomorrow.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from .errors import InvalidPath
+
+MAX_PATH_BYTES = 4096
+MAX_SEGMENT_BYTES = 255
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+# Windows gives these names to devices in every directory and with every suffix, and takes
+# the superscript digits for digits (Microsoft, "Naming Files, Paths, and Namespaces").
+_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])", re.IGNORECASE)
+# They turn the reading direction, so a path would not be what it looks like.
+_DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def normalize(path: str) -> str:
+    """``path`` as an absolute virtual path; a relative one is taken from "/".
+
+    Raises :class:`~sagents_nb.files.errors.InvalidPath` for ".." segments, a leading "~",
+    empty segments (a trailing "/" makes one), backslashes, control characters, drive
+    letters, names of Windows devices, and paths that are too long.
+
+    >>> normalize("notes/./a..b.md")
+    '/notes/a..b.md'
+    """
+    if not isinstance(path, str):
+        raise InvalidPath(f"A path is text such as '/notes.md', not {type(path).__name__}.")
+    if path in ("/", "."):
+        return "/"
+    text = path.removeprefix("/")
+    # Characters first: the later messages show the path as it is.
+    for character in path:
+        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _DIRECTION:
+            raise _invalid(path, f"has the control character {ascii(character)[1:-1]}", "remove it")
+    if "\\" in path:
+        raise _invalid(path, "has a backslash", "separate directories with '/'")
+    segments = []
+    for segment in text.split("/"):
+        if not segment:
+            raise _invalid(path, "has an empty segment", "drop the extra '/'")
+        if segment == ".":
+            continue
+        if ".." in segment and not segment.strip(". "):
+            raise _invalid(path, "has a '..' segment", "write the path from '/'")
+        if _DEVICE.fullmatch(segment.partition(".")[0].rstrip()):
+            raise _invalid(path, f"uses {segment!r}, a device on Windows", "choose another name")
+        if len(segment.encode()) > MAX_SEGMENT_BYTES:
+            raise _invalid(path, f"has a name over {MAX_SEGMENT_BYTES} bytes", "shorten it")
+        segments.append(segment)
+    if segments and segments[0].startswith("~"):
+        raise _invalid(path, "starts with '~'", "write the path from '/'")
+    if segments and _DRIVE.fullmatch(segments[0]):
+        raise _invalid(path, "starts with a drive letter", "write the path from '/'")
+    normal = "/" + "/".join(segments)
+    if len(normal.encode()) > MAX_PATH_BYTES:
+        raise _invalid(path, f"is over {MAX_PATH_BYTES} bytes long", "shorten it")
+    return normal
+
+
+def _invalid(path: str, fault: str, remedy: str) -> InvalidPath:
+    shown = path if len(path) <= 200 else path[:200] + "…"
+    return InvalidPath(f"The path {shown!r} {fault}; {remedy}.", path)
+
+
+def parent(path: str) -> str:
+    """The directory of a normal path.
+
+    >>> parent("/a/b"), parent("/a")
+    ('/a', '/')
+    """
+    return path.rpartition("/")[0] or "/"
+
+
+def name(path: str) -> str:
+    """The last segment of a normal path."""
+    return path.rpartition("/")[2]
+
+
+def depth(path: str) -> int:
+    """The number of segments of a normal path."""
+    return path.count("/") if path != "/" else 0
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The directories above a normal path, outermost first, without "/".
+
+    >>> list(ancestors("/a/b/c"))
+    ['/a', '/a/b']
+    """
+    position = path.find("/", 1)
+    while position > 0:
+        yield path[:position]
+        position = path.find("/", position + 1)
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Whether ``path`` lies in ``directory``, at any depth; compared by whole segments.
+
+    >>> is_below("/a/x", "/a"), is_below("/ab", "/a")
+    (True, False)
+    """
+    return path.startswith(directory if directory == "/" else directory + "/") and path != "/"

@@ -1,0 +1,299 @@
+"""File tools for the model, over the virtual filesystem of the conversation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from ..context import ToolContext
+from ..errors import ConfigurationError
+from ..files import (
+    Expression,
+    FileEntry,
+    FileError,
+    PathTaken,
+    normalize,
+    replace_lines,
+    replace_text,
+    split_lines,
+)
+from ..files import FileSystem as Files
+from ..tools import Tool, ToolOutput
+from . import file_text as text
+from .base import Middleware
+from .file_text import default_entry_to_map
+
+MAX_LISTED = 1000
+
+# name: description for the model, what people read
+_TOOLS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "ls": (
+        "List files and directories as JSON, sorted by path. Give a pattern to see fewer: "
+        "'*' within one name, '**' any directories, e.g. '/reports/*' or '**/*.md'.",
+        lambda a: f"Listing {a.get('pattern') or 'files'}",
+    ),
+    "read_file": (
+        "Read a text file with line numbers (six columns, a tab, the line). The numbers are "
+        "not part of the file. Long files come in parts: go on with offset.",
+        lambda a: f"Reading {a.get('file_path')}",
+    ),
+    "write_file": (
+        "Create a file; missing directories are made. To change an existing file use "
+        "edit_file, or overwrite=true to replace all of it.",
+        lambda a: f"Writing {a.get('file_path')}",
+    ),
+    "edit_file": (
+        "Replace a piece of text in a file, character by character as it stands there and "
+        "without line numbers. It must occur exactly once unless replace_all is true.",
+        lambda a: f"Editing {a.get('file_path')}",
+    ),
+    "search_text": (
+        "Find the lines that match a regular expression, in one file or in all.",
+        lambda a: f"Searching {a.get('file_path') or 'files'} for {a.get('pattern')}",
+    ),
+    "edit_lines": (
+        "Replace lines start_line to end_line, both included and counted from 1, by new text "
+        "of any number of lines. Read the file first: numbers shift with every edit.",
+        lambda a: f"Editing {a.get('file_path')}",
+    ),
+    "delete_file": (
+        "Delete a file. Deleting a directory removes its entry and keeps the files in it.",
+        lambda a: f"Deleting {a.get('file_path')}",
+    ),
+    "move_file": (
+        "Move or rename a file, or a directory with everything in it.",
+        lambda a: f"Moving {a.get('old_path')} to {a.get('new_path')}",
+    ),
+}
+TOOL_NAMES = tuple(_TOOLS)
+
+FilePath = Annotated[str, Meta(description="Absolute path, e.g. '/notes/plan.md'.")]
+
+
+def _answers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A refused file operation becomes an error result that the model can act on."""
+
+    @functools.wraps(function)
+    def answering(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except FileError as error:
+            return ToolOutput(str(error), is_error=True)
+
+    return answering
+
+
+class FileSystem(Middleware):
+    """Eight file tools: ls, read_file, write_file, edit_file, search_text, edit_lines,
+    delete_file and move_file.
+
+    They work on the virtual files of the session (``ctx.files``), never on this computer's
+    disk. ``enabled_tools`` names the ones to offer; ``custom_tool_descriptions`` replaces
+    descriptions by tool name; ``entry_to_map`` says what the model is told of an entry.
+    """  # noqa: D205
+
+    def __init__(
+        self,
+        *,
+        enabled_tools: Iterable[str] | None = None,
+        custom_tool_descriptions: Mapping[str, str] | None = None,
+        entry_to_map: Callable[[FileEntry], dict[str, Any]] = default_entry_to_map,
+        id: str = "",
+    ) -> None:
+        enabled = TOOL_NAMES if enabled_tools is None else tuple(enabled_tools)
+        self.descriptions = dict(custom_tool_descriptions or {})
+        for name in (*enabled, *self.descriptions):
+            if name not in _TOOLS:
+                raise ConfigurationError(
+                    f"There is no file tool {name!r}; the tools are {', '.join(TOOL_NAMES)}."
+                )
+        self.enabled_tools = tuple(name for name in TOOL_NAMES if name in enabled)
+        self.entry_to_map = entry_to_map
+        self.id = id
+
+    def system_prompt(self) -> str:
+        """What the files are and which tools there are."""
+        if not self.enabled_tools:
+            return ""
+        names = ", ".join(f"`{name}`" for name in self.enabled_tools)
+        return (
+            "## Files\n\n"
+            "You have a virtual filesystem, shared with the user and apart from the computer's "
+            f"disk. Tools: {names}. Paths are absolute, such as `/notes/plan.md`; `..` and `~` "
+            "are refused. Keep there what is long or worth keeping, and look before you change: "
+            "read a file before you edit it."
+        )
+
+    def tools(self) -> list[Tool]:
+        """The enabled tools."""
+        return [
+            Tool(
+                _answers(getattr(self, name)),
+                name=name,
+                description=self.descriptions.get(name, _TOOLS[name][0]),
+                # Memory is quick; a search may take its full time, so not on the loop.
+                run_on="pool" if name == "search_text" else "loop",
+                idempotent=name in ("ls", "read_file", "search_text"),
+                display_text=_TOOLS[name][1],
+            )
+            for name in self.enabled_tools
+        ]
+
+    def ls(
+        self,
+        ctx: ToolContext,
+        pattern: Annotated[str | None, Meta(description="A glob, anchored at '/'.")] = None,
+    ) -> ToolOutput:
+        """List files and directories."""
+        if pattern and pattern.endswith("/"):
+            pattern += "*"
+        entries = _files(ctx).entries(pattern or None)
+        if not entries:
+            if pattern and _files(ctx).entries():
+                return ToolOutput(f"No files match {pattern!r}.")
+            return ToolOutput("There are no files yet.")
+        listing = text.as_json([self.entry_to_map(entry) for entry in entries[:MAX_LISTED]])
+        if len(entries) > MAX_LISTED:
+            listing += f"\n{len(entries) - MAX_LISTED:,} more are not shown; give a pattern."
+        return ToolOutput(listing)
+
+    def read_file(
+        self,
+        ctx: ToolContext,
+        file_path: FilePath,
+        offset: Annotated[int, Meta(ge=0, description="The first line to show, from 1.")] = 1,
+        limit: Annotated[int, Meta(ge=1, description="How many lines to show at most.")] = 2000,
+    ) -> ToolOutput:
+        """Read a text file."""
+        entry = _files(ctx).read(file_path)
+        if entry.text is None:
+            return ToolOutput(
+                f"{entry.path} is a binary file ({entry.mime_type}, {entry.size:,} bytes, "
+                f"sha256 {entry.sha256}); its content cannot be shown as text."
+            )
+        lines = split_lines(entry.text)
+        first = max(offset, 1)
+        if first > max(len(lines), 1):
+            return ToolOutput(
+                f"{entry.path} is empty or the offset is beyond its end: it has {len(lines)} "
+                f"lines and the offset is {offset}.",
+                is_error=True,
+            )
+        return ToolOutput(text.view(lines, first, limit))
+
+    def write_file(
+        self,
+        ctx: ToolContext,
+        file_path: FilePath,
+        content: Annotated[str, Meta(description="The whole text of the file; may be empty.")],
+        overwrite: Annotated[bool, Meta(description="Replace an existing file.")] = False,
+    ) -> ToolOutput:
+        """Create a file."""
+        try:
+            entry = _files(ctx).write(
+                file_path, content, mime_type="text/plain", overwrite=overwrite
+            )
+        except PathTaken as error:
+            return ToolOutput(
+                f"{error.path} exists already; use edit_file to change it, or overwrite=true to "
+                "replace all of it.",
+                is_error=True,
+            )
+        return ToolOutput(text.as_json(self.entry_to_map(entry)))
+
+    def edit_file(
+        self,
+        ctx: ToolContext,
+        file_path: FilePath,
+        old_string: Annotated[str, Meta(description="The exact text to replace.")],
+        new_string: Annotated[str, Meta(description="What to put in its place.")],
+        replace_all: Annotated[bool, Meta(description="Replace every occurrence.")] = False,
+    ) -> ToolOutput:
+        """Replace text in a file."""
+        count = first = 0
+
+        def change(entry: FileEntry) -> str:
+            nonlocal count, first
+            changed, count, first = replace_text(
+                entry, old_string, new_string, everywhere=replace_all
+            )
+            return changed
+
+        entry = _files(ctx).edit(file_path, change)
+        times = f"{count} occurrences" if count > 1 else "1 occurrence"
+        last = first + new_string.count("\n")
+        shown = text.preview(entry.text or "", first, last)
+        return ToolOutput(f"Replaced {times} in {entry.path}.\n{shown}")
+
+    def search_text(
+        self,
+        ctx: ToolContext,
+        pattern: Annotated[str, Meta(description="A regular expression, applied line by line.")],
+        file_path: Annotated[str | None, Meta(description="Only this file; else all.")] = None,
+        case_sensitive: Annotated[bool, Meta(description="Whether A and a differ.")] = True,
+        context_lines: Annotated[
+            int, Meta(ge=0, le=20, description="Lines to show around each hit, marked with '|'.")
+        ] = 0,
+        max_results: Annotated[int, Meta(ge=1, description="Most hits, over all files.")] = 50,
+    ) -> ToolOutput:
+        """Search for a regular expression."""
+        files = _files(ctx)
+        entries = [files.read(file_path)] if file_path else files.entries()
+        found = text.search(
+            entries,
+            Expression(pattern, ignore_case=not case_sensitive),
+            context=context_lines,
+            limit=max_results,
+            named=not file_path,
+        )
+        where = f"in {normalize(file_path)}" if file_path else "in any file"
+        return ToolOutput(found or f"No matches for {pattern!r} {where}.")
+
+    def edit_lines(
+        self,
+        ctx: ToolContext,
+        file_path: FilePath,
+        start_line: Annotated[int, Meta(description="The first line to replace, from 1.")],
+        end_line: Annotated[int, Meta(description="The last line to replace.")],
+        new_content: Annotated[str, Meta(description="The new lines; '' leaves one empty line.")],
+    ) -> ToolOutput:
+        """Replace lines of a file."""
+        new = split_lines(new_content) or [""]
+        entry = _files(ctx).edit(
+            file_path, lambda entry: replace_lines(entry, start_line, end_line, new)
+        )
+        replaced = end_line - start_line + 1
+        shown = text.preview(entry.text or "", start_line, start_line + len(new) - 1)
+        return ToolOutput(
+            f"Replaced {replaced} {'line' if replaced == 1 else 'lines'} "
+            f"({start_line}–{end_line}) of {entry.path}.\n{shown}"
+        )
+
+    def delete_file(self, ctx: ToolContext, file_path: FilePath) -> ToolOutput:
+        """Delete a file."""
+        entry = _files(ctx).delete(file_path)
+        if entry.is_directory:
+            return ToolOutput(f"Deleted the directory {entry.path}; files in it were kept.")
+        return ToolOutput(f"Deleted {entry.path}.")
+
+    def move_file(
+        self,
+        ctx: ToolContext,
+        old_path: FilePath,
+        new_path: Annotated[str, Meta(description="Where it goes; nothing may be there yet.")],
+    ) -> ToolOutput:
+        """Move a file or directory."""
+        moved = len(_files(ctx).move(old_path, new_path))
+        old, new = normalize(old_path), normalize(new_path)
+        if old == new:
+            return ToolOutput(f"{old} is there already; nothing was moved.")
+        return ToolOutput(f"Moved {moved} {'entry' if moved == 1 else 'entries'}: {old} → {new}.")
+
+
+def _files(ctx: ToolContext) -> Files:
+    if not isinstance(ctx.files, Files):
+        raise FileError("This conversation has no filesystem; tell the user that one is needed.")
+    return ctx.files
