@@ -1,0 +1,40 @@
+// Builds what the Python package ships: loader.js, panel.js and panel.css.
+import { statSync } from "node:fs";
+import { context } from "esbuild";
+
+const out = "../sagents_nb/notebook/static";
+
+// The loader travels with every widget model and the panel once per page, so both are kept small.
+const budgets = { "loader.js": 4_000, "panel.js": 195_000, "panel.css": 24_000 };
+
+const options = {
+  entryPoints: { loader: "src/loader.ts", panel: "src/panel.tsx", "panel-css": "src/style.css" },
+  entryNames: "[name]",
+  outdir: out,
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  minify: true,
+  legalComments: "none",
+  logLevel: "info",
+};
+// An entry of CSS and one of code may not share a name in one build.
+const { "panel-css": style, ...scripts } = options.entryPoints;
+const builds = await Promise.all([
+  context({ ...options, entryPoints: scripts }),
+  context({ ...options, entryPoints: { panel: style } }),
+]);
+
+if (process.argv.includes("--watch")) {
+  await Promise.all(builds.map((build) => build.watch()));
+} else {
+  await Promise.all(builds.map((build) => build.rebuild()));
+  await Promise.all(builds.map((build) => build.dispose()));
+  for (const [name, budget] of Object.entries(budgets)) {
+    const { size } = statSync(`${out}/${name}`);
+    if (size > budget) {
+      console.error(`${name} is ${size} bytes, over its budget of ${budget}.`);
+      process.exitCode = 1;
+    }
+  }
+}

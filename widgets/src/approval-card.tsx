@@ -1,0 +1,125 @@
+// One call that waits: its name, its exact arguments, and the ways to answer.
+import { useState } from "preact/hooks";
+import { Arguments } from "./arguments";
+import { EditForm } from "./edit-form";
+import { Icon } from "./icons";
+import { RespondForm } from "./respond-form";
+import type { ActionRequest, Decision } from "./protocol";
+
+type Props = {
+  request: ActionRequest;
+  /** The answer that was picked here and waits for the other calls' answers. */
+  chosen?: Decision;
+  sent: boolean;
+  slow: boolean;
+  error: string;
+  onDecide: (decision: Decision) => void;
+  onUndo: () => void;
+};
+
+const ALL = ["approve", "edit", "reject"];
+const DONE: Record<string, string> = {
+  approve: "Approved",
+  edit: "Approved with your changes",
+  reject: "Rejected",
+  respond: "Answered",
+};
+
+export function ApprovalCard({ request, chosen, sent, slow, error, onDecide, onUndo }: Props) {
+  const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
+  const [message, setMessage] = useState("");
+  const { tool_name, display_text, arguments: values = {}, allowed_decisions = ALL, digest = "" } = request;
+  const may = (decision: string) => allowed_decisions.includes(decision);
+  const locked = sent || chosen !== undefined;
+  const reject = () => onDecide({ type: "reject", digest, message });
+
+  return (
+    <div class="sagents-approval" data-testid="approval" data-tool={tool_name} role="group" aria-label={`Approval of ${tool_name}`}>
+      <div class="sagents-approval-head">
+        <Icon name="hand" />
+        <span class="sagents-tool-name">{tool_name}</span>
+        <span class="sagents-tool-summary">{display_text}</span>
+      </div>
+      {mode === "edit" ? (
+        <EditForm
+          values={values}
+          disabled={locked}
+          onSave={(edited) => onDecide({ type: "edit", digest, arguments: edited })}
+          onCancel={() => setMode("ask")}
+        />
+      ) : (
+        <Arguments tool={tool_name} values={values} />
+      )}
+      {may("respond") && (
+        <RespondForm values={values} disabled={locked} onAnswer={(answer) => onDecide({ type: "respond", digest, answer })} />
+      )}
+      {mode === "reject" && (
+        <div class="sagents-reject">
+          <input
+            data-testid="reject-message"
+            aria-label="Why not? (optional, told to the agent)"
+            placeholder="Why not? (optional, told to the agent)"
+            value={message}
+            disabled={locked}
+            ref={(input) => input?.focus({ preventScroll: true })}
+            onInput={(event) => setMessage(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              event.stopPropagation();
+              if (event.key === "Enter" && !event.isComposing) reject();
+              if (event.key === "Escape") setMode("ask");
+            }}
+          />
+          <button type="button" class="sagents-button sagents-danger" data-testid="reject-confirm" disabled={locked} onClick={reject}>
+            Reject
+          </button>
+          <button type="button" class="sagents-button sagents-plain" disabled={locked} onClick={() => setMode("ask")}>
+            Cancel
+          </button>
+        </div>
+      )}
+      {mode === "ask" && (
+        <div class="sagents-actions">
+          {may("approve") && (
+            <button
+              type="button"
+              class="sagents-button sagents-primary"
+              data-testid="approve"
+              disabled={locked}
+              onClick={() => onDecide({ type: "approve", digest })}
+            >
+              <Icon name="check" />
+              Approve
+            </button>
+          )}
+          {may("edit") && (
+            <button type="button" class="sagents-button" data-testid="edit" disabled={locked} onClick={() => setMode("edit")}>
+              <Icon name="pencil" />
+              Edit
+            </button>
+          )}
+          {may("reject") && (
+            <button type="button" class="sagents-button" data-testid="reject" disabled={locked} onClick={() => setMode("reject")}>
+              <Icon name="cross" />
+              Reject
+            </button>
+          )}
+        </div>
+      )}
+      {chosen && !sent && (
+        <p class="sagents-chosen">
+          {DONE[chosen.type]}; sent when the other calls are answered too.
+          <button type="button" class="sagents-link" onClick={onUndo}>
+            Change
+          </button>
+        </p>
+      )}
+      {slow && <p class="sagents-faint">The kernel is busy; the answer counts when it listens again.</p>}
+      {error && (
+        <p class="sagents-error-text" role="alert" data-testid="approval-error">
+          <Icon name="alert" />
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}

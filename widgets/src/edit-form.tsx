@@ -1,0 +1,117 @@
+// Changing a call's arguments: one field for each text, JSON for the rest.
+import { useState } from "preact/hooks";
+import { hasHidden } from "./visible";
+import { canonicalJson } from "./visible";
+import type { Json, JsonObject } from "./protocol";
+
+type Props = {
+  values: JsonObject;
+  disabled: boolean;
+  onSave: (edited: JsonObject) => void;
+  onCancel: () => void;
+};
+
+/** A field would silently lose or hide such characters; as JSON they are escapes. */
+const fitsField = (value: Json): value is string => typeof value === "string" && !hasHidden(value);
+
+export function splitArguments(values: JsonObject): { texts: Record<string, string>; rest: JsonObject } {
+  const texts: Record<string, string> = {};
+  const rest: JsonObject = {};
+  for (const [name, value] of Object.entries(values)) {
+    if (fitsField(value)) texts[name] = value;
+    else rest[name] = value;
+  }
+  return { texts, rest };
+}
+
+/** The edited arguments in the order of the original ones, or a text that says what is wrong. */
+export function joinArguments(values: JsonObject, texts: Record<string, string>, json: string): JsonObject | string {
+  let rest: Json;
+  try {
+    rest = JSON.parse(json);
+  } catch (error) {
+    return `This is not valid JSON: ${(error as Error).message}`;
+  }
+  if (rest === null || typeof rest !== "object" || Array.isArray(rest)) {
+    return "The arguments must be a JSON object: {…}.";
+  }
+  const twice = Object.keys(rest).find((name) => name in texts);
+  if (twice) return `"${twice}" has a field of its own; take it out of the JSON.`;
+  const edited: JsonObject = { ...texts, ...rest };
+  const kept = Object.keys(values).filter((name) => name in edited);
+  const order = [...kept, ...Object.keys(edited).filter((name) => !kept.includes(name))];
+  return Object.fromEntries(order.map((name) => [name, edited[name]!]));
+}
+
+export function EditForm({ values, disabled, onSave, onCancel }: Props) {
+  const start = splitArguments(values);
+  const [texts, setTexts] = useState(start.texts);
+  const [json, setJson] = useState(canonicalJson(start.rest));
+  const [problem, setProblem] = useState("");
+  const names = Object.keys(start.texts).sort((a, b) => values[a]!.toString().length - values[b]!.toString().length);
+  const needsJson = Object.keys(start.rest).length > 0 || names.length === 0;
+
+  const save = () => {
+    const edited = joinArguments(values, texts, json);
+    if (typeof edited === "string") setProblem(edited);
+    else onSave(edited);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    event.stopPropagation();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
+  };
+
+  return (
+    <div class="sagents-edit" onKeyDown={onKeyDown}>
+      {names.map((name) => (
+        <label key={name} class="sagents-field">
+          <span class="sagents-label">{name}</span>
+          <textarea
+            data-testid="edit-field"
+            data-field={name}
+            rows={rowsFor(texts[name]!)}
+            value={texts[name]}
+            disabled={disabled}
+            spellcheck={false}
+            onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+          />
+        </label>
+      ))}
+      {needsJson && (
+        <label class="sagents-field">
+          <span class="sagents-label">
+            {names.length > 0 ? "Other arguments" : "Arguments"} <span class="sagents-faint">JSON</span>
+          </span>
+          <textarea
+            data-testid="edit-field"
+            data-field="*"
+            rows={rowsFor(json)}
+            value={json}
+            disabled={disabled}
+            spellcheck={false}
+            aria-invalid={problem !== ""}
+            onInput={(event) => {
+              setJson(event.currentTarget.value);
+              setProblem("");
+            }}
+          />
+        </label>
+      )}
+      {problem && (
+        <p class="sagents-error-text" role="alert">
+          {problem}
+        </p>
+      )}
+      <div class="sagents-actions">
+        <button type="button" class="sagents-button sagents-primary" data-testid="edit-save" disabled={disabled} onClick={save}>
+          Approve with changes
+        </button>
+        <button type="button" class="sagents-button sagents-plain" disabled={disabled} onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </div>
+  );
+}
+
+const rowsFor = (text: string) => Math.min(16, Math.max(1, text.split("\n").length));

@@ -1,0 +1,112 @@
+// One file: markdown as text, code in colours, CSV as a table; or all of them raw.
+import { useEffect, useState } from "preact/hooks";
+import { CopyButton } from "./copy";
+import { parseCsv } from "./csv";
+import { bytes, count } from "./format";
+import { languageOf } from "./highlight";
+import { Icon } from "./icons";
+import { CodeBlock, RichText } from "./rich-text";
+import { useRequest } from "./use-store";
+import type { FileContent, FileEntry } from "./protocol";
+
+const MOST_ROWS = 200;
+
+export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => void }) {
+  const { ask, error } = useRequest();
+  const [content, setContent] = useState<FileContent | null>(null);
+  const [raw, setRaw] = useState(false);
+  const pretty = /\.(md|markdown|csv|tsv)$/i.test(file.path);
+
+  useEffect(() => {
+    // A file may be written again while it is read: the last answer that was asked for counts.
+    let current = true;
+    void ask("read_file", { path: file.path }).then((reply) => {
+      if (current && reply?.file) setContent(reply.file);
+    });
+    return () => {
+      current = false;
+    };
+  }, [file.path, file.modified, file.size]);
+
+  return (
+    <div class="sagents-viewer" data-testid="file-viewer" data-path={file.path}>
+      <div class="sagents-viewer-head">
+        <button type="button" class="sagents-quiet" data-testid="file-back" aria-label="Back to the files" title="Back" onClick={onClose}>
+          <Icon name="back" />
+        </button>
+        <span class="sagents-viewer-path" title={file.path}>
+          <bdi>{file.path}</bdi>
+        </span>
+        {content && <span class="sagents-faint">{bytes(content.size)}</span>}
+        {pretty && (
+          <button type="button" class="sagents-quiet" data-testid="file-raw" aria-pressed={raw} onClick={() => setRaw(!raw)}>
+            Raw
+          </button>
+        )}
+        {content?.content != null && <CopyButton text={content.content} />}
+      </div>
+      <div class="sagents-viewer-body" tabIndex={0}>
+        {error && <p class="sagents-error-text">{error}</p>}
+        {!content && !error && <p class="sagents-empty">Reading…</p>}
+        {content && <Content content={content} raw={raw || !pretty} />}
+      </div>
+    </div>
+  );
+}
+
+function Content({ content: { path, content, size, truncated }, raw }: { content: FileContent; raw: boolean }) {
+  if (content === null) return <p class="sagents-empty">A binary file of {bytes(size)}.</p>;
+  const cut = truncated && (
+    <p class="sagents-faint">The first {count(content.length, "character")}; the file goes on.</p>
+  );
+  if (raw) {
+    return (
+      <>
+        <CodeBlock code={content} language={languageOf(path)} bare />
+        {cut}
+      </>
+    );
+  }
+  if (/\.(csv|tsv)$/i.test(path)) return <CsvTable text={content} separator={/tsv$/i.test(path) ? "\t" : ","} />;
+  return (
+    <>
+      <RichText text={content} />
+      {cut}
+    </>
+  );
+}
+
+function CsvTable({ text, separator }: { text: string; separator: string }) {
+  const [head = [], ...rows] = parseCsv(text, separator);
+  return (
+    <>
+      <div class="sagents-table-pane sagents-md">
+        <table>
+          <thead>
+            <tr>
+              {head.map((cell, index) => (
+                <th key={index}>{cell}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, MOST_ROWS).map((row, index) => (
+              <tr key={index}>
+                {row.map((cell, column) => (
+                  <td key={column} class={/^-?[\d.,]+%?$/.test(cell) ? "sagents-number" : undefined}>
+                    {cell}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > MOST_ROWS && (
+        <p class="sagents-faint">
+          The first {MOST_ROWS} of {count(rows.length, "row")}; see Raw for all.
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,34 @@
+// Syntax colours for the handful of languages that agents write in notebooks.
+import hljs from "highlight.js/lib/core";
+import bash from "highlight.js/lib/languages/bash";
+import javascript from "highlight.js/lib/languages/javascript";
+import json from "highlight.js/lib/languages/json";
+import markdown from "highlight.js/lib/languages/markdown";
+import python from "highlight.js/lib/languages/python";
+import r from "highlight.js/lib/languages/r";
+import sql from "highlight.js/lib/languages/sql";
+import yaml from "highlight.js/lib/languages/yaml";
+
+const languages = { bash, javascript, json, markdown, python, r, sql, yaml };
+for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language);
+hljs.registerAliases(["console", "shell"], { languageName: "bash" });
+hljs.registerAliases(["ts", "typescript", "tsx"], { languageName: "javascript" });
+
+/** Beyond this the colours cost more time than they are worth. */
+const LONGEST = 50_000;
+
+/** HTML of `code` in colours, or null where it stays plain. The text itself is escaped. */
+export function highlight(code: string, language: string): string | null {
+  if (!language || code.length > LONGEST || !hljs.getLanguage(language)) return null;
+  return hljs.highlight(code, { language, ignoreIllegals: true }).value;
+}
+
+const EXTENSIONS: Record<string, string> = {
+  bash: "bash", cjs: "javascript", ipynb: "json", js: "javascript", json: "json", jsonl: "json",
+  jsx: "javascript", md: "markdown", mjs: "javascript", py: "python", pyi: "python", r: "r",
+  sh: "bash", sql: "sql", ts: "typescript", tsx: "typescript", yaml: "yaml", yml: "yaml",
+};
+
+export function languageOf(path: string): string {
+  return EXTENSIONS[path.slice(path.lastIndexOf(".") + 1).toLowerCase()] ?? "";
+}

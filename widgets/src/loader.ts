@@ -1,0 +1,99 @@
+// The `_esm` of every widget model. It is small, because each model carries its own copy, and
+// idle until a view is shown, because a model that is not ready in 2 s never gets a message.
+import type { AnyModel, InitializeProps, RenderProps } from "@anywidget/types";
+
+type Panel = {
+  render(props: { model: AnyModel; source: AnyModel; el: HTMLElement; signal: AbortSignal }): void;
+};
+type Bundle = {
+  ready: Promise<Panel>;
+  loaded: boolean;
+  asked: number;
+  offer: (parts: DataView[]) => void;
+};
+type Page = { bundles: Record<string, Bundle> };
+
+const PATIENCE = 10_000;
+
+function bundleOf(version: string): Bundle {
+  const page = ((globalThis as { __sagents_nb?: Page }).__sagents_nb ??= { bundles: {} });
+  return (page.bundles[version] ??= newBundle(() => delete page.bundles[version]));
+}
+
+function newBundle(forget: () => void): Bundle {
+  let offer!: (parts: DataView[]) => void;
+  const parts = new Promise<DataView[]>((resolve) => (offer = resolve));
+  const ready = parts.then(([script, style]) => start(script!, style!));
+  const bundle: Bundle = { ready, loaded: false, asked: 0, offer };
+  ready.then(() => (bundle.loaded = true), forget);
+  return bundle;
+}
+
+async function start(script: DataView, style: DataView): Promise<Panel> {
+  const sheet = document.createElement("style");
+  sheet.dataset.sagents = "panel";
+  sheet.textContent = new TextDecoder().decode(style);
+  document.head.append(sheet);
+  const blob = new Blob([script as DataView<ArrayBuffer>], { type: "text/javascript" });
+  const url = URL.createObjectURL(blob);
+  try {
+    return await import(url);
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+}
+
+function say(el: HTMLElement, text: string): HTMLElement {
+  const line = document.createElement("div");
+  line.textContent = text;
+  line.style.cssText = "padding:6px 0;opacity:.75;font:13px/1.5 system-ui,sans-serif";
+  line.setAttribute("role", "status");
+  el.replaceChildren(line);
+  return line;
+}
+
+export default () => {
+  // The model of `initialize` keeps its listeners as long as the model lives; those of a view's
+  // model end with the view. So every view of a session shares this one.
+  let own: AnyModel;
+
+  return {
+    initialize({ model }: InitializeProps) {
+      own = model;
+      model.on("msg:custom", (message, buffers) => {
+        if (message?.type === "bundle" && buffers?.length === 2) {
+          bundleOf(model.get("version")).offer(buffers);
+        }
+      });
+      return { model };
+    },
+
+    async render({ model, el, signal, host }: RenderProps) {
+      const bundle = bundleOf(model.get("version"));
+      if (!bundle.loaded && Date.now() - bundle.asked > PATIENCE) {
+        bundle.asked = Date.now();
+        model.send({ type: "bundle" });
+      }
+      const late = setTimeout(
+        () => say(el, "The kernel has not sent the panel yet. It may be busy, or it is gone; run the cell again."),
+        PATIENCE,
+      );
+      signal.addEventListener("abort", () => clearTimeout(late));
+      try {
+        const reference = model.get("source");
+        const source = reference
+          ? (await host.getWidget<{ model: AnyModel }>(reference)).exports.model
+          : own;
+        const panel = await bundle.ready;
+        clearTimeout(late);
+        if (signal.aborted) return;
+        el.replaceChildren();
+        panel.render({ model, source, el, signal });
+      } catch (error) {
+        clearTimeout(late);
+        console.error("[sagents_nb]", error);
+        say(el, "This view cannot be shown: its session is not in the kernel any more. Run the cell again.");
+      }
+    },
+  };
+};

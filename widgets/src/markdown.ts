@@ -1,0 +1,83 @@
+// Markdown in blocks. While an answer streams in, all blocks but the last are finished: they
+// keep their objects, so their DOM is never touched again, and only the tail is parsed.
+import { Lexer, Marked, type Token, type Tokens, type TokensList } from "marked";
+import { highlight } from "./highlight";
+
+export type Block =
+  | { kind: "html"; html: string }
+  | { kind: "code"; language: string; code: string; closed: boolean };
+
+const escapes: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escape = (text: string) => text.replace(/[&<>"]/g, (character) => escapes[character]!);
+
+const marked = new Marked({
+  gfm: true,
+  renderer: {
+    code({ text, lang = "" }) {
+      return `<pre><code class="hljs">${highlight(text, lang.split(/\s/)[0]!) ?? escape(text)}</code></pre>`;
+    },
+    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+  },
+});
+
+function toBlock(token: Token): Block | null {
+  if (token.type === "space" || token.type === "def") return null;
+  if (token.type !== "code") return { kind: "html", html: marked.parser([token]) };
+  const { raw, text, lang = "", codeBlockStyle } = token as Tokens.Code;
+  const fence = /^ {0,3}(`{3,}|~{3,})/.exec(raw)?.[1];
+  const closed =
+    codeBlockStyle === "indented" || (fence !== undefined && endsWithFence(raw, fence));
+  return { kind: "code", language: lang.split(/\s/)[0]!, code: text, closed };
+}
+
+function endsWithFence(raw: string, fence: string): boolean {
+  const lines = raw.trimEnd().split("\n");
+  const last = lines.at(-1)!.trim();
+  return lines.length > 1 && last.length >= fence.length && last === fence[0]!.repeat(last.length);
+}
+
+/** Parses a text that grows; `blocks` of what only grew cost the tail, not the whole. */
+export class MarkdownStream {
+  #text = "";
+  #done = 0;
+  #finished: Block[] = [];
+  #links: TokensList["links"] = {};
+
+  blocks(text: string): Block[] {
+    // A "\r" at the end reads as a newline, and so does the "\r\n" it may become.
+    const normal = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
+    if (!normal.startsWith(this.#text)) this.#reset();
+    this.#text = normal;
+
+    const tokens = this.#lex(normal.slice(this.#done));
+    // The last token that is not blank space may still change; all before it cannot.
+    const tail = tokens.findLastIndex((token) => token.type !== "space");
+    for (const token of tokens.slice(0, Math.max(tail, 0))) {
+      const block = toBlock(token);
+      if (block) this.#finished.push(block);
+      this.#done += token.raw.length;
+    }
+    const open = tail < 0 ? null : toBlock(tokens[tail]!);
+    return open ? [...this.#finished, open] : [...this.#finished];
+  }
+
+  #lex(text: string): TokensList {
+    const lexer = new Lexer(marked.defaults);
+    Object.assign(lexer.tokens.links, this.#links);
+    const tokens = lexer.lex(text);
+    this.#links = tokens.links;
+    return tokens;
+  }
+
+  #reset(): void {
+    this.#done = 0;
+    this.#finished = [];
+    this.#links = {};
+  }
+}
+
+/** The blocks of a text that is complete. */
+export function parseMarkdown(text: string): Block[] {
+  const normal = text.replace(/\r\n?/g, "\n");
+  return marked.lexer(normal).map(toBlock).filter((block) => block !== null);
+}

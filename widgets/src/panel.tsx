@@ -1,0 +1,19 @@
+// The entry of the bundle: shows one view of a session in an element.
+import type { AnyModel } from "@anywidget/types";
+import { render as draw } from "preact";
+import { storeFor } from "./store";
+import { View, type ViewName } from "./view";
+
+type Props = { model: AnyModel; source: AnyModel; el: HTMLElement; signal: AbortSignal };
+
+export function render({ model, source, el, signal }: Props): void {
+  const store = storeFor(source);
+  const root = document.createElement("div");
+  el.append(root);
+  const show = (name: ViewName) => draw(<View store={store} name={name} runId={model.get("run_id") ?? ""} />, root);
+  show(model.get("view") || "session");
+  signal.addEventListener("abort", () => {
+    draw(null, root);
+    root.remove();
+  });
+}

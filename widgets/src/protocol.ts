@@ -1,0 +1,292 @@
+// The written protocol (../PROTOCOL.md) as types, and how events change what a page knows.
+// `sagents_nb/notebook/protocol.py` does the same; tests/fixtures/protocol holds both to it.
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type JsonObject = { [key: string]: Json };
+
+export type TextPart = { type: "text"; text: string };
+export type ThinkingPart = { type: "thinking"; text: string };
+export type ImagePart = { type: "image"; data?: string; mime_type?: string; url?: string };
+export type FilePart = { type: "file"; data?: string; mime_type?: string; name?: string; url?: string };
+export type JsonPart = { type: "json"; data: Json };
+export type ProviderPart = { type: "provider"; provider: string; data: JsonObject };
+export type ContentPart = TextPart | ThinkingPart | ImagePart | FilePart | JsonPart | ProviderPart;
+
+export type ToolCall = {
+  type: "tool_call";
+  id: string;
+  name: string;
+  arguments?: JsonObject;
+  error?: string;
+};
+export type ToolResult = {
+  type: "tool_result";
+  tool_call_id: string;
+  name: string;
+  content: string | ContentPart[];
+  is_error?: boolean;
+  is_interrupt?: boolean;
+  metadata?: JsonObject;
+  /** The original length, where the text was cut for the wire. */
+  shortened?: number;
+};
+export type Part = ContentPart | ToolCall | ToolResult;
+
+export type Usage = {
+  input_tokens?: number;
+  output_tokens?: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+  cost_usd?: number;
+};
+export type Message = {
+  role: string;
+  parts?: Part[];
+  usage?: Usage;
+  stop_reason?: string;
+  error?: string;
+  metadata?: JsonObject;
+};
+
+export type Todo = {
+  id?: number | string;
+  content: string;
+  status?: "pending" | "in_progress" | "completed" | "cancelled";
+};
+
+export type ActionRequest = {
+  tool_call_id: string;
+  tool_name: string;
+  arguments?: JsonObject;
+  display_text?: string;
+  allowed_decisions?: string[];
+  digest?: string;
+};
+export type Interrupt = {
+  id?: string;
+  type: string;
+  run_id: string;
+  action_requests?: ActionRequest[];
+  message?: string;
+  data?: JsonObject;
+};
+export type Decision =
+  | { type: "approve"; digest: string }
+  | { type: "edit"; digest: string; arguments: JsonObject }
+  | { type: "reject"; digest: string; message: string }
+  | { type: "respond"; digest: string; answer: Json };
+export type Decided = { type: string; by: string; [field: string]: Json };
+
+export type Entry = { seq: number; run_id: string; ts: number; message: Message };
+export type PartialPart =
+  | { type: "text"; text: string }
+  | { type: "thinking"; text: string }
+  | { type: "tool_call"; index: number; id: string | null; name: string | null; text: string };
+export type Partial = { run_id: string; seq: number; parts: PartialPart[] };
+export type ToolInfo = {
+  name: string;
+  status: string;
+  display_text: string | null;
+  progress?: { text: string; fraction: number | null };
+  duration?: number;
+};
+export type FileEntry = {
+  path: string;
+  size?: number;
+  modified?: number;
+  mime_type?: string;
+  is_directory?: boolean;
+};
+export type RunInfo = { status: string; started: number | null; ended: number | null };
+
+export type ViewState = {
+  session_id: string;
+  status: string;
+  error: string | null;
+  model: string;
+  entries: Entry[];
+  earlier: number;
+  partial: Partial | null;
+  tools: Record<string, ToolInfo>;
+  todos: Todo[];
+  interrupt: Interrupt | null;
+  decided: Record<string, Decided>;
+  files: FileEntry[];
+  usage: Usage;
+  runs: Record<string, RunInfo>;
+  queued: number;
+};
+
+type Delta =
+  | { type: "text"; text: string }
+  | { type: "thinking"; text: string }
+  | { type: "tool_call"; index: number; text?: string; id?: string; name?: string };
+
+/** An event on the wire; fields that hold their default are left out. */
+export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
+  | { type: "agent_start" }
+  | { type: "message_start"; message: Message }
+  | { type: "message_update"; delta: Delta }
+  | { type: "message_end"; message: Message }
+  | { type: "tool_execution_start"; tool_call: ToolCall; display_text?: string }
+  | { type: "tool_execution_update"; tool_call_id: string; text: string; fraction?: number }
+  | {
+      type: "tool_execution_end";
+      tool_call_id: string;
+      tool_name: string;
+      result: ToolResult;
+      status: string;
+      duration?: number;
+    }
+  | { type: "todos_updated"; todos: Todo[] }
+  | { type: "interrupt"; interrupt: Omit<Interrupt, "run_id"> }
+  | { type: "decision"; tool_call_id: string; decision: { type: string }; by?: string }
+  | { type: "agent_end"; status: string; error?: string }
+  | { type: "status_changed"; status: string; previous?: string; reason?: string }
+  | { type: "message_queued"; message: Message; when?: string }
+  | { type: "file_updated"; path: string; entry?: Omit<FileEntry, "path"> }
+  | { type: "file_deleted"; path: string }
+  | { type: "file_moved"; old_path: string; path: string }
+);
+
+export type FromKernel =
+  | { type: "snapshot"; seq: number; state: ViewState }
+  | { type: "events"; after: number; seq: number; events: WireEvent[] }
+  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult }
+  | { type: "error"; id: string; kind: string; message: string }
+  | { type: "closed" };
+export type Reply = Extract<FromKernel, { type: "reply" }>;
+export type FileContent = { path: string; content: string | null; size: number; truncated: boolean };
+
+/** What a page knows after `event`. Pure: what did not change is the same object. */
+export function reduce(state: ViewState, event: WireEvent): ViewState {
+  const run_id = event.run_id ?? "";
+  switch (event.type) {
+    case "agent_start": {
+      const started = state.runs[run_id]?.started ?? event.ts ?? null;
+      const run = { status: "running", started, ended: null };
+      return { ...state, runs: { ...state.runs, [run_id]: run }, error: null };
+    }
+    case "message_start":
+      if (event.message.role !== "assistant") return state;
+      return { ...state, partial: { run_id, seq: event.seq, parts: [] } };
+    case "message_update": {
+      const partial = state.partial ?? { run_id, seq: event.seq, parts: [] };
+      return { ...state, partial: { ...partial, parts: grow(partial.parts, event.delta) } };
+    }
+    case "message_end":
+      return endMessage(state, event.message, { seq: event.seq, run_id, ts: event.ts ?? 0 });
+    case "tool_execution_start": {
+      const { id, name } = event.tool_call;
+      const info = { name, status: "running", display_text: event.display_text ?? null };
+      return { ...state, tools: { ...state.tools, [id]: info } };
+    }
+    case "tool_execution_update": {
+      const info = state.tools[event.tool_call_id];
+      if (!info) return state;
+      const progress = { text: event.text, fraction: event.fraction ?? null };
+      return { ...state, tools: { ...state.tools, [event.tool_call_id]: { ...info, progress } } };
+    }
+    case "tool_execution_end": {
+      const known = state.tools[event.tool_call_id];
+      const { progress: _, ...info } = known ?? { name: event.tool_name, display_text: null };
+      const ended = { ...info, status: event.status, duration: event.duration ?? 0 };
+      return { ...state, tools: { ...state.tools, [event.tool_call_id]: ended } };
+    }
+    case "todos_updated":
+      return { ...state, todos: event.todos };
+    case "interrupt": {
+      // Providers reuse call ids, so an old answer must not seem to answer a new question.
+      const waiting = new Set(event.interrupt.action_requests?.map((r) => r.tool_call_id));
+      const others = Object.entries(state.decided).filter(([id]) => !waiting.has(id));
+      const interrupt = { ...event.interrupt, run_id };
+      return { ...state, interrupt, decided: Object.fromEntries(others) };
+    }
+    case "decision": {
+      const decision = { ...event.decision, by: event.by ?? "user" };
+      const decided = { ...state.decided, [event.tool_call_id]: decision };
+      const open = undecided({ ...state, decided }).length > 0;
+      return { ...state, decided, interrupt: open ? state.interrupt : null };
+    }
+    case "agent_end": {
+      const started = state.runs[run_id]?.started ?? null;
+      const run = { status: event.status, started, ended: event.ts ?? null };
+      const runs = { ...state.runs, [run_id]: run };
+      return { ...state, runs, error: event.error ?? null, partial: null };
+    }
+    case "status_changed": {
+      const interrupt = event.status === "interrupted" ? state.interrupt : null;
+      return { ...state, status: event.status, interrupt };
+    }
+    case "message_queued":
+      return { ...state, queued: state.queued + 1 };
+    case "file_updated": {
+      const others = state.files.filter((file) => file.path !== event.path);
+      return { ...state, files: sorted([...others, { ...event.entry, path: event.path }]) };
+    }
+    case "file_deleted":
+      return { ...state, files: state.files.filter((file) => !isWithin(file.path, event.path)) };
+    case "file_moved":
+      return { ...state, files: move(state.files, event.old_path, event.path) };
+    default:
+      return state;
+  }
+}
+
+/** The calls of the pending interrupt that nobody has answered yet. */
+export function undecided(state: ViewState): ActionRequest[] {
+  const requests = state.interrupt?.action_requests ?? [];
+  return requests.filter((request) => !(request.tool_call_id in state.decided));
+}
+
+function grow(parts: PartialPart[], delta: Delta): PartialPart[] {
+  const last = parts.at(-1);
+  const text = delta.text ?? "";
+  if (delta.type !== "tool_call") {
+    if (last?.type !== delta.type) return [...parts, { type: delta.type, text }];
+    return [...parts.slice(0, -1), { ...last, text: last.text + text }];
+  }
+  if (last?.type !== "tool_call" || last.index !== delta.index) {
+    const { index, id = null, name = null } = delta;
+    return [...parts, { type: "tool_call", index, id, name, text }];
+  }
+  return [...parts.slice(0, -1), { ...last, text: last.text + text }];
+}
+
+function endMessage(state: ViewState, message: Message, where: Omit<Entry, "message">): ViewState {
+  const entries = [...state.entries, { ...where, message }];
+  const taken = message.role === "user" && state.queued > 0 ? 1 : 0;
+  return {
+    ...state,
+    entries,
+    queued: state.queued - taken,
+    partial: message.role === "assistant" ? null : state.partial,
+    usage: message.usage ? addUsage(state.usage, message.usage) : state.usage,
+  };
+}
+
+/** The sum, field by field; a field that neither has stays away. */
+export function addUsage(left: Usage, right: Usage): Usage {
+  const sum: Usage = { ...left };
+  for (const [key, value] of Object.entries(right) as [keyof Usage, number | null][]) {
+    if (typeof value === "number") sum[key] = (sum[key] ?? 0) + value;
+  }
+  return sum;
+}
+
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(`${directory}/`);
+}
+
+function move(files: FileEntry[], from: string, to: string): FileEntry[] {
+  const moved = files
+    .filter((file) => isWithin(file.path, from))
+    .map((file) => ({ ...file, path: to + file.path.slice(from.length) }));
+  const replaced = new Set(moved.map((file) => file.path));
+  const others = files.filter((file) => !isWithin(file.path, from) && !replaced.has(file.path));
+  return sorted([...others, ...moved]);
+}
+
+function sorted(files: FileEntry[]): FileEntry[] {
+  return files.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+}

@@ -1,0 +1,67 @@
+// Answering a question of the agent: by one of its options, or in words.
+import { useState } from "preact/hooks";
+import type { Json, JsonObject } from "./protocol";
+
+type Props = { values: JsonObject; disabled: boolean; onAnswer: (answer: Json) => void };
+type Option = { label: string; value: Json };
+
+/** The options a question offers: texts, or objects with a label and a value. */
+export function optionsOf(values: JsonObject): Option[] {
+  const given = Array.isArray(values.options) ? values.options : [];
+  return given.flatMap((option): Option[] => {
+    if (typeof option === "string") return [{ label: option, value: option }];
+    if (option === null || typeof option !== "object" || Array.isArray(option)) return [];
+    const value = option.value ?? option.label;
+    return value === undefined ? [] : [{ label: String(option.label ?? value), value }];
+  });
+}
+
+export function RespondForm({ values, disabled, onAnswer }: Props) {
+  const [text, setText] = useState("");
+  const [picked, setPicked] = useState<Json[]>([]);
+  const options = optionsOf(values);
+  const several = values.response_type === "multi_select";
+  const toggle = (value: Json) =>
+    setPicked(picked.includes(value) ? picked.filter((other) => other !== value) : [...picked, value]);
+  const answer = () => onAnswer(several ? [...picked, ...(text.trim() ? [text] : [])] : text);
+  return (
+    <div class="sagents-respond">
+      {options.length > 0 && (
+        <div class="sagents-actions">
+          {options.map(({ label, value }) => (
+            <button
+              key={label}
+              type="button"
+              class="sagents-button"
+              data-testid="answer-option"
+              aria-pressed={several ? picked.includes(value) : undefined}
+              disabled={disabled}
+              onClick={() => (several ? toggle(value) : onAnswer(value))}
+            >
+              {label}
+            </button>
+          ))}
+        </div>
+      )}
+      {(options.length === 0 || several || values.allow_other === true) && (
+        <div class="sagents-reject">
+          <input
+            data-testid="answer"
+            aria-label="Your answer"
+            placeholder="Your answer"
+            value={text}
+            disabled={disabled}
+            onInput={(event) => setText(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              event.stopPropagation();
+              if (event.key === "Enter" && !event.isComposing) answer();
+            }}
+          />
+          <button type="button" class="sagents-button sagents-primary" data-testid="answer-send" disabled={disabled} onClick={answer}>
+            Answer
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}

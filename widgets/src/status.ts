@@ -1,0 +1,47 @@
+// What a session, or one run of it, is doing, in words.
+import type { ViewState } from "./protocol";
+
+export type Status = {
+  /** The word of the protocol, or "connecting" or "completed". */
+  name: string;
+  label: string;
+  /** Whether there is something to stop. */
+  active: boolean;
+};
+
+const LABELS: Record<string, string> = {
+  connecting: "Connecting",
+  waiting: "Waiting to start",
+  idle: "Ready",
+  running: "Running",
+  interrupted: "Needs approval",
+  paused: "Paused",
+  cancelled: "Stopped",
+  error: "Failed",
+  failed: "Failed",
+  closed: "Closed",
+  completed: "Done",
+};
+
+export function statusOf(state: ViewState | null, open: boolean, runId: string): Status {
+  const name = nameOf(state, open, runId);
+  const label = name === "interrupted" && !state?.interrupt?.action_requests?.length ? "Waiting" : LABELS[name];
+  const active = open && ["connecting", "waiting", "running", "interrupted"].includes(name);
+  return { name, label: label ?? name, active };
+}
+
+function nameOf(state: ViewState | null, open: boolean, runId: string): string {
+  if (!state) return open ? "connecting" : "closed";
+  if (!runId) return state.status;
+  const run = state.runs[runId];
+  if (!run) {
+    if (!open) return "closed";
+    // Not begun: queued behind another run, or its first event is still on its way.
+    const shown = state.entries.some((entry) => entry.run_id === runId);
+    return shown ? "completed" : "waiting";
+  }
+  if (run.status === "running") return open ? "running" : "closed";
+  // A run that stopped for an approval waits only as long as the question stands.
+  if (run.status === "interrupted") return state.interrupt?.run_id === runId ? "interrupted" : "paused";
+  return run.status;
+}

@@ -1,0 +1,138 @@
+// One store per session model and page: it knows the view state, keeps it in step with the
+// kernel, and carries requests. Views only read it and ask it.
+import type { AnyModel } from "@anywidget/types";
+import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
+
+export class RequestError extends Error {
+  constructor(
+    readonly kind: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+type Pending = { resolve: (reply: Reply) => void; reject: (error: RequestError) => void };
+
+const GONE = "This conversation is closed; run the cell again to continue.";
+const FIRST_PATIENCE = 10_000;
+const LONGEST_PATIENCE = 60_000;
+
+export class Store {
+  state: ViewState | null = null;
+  /** Whether the kernel can still be asked for something. */
+  open = true;
+  #seq = 0;
+  #asked = false;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #pending = new Map<string, Pending>();
+  #subscribers = new Set<() => void>();
+  #frame = 0;
+  // `crypto.randomUUID` is missing on plain http, where many hubs live.
+  #prefix = Math.random().toString(36).slice(2, 10);
+  #count = 0;
+
+  constructor(private model: AnyModel) {
+    model.on("msg:custom", (message: FromKernel) => this.receive(message));
+    model.on("destroy", () => this.close());
+    this.#hello(0);
+  }
+
+  subscribe(notify: () => void): () => void {
+    this.#subscribers.add(notify);
+    return () => this.#subscribers.delete(notify);
+  }
+
+  /** Sends a request; resolves with its reply, rejects with a `RequestError`. */
+  request(type: string, fields: object = {}): Promise<Reply> {
+    if (!this.open) return Promise.reject(new RequestError("Closed", GONE));
+    const id = `${this.#prefix}-${++this.#count}`;
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject });
+      this.model.send({ type, id, ...fields });
+    });
+  }
+
+  receive(message: FromKernel): void {
+    switch (message.type) {
+      case "snapshot":
+        clearTimeout(this.#retry);
+        this.#asked = false;
+        this.#seq = message.seq;
+        this.#set(message.state);
+        break;
+      case "events":
+        this.#apply(message);
+        break;
+      case "reply":
+        this.#take(message.id)?.resolve(message);
+        break;
+      case "error":
+        this.#take(message.id)?.reject(new RequestError(message.kind, message.message));
+        break;
+      case "closed":
+        this.close();
+        break;
+    }
+  }
+
+  /** The kernel or the session is gone: nothing can be asked any more. */
+  close(): void {
+    clearTimeout(this.#retry);
+    this.open = false;
+    for (const { reject } of this.#pending.values()) reject(new RequestError("Closed", GONE));
+    this.#pending.clear();
+    if (this.state) this.#set({ ...this.state, status: "closed", interrupt: null, partial: null });
+    else this.#notify();
+  }
+
+  #apply({ after, seq, events }: Extract<FromKernel, { type: "events" }>): void {
+    if (this.#asked || !this.state) return;
+    // Another page of this kernel asked for what this one already has.
+    if (seq <= this.#seq) return;
+    if (after !== this.#seq) {
+      this.#hello(0);
+      return;
+    }
+    this.#seq = seq;
+    this.#set(events.reduce(reduce, this.state));
+  }
+
+  #hello(have: number, patience = FIRST_PATIENCE): void {
+    this.#asked = true;
+    this.model.send({ type: "hello", have });
+    // A blocked kernel answers late, a broken connection never: ask again, ever more seldom.
+    const next = Math.min(2 * patience, LONGEST_PATIENCE);
+    this.#retry = setTimeout(() => this.#hello(have, next), patience);
+  }
+
+  #take(id: string): Pending | undefined {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    return pending;
+  }
+
+  #set(state: ViewState): void {
+    this.state = state;
+    this.#notify();
+  }
+
+  #notify(): void {
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0;
+      for (const notify of this.#subscribers) notify();
+    });
+  }
+}
+
+const stores = new WeakMap<AnyModel, Store>();
+
+/** The store of a session model; the first call makes it, and it says hello. */
+export function storeFor(model: AnyModel): Store {
+  let store = stores.get(model);
+  if (!store) {
+    store = new Store(model);
+    stores.set(model, store);
+  }
+  return store;
+}

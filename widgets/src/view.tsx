@@ -1,0 +1,161 @@
+// Which parts a view is made of.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Approvals } from "./approvals";
+import { Composer } from "./composer";
+import { Files } from "./files";
+import { Header } from "./header";
+import { statusOf } from "./status";
+import { Todos } from "./todos";
+import { Transcript } from "./transcript";
+import { StoreContext, useStoreState } from "./use-store";
+import type { ViewState } from "./protocol";
+import type { Store } from "./store";
+
+export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approvals";
+
+/** From this width on, todos and files stand beside the conversation. */
+const WIDE = 720;
+
+export function View({ store, name, runId }: { store: Store; name: ViewName; runId: string }) {
+  const state = useStoreState(store);
+  const root = useRef<HTMLDivElement>(null);
+  const wide = useWidth(root) >= WIDE;
+  const status = statusOf(state, store.open, name === "run" ? runId : "");
+
+  const stopOnEscape = (event: KeyboardEvent) => {
+    // Notebook shortcuts must not see what is typed here (the attribute below is for JupyterLab).
+    event.stopPropagation();
+    const typing = event.target instanceof Element && event.target.closest("textarea, input");
+    if (event.key !== "Escape" || typing || !status.active || !store.open) return;
+    event.preventDefault();
+    store.request("cancel").catch(() => {});
+  };
+
+  return (
+    <StoreContext.Provider value={store}>
+      <div
+        ref={root}
+        class={`sagents-panel sagents-view-${name}`}
+        data-testid="sagents-panel"
+        data-view={name}
+        data-lm-suppress-shortcuts="true"
+        onKeyDown={stopOnEscape}
+      >
+        <div class="sagents-sr" role="status">
+          {status.label}
+        </div>
+        {name === "run" || name === "chat" || name === "session" ? (
+          <Header state={state} status={status} view={name} runId={runId} />
+        ) : null}
+        {!state ? (
+          <p class="sagents-empty">{store.open ? "Connecting to the session…" : "This session is closed."}</p>
+        ) : (
+          <Body state={state} name={name} runId={runId} wide={wide} />
+        )}
+      </div>
+    </StoreContext.Provider>
+  );
+}
+
+type BodyProps = { state: ViewState; name: ViewName; runId: string; wide: boolean };
+
+function Body({ state, name, runId, wide }: BodyProps) {
+  switch (name) {
+    case "session":
+      return <SessionBody state={state} wide={wide} />;
+    case "run":
+      return <RunBody state={state} runId={runId} />;
+    case "chat":
+      return <Conversation state={state} />;
+    case "todos":
+      return <Todos todos={state.todos} />;
+    case "files":
+      return <Files files={state.files} />;
+    case "approvals":
+      return <Approvals state={state} alone />;
+  }
+}
+
+function Conversation({ state }: { state: ViewState }) {
+  return (
+    <div class="sagents-conversation">
+      <Transcript state={state} />
+      <Approvals state={state} />
+      <Composer state={state} />
+    </div>
+  );
+}
+
+function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
+  const [tab, setTab] = useState("chat");
+  const [reading, setReading] = useState(false);
+  const side = state.todos.length > 0 || state.files.length > 0;
+  if (!side) return <Conversation state={state} />;
+  if (wide) {
+    return (
+      <div class={reading ? "sagents-columns sagents-reading" : "sagents-columns"}>
+        <Conversation state={state} />
+        <aside class="sagents-side">
+          {state.todos.length > 0 && !reading && <Todos todos={state.todos} />}
+          {state.files.length > 0 && <Files files={state.files} onRead={setReading} />}
+        </aside>
+      </div>
+    );
+  }
+  const tabs: [string, string, ComponentChildren][] = [
+    ["chat", "Chat", <Conversation state={state} />],
+    ["todos", `Todos ${state.todos.length}`, <Todos todos={state.todos} />],
+    ["files", `Files ${state.files.length}`, <Files files={state.files} />],
+  ];
+  return (
+    <>
+      <div class="sagents-tabs" role="tablist">
+        {tabs.map(([id, label]) => (
+          <button
+            key={id}
+            type="button"
+            role="tab"
+            class="sagents-tab"
+            aria-selected={tab === id}
+            onClick={() => setTab(id)}
+          >
+            {label}
+            {id === "chat" && tab !== "chat" && state.interrupt && <span class="sagents-badge">approval</span>}
+          </button>
+        ))}
+      </div>
+      {tabs.map(([id, , content]) => (
+        // Hidden, not removed: a draft or an open file is still there on the way back.
+        <div key={id} role="tabpanel" hidden={tab !== id}>
+          {content}
+        </div>
+      ))}
+    </>
+  );
+}
+
+function RunBody({ state, runId }: { state: ViewState; runId: string }) {
+  // Todos and files belong to the session, so only its newest run shows them.
+  const newest = Object.keys(state.runs).at(-1);
+  const current = !newest || newest === runId || !(runId in state.runs);
+  return (
+    <>
+      {current && state.todos.length > 0 && <Todos todos={state.todos} folding />}
+      <Transcript state={state} runId={runId} />
+      {(current || state.interrupt?.run_id === runId) && <Approvals state={state} />}
+      {current && state.files.length > 0 && <Files files={state.files} folding />}
+    </>
+  );
+}
+
+function useWidth(element: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    if (typeof ResizeObserver === "undefined") return;
+    const observer = new ResizeObserver(([entry]) => setWidth(entry!.contentRect.width));
+    observer.observe(element.current!);
+    return () => observer.disconnect();
+  }, []);
+  return width;
+}
