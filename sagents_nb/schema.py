@@ -122,7 +122,7 @@ def short_description(function: Callable[..., Any]) -> str:
 
 
 def _schema_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    (schema,), components = msgspec.json.schema_components(
+    _, components = msgspec.json.schema_components(
         [struct], schema_hook=_pydantic_schema, ref_template="#/$defs/{name}"
     )
     top = dict(components.pop(struct.__name__))

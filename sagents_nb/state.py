@@ -54,7 +54,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     interrupt: Interrupt | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.messages, FrozenList):
+        if not isinstance(self.messages, FrozenList):  # a list, for convenience
             force_setattr(self, "messages", FrozenList(_checked(self.messages)))
         if not isinstance(self.todos, FrozenList):
             force_setattr(self, "todos", numbered(self.todos))

@@ -75,7 +75,7 @@ class Tool:
         timeout: float | None = None,
         display_text: str | Callable[[dict[str, Any]], str] | None = None,
     ) -> None:
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
                 f"{self.name!r} is no tool name: use 1 to 64 letters, digits, '_' or '-'; "
@@ -98,6 +98,7 @@ class Tool:
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, without a run."""
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:

@@ -78,11 +78,6 @@ def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def run_markdown(status: str, messages: Sequence[Message]) -> str:
-    """The summary line and the transcript."""
-    return f"*{run_summary(status, messages)}*\n\n{markdown(messages)}"
-
-
 def run_html(status: str, messages: Sequence[Message]) -> str:
     """The summary line with the transcript folded under it. Everything is escaped text."""
     body = html.escape(markdown(messages))

@@ -55,6 +55,7 @@ class Actor:
         self.last_activity = time.time()
         self.log = EventLog()
         self.queues = Queues()
+        self.initial = state.messages
         self._state = state
         self._epoch = 1
         self._emitter = Emitter(self.log.push, session_id=session.id)
@@ -81,6 +82,7 @@ class Actor:
             self._emitter.emit(StatusChanged, status=status, previous=previous, reason=reason)
 
     def send(self, messages: list[Message], when: str) -> Run:
+        """Start a run, or queue, steer or refuse, as the status and ``when`` say."""
         self._check_open()
         self.last_activity = time.time()
         if self.status == "running":
@@ -106,12 +108,14 @@ class Actor:
         return run
 
     def enqueue(self, messages: list[Message], when: str) -> None:
+        """Queue messages for the active run, or the next one."""
         self._check_open()
         for message in messages:
             self.queues.add(message, when)
             self._emitter.emit(MessageQueued, message=message, when=when)
 
     def retry(self) -> Run:
+        """Run again from the last user or tool message."""
         self._check_open()
         if self.status in ("running", "interrupted"):
             raise Busy(f"Session {self.session.id!r} is {self.status}; retry needs it to be idle.")
@@ -180,6 +184,7 @@ class Actor:
         return interrupt
 
     def resume(self, given: Decisions, by: str) -> Run:
+        """Take a decision for everything that waits."""
         interrupt = self._waiting()
         decisions = checked_decisions(interrupt, given, self.agent._tools)
         run = self._take(interrupt, decisions, by)
@@ -187,12 +192,13 @@ class Actor:
         return run
 
     def decide_all(self, ids: tuple[str, ...], decision: Decision, by: str) -> Run | None:
+        """Take one decision for these calls, or for all that are open."""
         interrupt = self._waiting()
         open_ids = [i for i in interrupt.tool_call_ids if i not in self._decisions]
         unknown = [i for i in ids if i not in open_ids]
         if unknown:
             raise StaleApproval(f"No decision is open for {unknown}; open are {open_ids}.")
-        return self._decide(interrupt, {i: decision for i in ids or open_ids}, by)
+        return self._decide(interrupt, dict.fromkeys(ids or open_ids, decision), by)
 
     def decide_seen(
         self,
@@ -201,6 +207,7 @@ class Actor:
         digests: Mapping[str, str],
         by: str,
     ) -> Run | None:
+        """Take decisions on requests as somebody saw them."""
         self._check_open()
         interrupt = self._state.interrupt
         if self.status != "interrupted" or interrupt is None or interrupt.id != interrupt_id:
@@ -245,6 +252,7 @@ class Actor:
         self._state = loop.state
 
     def cancel(self) -> None:
+        """Stop the active run, or answer what waits as cancelled."""
         if self.status == "running" and self._loop is not None:
             self._loop.ctx.cancelled.set()
             self._stop_task()
@@ -253,6 +261,7 @@ class Actor:
             self._set_status("cancelled")
 
     def cancel_run(self, run: Run) -> None:
+        """Stop that run, or take it out of the queue."""
         if self.queues.remove(run):
             _resolve(run, lambda: _cancelled_result(self._state))
         elif run is self.current_run:
@@ -267,6 +276,7 @@ class Actor:
             _resolve(run, lambda: _cancelled_result(self._state))
 
     def reset(self) -> None:
+        """Stop, and forget messages, todos, metadata and queues."""
         self._check_open()
         self._stop_now()
         self._decisions = {}
@@ -275,7 +285,20 @@ class Actor:
         self.error = None
         self._set_status("idle", "reset")
 
+    def replace(self, agent: Agent | None, state: State | None) -> None:
+        """Go on with another agent or state."""
+        self._check_open()
+        if self.status == "running":
+            raise Busy(f"Session {self.session.id!r} is running; cancel it or wait for it first.")
+        self.agent = agent or self.agent
+        if state is not None:
+            self._decisions = {}
+            self._state = state
+            self._epoch += 1
+            self._set_status("interrupted" if state.interrupt else "idle", "replaced")
+
     def close(self, reason: str) -> None:
+        """Stop for good."""
         if self.status == "closed":
             return
         self._state = self.state

@@ -7,38 +7,54 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ..events import AgentEnd, Event
+from ..events import AgentEnd, Event, MessageEnd, MessageUpdate
 from ..eventstream import EventStream
 
-logger = logging.getLogger("sagents_nb.session")
+logger = logging.getLogger(__name__)
 
-# A reader who is further behind than this starts from a snapshot instead.
+# A reader who is further behind than this misses the oldest.
 KEPT = 20_000
+
+Listener = Callable[[Event], Any]
 
 
 class EventLog:
-    """A bounded list of events and its listeners; used on the runtime loop only."""
+    """A bounded list of events and its listeners; used on the runtime loop only.
+
+    The deltas of a finished message are dropped: its ``message_end`` says the same.
+    """
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
-        self._listeners: list[Callable[[Event], Any]] = []
+        self._deltas: list[Event] = []
+        self._listeners: list[Listener] = []
         self._streams: list[EventStream] = []
 
     def push(self, event: Event) -> None:
         """Keep an event and tell everybody; a listener that raises hurts nobody else."""
-        self._events.append(event)
+        if type(event) is MessageUpdate:
+            self._deltas.append(event)
+        else:
+            if type(event) is MessageEnd:
+                self._deltas.clear()
+            self._events.append(event)
         for listener in tuple(self._listeners):
             try:
                 listener(event)
             except Exception:
                 logger.exception("A subscriber raised on %s", event.type)
 
-    def subscribe(self, listener: Callable[[Event], Any]) -> None:
+    def kept(self, since: int = 0) -> list[Event]:
+        """What is kept after ``since``, in order."""
+        events = [event for event in (*self._events, *self._deltas) if event.seq > since]
+        return sorted(events, key=lambda event: event.seq)
+
+    def subscribe(self, listener: Listener) -> None:
         """Add a listener, once."""
         if listener not in self._listeners:
             self._listeners.append(listener)
 
-    def unsubscribe(self, listener: Callable[[Event], Any]) -> None:
+    def unsubscribe(self, listener: Listener) -> None:
         """Remove a listener, if it is there."""
         if listener in self._listeners:
             self._listeners.remove(listener)
@@ -50,7 +66,7 @@ class EventLog:
         """
 
         def take(event: Event) -> None:
-            if event.seq <= since or (run_id is not None and event.run_id != run_id):
+            if run_id is not None and event.run_id != run_id:
                 return
             stream.push(event)
             if run_id is not None and isinstance(event, AgentEnd):
@@ -59,7 +75,7 @@ class EventLog:
 
         self._streams.append(stream)
         self.subscribe(take)
-        for event in tuple(self._events):
+        for event in self.kept(since):
             if take in self._listeners:
                 take(event)
 

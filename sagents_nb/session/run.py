@@ -39,7 +39,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """ "running", or how it ended."""
+        """How it ended, or "running"."""
         if not self.future.done():
             return "running"
         error = self.future.exception()

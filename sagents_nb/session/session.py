@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..agent import Agent, Prompt, starting_point
 from ..errors import ConfigurationError
@@ -21,6 +21,9 @@ from ..runtime import runtime
 from ..state import State, Todo
 from .actor import Actor
 from .run import Run
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class Session:
@@ -46,7 +49,6 @@ class Session:
                 f"A session needs an Agent, not {type(agent).__name__}; pass sa.Agent(…)."
             )
         self.id = id or f"session-{uuid.uuid4().hex[:12]}"
-        self.agent = agent
         self.scope = scope
         self.headless = headless
         self.files = filesystem or open_filesystem(agent.filesystem_scope or ("session", self.id))
@@ -55,11 +57,16 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self._actor.status}, {len(self.messages)} messages>"
 
+    @property
+    def agent(self) -> Agent:
+        """The agent that answers."""
+        return self._actor.agent
+
     # reading: snapshots, from any thread
 
     @property
     def status(self) -> str:
-        """ "idle", "running", "interrupted", "paused", "cancelled", "error" or "closed"."""
+        """One of "idle", "running", "interrupted", "paused", "cancelled", "error" and "closed"."""
         return self._actor.status
 
     @property
@@ -71,6 +78,11 @@ class Session:
     def messages(self) -> list[Message]:
         """The conversation so far."""
         return self.state.messages[:]
+
+    @property
+    def initial_messages(self) -> list[Message]:
+        """What the conversation held when this session began; no event tells of it."""
+        return self._actor.initial[:]
 
     @property
     def todos(self) -> list[Todo]:
@@ -139,7 +151,7 @@ class Session:
 
     @property
     def steering_mode(self) -> str:
-        """ "one-at-a-time" or "all": how many steered messages one turn takes."""
+        """How many steered messages one turn takes: "one-at-a-time" or "all"."""
         return self._actor.queues.steering_mode
 
     @steering_mode.setter
@@ -148,7 +160,7 @@ class Session:
 
     @property
     def follow_up_mode(self) -> str:
-        """ "one-at-a-time" or "all": how many follow-ups one turn takes."""
+        """How many follow-ups one turn takes: "one-at-a-time" or "all"."""
         return self._actor.queues.follow_up_mode
 
     @follow_up_mode.setter
@@ -212,12 +224,21 @@ class Session:
 
     # watching
 
-    def subscribe(self, callback: Callable[[Event], Any]) -> Callable[[], None]:
+    def subscribe(
+        self, callback: Callable[[Event], Any], since: int | None = None
+    ) -> Callable[[], None]:
         """Call ``callback`` on the runtime loop for every further event; it must not block.
 
+        With ``since`` it is first called for the kept events after that sequence number.
         Subscribing twice is one subscription. Returns the unsubscribe.
         """
-        runtime.call(self._actor.log.subscribe, callback)
+
+        def start() -> None:
+            for event in [] if since is None else self._actor.log.kept(since):
+                callback(event)
+            self._actor.log.subscribe(callback)
+
+        runtime.call(start)
         return lambda: runtime.post(self._actor.log.unsubscribe, callback)
 
     def events(self, since: int = 0) -> EventStream:
@@ -230,9 +251,24 @@ class Session:
         """Feed ``stream`` with the events of one run, from its first to its last."""
         runtime.call(self._actor.log.follow, stream, 0, run_id)
 
+    def replace(self, agent: Agent | None = None, state: State | None = None) -> None:
+        """Go on with another agent or another state; raises Busy while a run is active."""
+        runtime.call(self._actor.replace, agent, state)
+
     def export_state(self) -> dict[str, Any]:
         """The state as JSON-ready data; see :meth:`State.export`."""
         return self.state.export()
+
+    def to_frame(self, kind: str = "messages") -> pandas.DataFrame:
+        """The conversation as a frame.
+
+        ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or
+        "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
+        """
+        from ..frames import frame
+
+        events = runtime.call(self._actor.log.kept)
+        return frame(kind, self.state, events, self.files.entries())
 
     @classmethod
     def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:

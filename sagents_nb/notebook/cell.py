@@ -1,0 +1,123 @@
+"""Running one ``%%agent`` cell: start, show, wait, and leave a readable result."""
+
+from __future__ import annotations
+
+import asyncio
+
+from IPython.display import display, update_display
+
+from ..errors import SagentsError
+from ..mainthread import main_thread
+from ..result import RunResult
+from ..session import Run, Session
+from ..transcript import markdown
+from .policy import decide
+from .widget import Panel, run_view
+
+# An idle loop does not notice the kernel's interrupt before something wakes it.
+HEARTBEAT = 0.1
+
+
+async def run_cell(
+    session: Session, prompt: str, *, unattended: bool, plain: bool, background: bool, wait: bool
+) -> RunResult | None:
+    """Send the prompt, show the run below the cell, and return its result.
+
+    ``unattended``: nobody can click, so the session's headless policy decides.
+    """
+    main_thread.attach(asyncio.get_running_loop())
+    run = session.send(prompt)
+    shown = _Shown(session, run, live=not (unattended or plain))
+    if background:
+        return None
+    try:
+        result = await _settled(session, run, unattended, wait)
+    except asyncio.CancelledError:
+        session.cancel()
+        shown.finish(await _stopped(session))
+        raise KeyboardInterrupt("The run was stopped.") from None
+    except SagentsError as error:
+        shown.finish(getattr(error, "result", None))
+        raise
+    shown.finish(result)
+    return result
+
+
+async def _settled(session: Session, run: Run, unattended: bool, wait: bool) -> RunResult:
+    """The result once nothing is left to decide."""
+    messages = []
+    while True:
+        await _heartbeat(run)
+        result = run.future.result()
+        messages += result.messages
+        result.messages = messages
+        interrupt = result.interrupt
+        if result.status != "interrupted" or interrupt is None:
+            return result
+        if unattended and interrupt.action_requests:
+            run = session.resume(decide(session.headless, interrupt), by="policy")
+            continue
+        if unattended or not wait:
+            return result
+        following = await _decided(session, run)
+        if following is None:  # stopped while it waited, or answered by a new message
+            result.status = "cancelled"
+            result.state = session.state
+            return result
+        run = following
+
+
+async def _heartbeat(run: Run) -> None:
+    waiting = asyncio.wrap_future(run.future)
+    while not waiting.done():
+        await asyncio.wait({waiting}, timeout=HEARTBEAT)
+    waiting.exception()  # seen here, raised by the caller
+
+
+async def _decided(session: Session, run: Run) -> Run | None:
+    """The run that goes on after the decision, or None if there is none."""
+    while session.status == "interrupted" and session.current_run is run:
+        await asyncio.sleep(HEARTBEAT / 2)
+    following = session.current_run
+    if following is None or following is run or following.id != run.id:
+        return None
+    return following
+
+
+async def _stopped(session: Session) -> RunResult | None:
+    run = session.current_run
+    if run is None:
+        return None
+    for _ in range(20):
+        if run.done:
+            break
+        await asyncio.sleep(HEARTBEAT / 2)
+    if not run.done or run.future.exception() is not None:
+        return None
+    result: RunResult = run.future.result()
+    return result
+
+
+class _Shown:
+    """What stands below the cell: the live panel, and at the end the transcript beside it.
+
+    Without a panel the transcript alone is shown, once: nbval compares the first display.
+    """
+
+    def __init__(self, session: Session, run: Run, *, live: bool) -> None:
+        self.panel: Panel | None = run_view(session, run.id) if live else None
+        self.display_id = f"sagents-{run.id}"
+        if self.panel is not None:
+            data, metadata = self.panel.mimebundle("*The agent is working.*")
+            display(data, metadata=metadata, raw=True, display_id=self.display_id)
+
+    def finish(self, result: RunResult | None) -> None:
+        """Show how it ended, if that is known."""
+        if result is None:
+            return
+        text = markdown(result.messages)
+        if self.panel is None:
+            display({"text/plain": text, "text/markdown": text}, raw=True)
+        else:
+            data, metadata = self.panel.mimebundle(text)
+            update_display(data, metadata=metadata, raw=True, display_id=self.display_id)

@@ -1,0 +1,84 @@
+"""Which conversation the cells of this notebook talk to."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from ..agent import Agent
+from ..session import Session, sessions
+from ..tools import as_tool
+from .arguments import names
+from .tools import NotebookTools
+
+# What the default agent asks before: the one tool that can do anything.
+GATED = {"run_python": True}
+
+
+class Conversations:
+    """The current session of one notebook; made by its first ``%%agent``."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.current: Session | None = None
+        self._count = 0
+
+    def use(self, name: str) -> Session:
+        """Go on with an Agent or a Session that is a variable of the notebook."""
+        value = self.shell.user_ns.get(name)
+        if isinstance(value, Agent):
+            value = self._start(value)
+        if not isinstance(value, Session):
+            raise UsageError(f"{name!r} is no Agent or Session of this notebook; make one first.")
+        self.current = value
+        return value
+
+    def session_for(self, options: argparse.Namespace) -> Session:
+        """The session that a ``%%agent`` line asks for, with its changes applied."""
+        session = self.current
+        if options.name and (session is None or session.id != options.name):
+            if options.name in sessions.list() and not options.new:
+                session = sessions.get(options.name)
+            else:
+                session = self._start(self._agent(session), options.name)
+        elif session is None or options.new or session.status == "closed":
+            session = self._start(self._agent(session))
+        changed = self._changed(session.agent, options)
+        if changed is not session.agent:
+            session.replace(agent=changed)
+        self.current = session
+        return session
+
+    def _start(self, agent: Agent, name: str | None = None) -> Session:
+        self._count += 1
+        return sessions.start(agent, name or f"notebook-{self._count}")
+
+    def _agent(self, session: Session | None) -> Agent:
+        if session is not None:
+            return session.agent
+        return Agent(middleware=[NotebookTools(self.shell)], interrupt_on=GATED, name="Agent")
+
+    def _changed(self, agent: Agent, options: argparse.Namespace) -> Agent:
+        changes: dict[str, Any] = {}
+        if options.model:
+            changes["model"] = options.model
+        if options.tools:
+            changes["tools"] = self.with_tools(agent, names(options.tools))
+        if options.approve:
+            gated = dict(agent._config["interrupt_on"] or {})
+            changes["interrupt_on"] = {**gated, **dict.fromkeys(names(options.approve), True)}
+        return agent.with_(**changes) if changes else agent
+
+    def with_tools(self, agent: Agent, wanted: list[str]) -> list[Any]:
+        """The agent's own tools and these functions of the notebook."""
+        tools = {tool.name: tool for tool in map(as_tool, agent._config["tools"])}
+        for name in wanted:
+            if name not in self.shell.user_ns:
+                raise UsageError(
+                    f"There is no function {name!r} in this notebook; define it first."
+                )
+            tool = as_tool(self.shell.user_ns[name])
+            tools[tool.name] = tool
+        return list(tools.values())

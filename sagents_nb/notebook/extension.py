@@ -1,0 +1,102 @@
+"""``%load_ext sagents_nb``: the magics, the awaiting cell, and how sessions are displayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..session import Session
+from .arguments import parse
+from .cell import run_cell
+from .conversations import Conversations
+from .interpolate import interpolate
+from .magics import AgentMagics
+from .widget import panel_of
+
+_ATTRIBUTE = "_sagents_nb"
+
+
+class Extension:
+    """What is installed into one shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.conversations = Conversations(shell)
+
+    def install(self) -> None:
+        """Register the magics, the cell transformer and the display of sessions."""
+        self.shell.register_magics(AgentMagics(self.shell, self.conversations))
+        self.shell.input_transformers_cleanup.append(awaiting_cell)
+        formatter = self.shell.display_formatter.mimebundle_formatter
+        formatter.for_type(Session, _session_bundle)
+
+    def remove(self) -> None:
+        """Take it all away again."""
+        self.shell.input_transformers_cleanup.remove(awaiting_cell)
+        self.shell.display_formatter.mimebundle_formatter.pop(Session, None)
+        for kind in ("line", "cell"):
+            self.shell.magics_manager.magics[kind].pop("agent", None)
+
+    async def run(self, line: str, body: str) -> Any:
+        """Run one ``%%agent`` cell."""
+        options = parse(line)
+        session = self.conversations.session_for(options)
+        prompt = body.strip() if options.raw else interpolate(body.strip(), self.shell.user_ns)
+        if not prompt:
+            return None
+        return await run_cell(
+            session,
+            prompt,
+            unattended=unattended(self.shell),
+            plain=options.plain,
+            background=options.background,
+            wait=not options.no_wait,
+        )
+
+
+def unattended(shell: Any) -> bool:
+    """Whether nobody can click: nbclient, nbval and papermill run cells without stdin."""
+    kernel = getattr(shell, "kernel", None)
+    return kernel is None or not getattr(kernel, "_allow_stdin", False)
+
+
+def awaiting_cell(lines: list[str]) -> list[str]:
+    """Rewrite an ``%%agent`` cell into one that awaits its run.
+
+    A magic function cannot await (ipython#11314), and only an awaiting cell hears clicks.
+    """
+    first = next((i for i, line in enumerate(lines) if line.strip()), None)
+    if first is None:
+        return lines
+    words = lines[first].strip().split(maxsplit=1)
+    if words[0] != "%%agent":
+        return lines
+    rest = words[1] if len(words) > 1 else ""
+    body = "".join(lines[first + 1 :])
+    return [f"await __import__({__name__!r}, fromlist=['run']).run({rest!r}, {body!r})\n"]
+
+
+async def run(line: str, body: str) -> Any:
+    """What a rewritten cell calls."""
+    from IPython import get_ipython
+
+    return await getattr(get_ipython(), _ATTRIBUTE).run(line, body)  # type: ignore[no-untyped-call]
+
+
+def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> Any:
+    return panel_of(session)._repr_mimebundle_()
+
+
+def load(shell: Any) -> None:
+    """Install into that shell, once."""
+    if getattr(shell, _ATTRIBUTE, None) is None:
+        extension = Extension(shell)
+        extension.install()
+        setattr(shell, _ATTRIBUTE, extension)
+
+
+def unload(shell: Any) -> None:
+    """Remove from that shell, if it is there."""
+    extension = getattr(shell, _ATTRIBUTE, None)
+    if extension is not None:
+        extension.remove()
+        setattr(shell, _ATTRIBUTE, None)

@@ -1,0 +1,72 @@
+"""Execute a notebook where nobody can click, and print what it says.
+
+``python -m sagents_nb.notebook.headless notebooks/tour.ipynb [--save]``
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+
+def execute(path: Path, save: bool = False) -> str:
+    """Run the notebook in a fresh kernel and return its transcript.
+
+    With ``save`` the outputs are written into the file, without widget state. Raises
+    nbclient's CellExecutionError when a cell fails.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        store_widget_state=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    client.execute()
+    if save:
+        for cell in notebook.cells:
+            cell.metadata.pop("execution", None)  # times, which differ every run
+        notebook.metadata.pop("widgets", None)
+        nbformat.write(notebook, path)
+    return "\n\n".join(text for cell in notebook.cells if (text := _cell_text(cell)))
+
+
+def _cell_text(cell: Any) -> str:
+    source = "".join(cell.source)
+    if cell.cell_type == "markdown":
+        return source
+    prompt = "\n".join(f"    {line}" for line in source.splitlines())
+    outputs = [text for output in cell.get("outputs", ()) if (text := _output_text(output))]
+    return "\n\n".join([prompt, *outputs])
+
+
+def _output_text(output: Any) -> str:
+    if output.output_type == "stream":
+        return str(output.text).rstrip()
+    data = output.get("data", {})
+    return str(data.get("text/markdown") or data.get("text/plain") or "").rstrip()
+
+
+def main(arguments: list[str]) -> int:
+    """The command; 0 if every cell ran."""
+    paths = [Path(a) for a in arguments if not a.startswith("--")]
+    if not paths:
+        print("Usage: python -m sagents_nb.notebook.headless NOTEBOOK… [--save]", file=sys.stderr)
+        return 2
+    for path in paths:
+        try:
+            print(execute(path, "--save" in arguments))
+        except CellExecutionError as error:
+            print(error, file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

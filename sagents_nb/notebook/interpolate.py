@@ -1,0 +1,66 @@
+"""``{name}`` in a prompt: the notebook's variables as text for a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+# One pass; only plain names and attribute paths, so JSON and code in a prompt stay as typed,
+# and a value's own braces are never looked at (jupyter-ai#27, #967).
+_FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
+_SHOWN = 4000
+
+
+def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
+    """``prompt`` with ``{name}`` and ``{name.attribute}`` replaced by what they are.
+
+    ``{{`` and ``}}`` are braces; an unknown name is left as typed.
+
+    >>> interpolate("{n} of {{all}}, {unknown}", {"n": 3})
+    '3 of {all}, {unknown}'
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0][0]
+        first, *attributes = match[1].split(".")
+        if first not in names:
+            return match[0]
+        value = names[first]
+        for attribute in attributes:
+            if not hasattr(value, attribute):
+                return match[0]
+            value = getattr(value, attribute)
+        return describe(value)
+
+    return _FIELD.sub(replace, prompt)
+
+
+def describe(value: Any, limit: int = _SHOWN) -> str:
+    """A value as text that a model can use: text as it is, a frame as its columns and head.
+
+    At most ``limit`` characters, and it says when there is more.
+    """
+    if isinstance(value, str):
+        text = value
+    elif hasattr(value, "columns") and hasattr(value, "dtypes") and hasattr(value, "head"):
+        text = describe_frame(value)
+    else:
+        text = repr(value)
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
+
+
+def describe_frame(frame: Any) -> str:
+    """A data frame's shape, columns with types and missing values, and first rows."""
+    rows, width = frame.shape
+    lines = [f"DataFrame, {rows:,} rows × {width} columns"]
+    for column in frame.columns[:50]:
+        missing = int(frame[column].isna().sum())
+        lines.append(
+            f"- {column}: {frame[column].dtype}" + (f", {missing} missing" if missing else "")
+        )
+    if width > 50:
+        lines.append(f"- and {width - 50} more columns")
+    lines += ["First rows:", frame.head(5).to_csv(index=False).rstrip()]
+    return "\n".join(lines)

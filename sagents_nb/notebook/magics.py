@@ -1,0 +1,138 @@
+"""``%agent``: look at the conversation and decide, from a cell of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+
+from ..errors import SagentsError
+from ..session import Session, sessions
+from .arguments import names, parser
+from .conversations import Conversations
+from .text import Text, files_text, interrupt_text, status_text, todos_text, usage_text
+
+HELP = """%%agent [options]         run the prompt below it
+%agent use VARIABLE       talk to that Agent or Session from now on
+%agent status             what the conversation is doing
+%agent todos | files | usage
+%agent approve [ID ...]   approve what waits, or only these calls
+%agent reject [REASON]    reject what waits
+%agent cancel             stop the run
+%agent reset              forget the conversation
+%agent model [SPEC]       show or change the model
+%agent tools [add|remove NAME ...]
+%agent list               the live conversations
+%agent frame KIND         messages, tool_calls, todos, usage, files or decisions as a DataFrame
+%agent help               this text
+"""
+
+
+@magics_class
+class AgentMagics(Magics):
+    """The magics of the extension."""
+
+    def __init__(self, shell: Any, conversations: Conversations) -> None:
+        super().__init__(shell=shell)
+        self.conversations = conversations
+
+    @line_cell_magic
+    @no_var_expand
+    def agent(self, line: str, cell: str | None = None) -> Any:
+        """Talk to an agent: %%agent runs the text below it; %agent help lists the rest."""
+        if cell is not None:  # normally rewritten to an awaiting call before it gets here
+            raise UsageError("%%agent must be the first line of its cell; see %agent help.")
+        command, _, rest = line.strip().partition(" ")
+        action = getattr(self, f"_{command or 'status'}", None)
+        if action is None:
+            raise UsageError(f"%agent knows no {command!r}; see %agent help.")
+        try:
+            return action(rest.strip())
+        except SagentsError as error:
+            raise UsageError(str(error)) from None
+
+    def _session(self) -> Session:
+        session = self.conversations.current
+        if session is None:
+            raise UsageError("There is no conversation yet; start one with an %%agent cell.")
+        return session
+
+    def _help(self, rest: str) -> Text:
+        return Text(f"{HELP}\nOptions of %%agent:\n{_options()}")
+
+    def _use(self, rest: str) -> Text:
+        session = self.conversations.use(rest)
+        return Text(f"Cells talk to {session.id!r} now ({session.agent.model.name}).")
+
+    def _status(self, rest: str) -> Text:
+        return Text(status_text(self._session()))
+
+    def _todos(self, rest: str) -> Text:
+        return Text(todos_text(self._session()))
+
+    def _files(self, rest: str) -> Text:
+        return Text(files_text(self._session()))
+
+    def _usage(self, rest: str) -> Text:
+        return Text(usage_text(self._session()))
+
+    def _approve(self, rest: str) -> Text:
+        session = self._session()
+        run = session.approve(*names(rest))
+        return Text("Approved; the run goes on." if run else interrupt_text(session))
+
+    def _reject(self, rest: str) -> Text:
+        self._session().reject(message=rest)
+        return Text("Rejected; the run goes on.")
+
+    def _cancel(self, rest: str) -> Text:
+        session = self._session()
+        session.cancel()
+        return Text("Stopped.")
+
+    def _reset(self, rest: str) -> Text:
+        session = self._session()
+        session.reset()
+        return Text(f"{session.id!r} is empty now.")
+
+    def _model(self, rest: str) -> Text:
+        session = self._session()
+        if rest:
+            session.replace(agent=session.agent.with_(model=rest))
+        return Text(f"{session.agent.model!r}")
+
+    def _tools(self, rest: str) -> Text:
+        session = self._session()
+        words = names(rest)
+        if words[:1] == ["add"]:
+            tools = self.conversations.with_tools(session.agent, words[1:])
+            session.replace(agent=session.agent.with_(tools=tools))
+        elif words[:1] == ["remove"]:
+            self._remove_tools(session, words[1:])
+        lines = [
+            f"{t.name}: {t.description.splitlines()[0] if t.description else ''}"
+            for t in session.agent.tools
+        ]
+        return Text("\n".join(lines))
+
+    def _remove_tools(self, session: Session, wanted: list[str]) -> None:
+        own = self.conversations.with_tools(session.agent, [])
+        unknown = [name for name in wanted if name not in {tool.name for tool in own}]
+        if unknown:
+            raise UsageError(f"{', '.join(unknown)} cannot be removed: it is no tool of your own.")
+        kept = [tool for tool in own if tool.name not in wanted]
+        session.replace(agent=session.agent.with_(tools=kept))
+
+    def _list(self, rest: str) -> Text:
+        lines = [status_text(sessions.get(i)) for i in sessions.list()]
+        return Text("\n".join(lines) or "No conversation is live.")
+
+    def _frame(self, rest: str) -> Any:
+        return self._session().to_frame(rest or "messages")
+
+
+def _options() -> str:
+    return "\n".join(
+        f"  {action.option_strings[0]:13} {action.help}" for action in parser()._actions
+    )

@@ -1,0 +1,308 @@
+"""The kernel's side of ``widgets/PROTOCOL.md``: wire forms, merging, and the view state.
+
+Pure functions and one reducer; nothing here knows a comm. ``tests/fixtures/protocol`` holds
+the golden examples that this file and ``widgets/src/protocol.ts`` both follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ..events import Event, MessageUpdate
+from ..messages import Delta, ToolCallDelta
+from ..state import to_data
+
+SHOWN_ENTRIES = 200
+SHORTENED_AT = 20_000
+
+# What the wire leaves out because another event has said it already.
+_LEFT_OUT = {"turn_end": ("message", "tool_results"), "agent_end": ("messages",)}
+
+
+def wire(event: Event) -> dict[str, Any]:
+    """An event as it travels."""
+    data: dict[str, Any] = to_data(event)
+    data.pop("session_id", None)
+    for name in _LEFT_OUT.get(data["type"], ()):
+        data.pop(name, None)
+    if data["type"] in ("message_start", "message_end"):
+        data["message"] = shortened_message(data["message"])
+    elif data["type"] == "tool_execution_end":
+        data["result"] = shortened(data["result"])
+    elif data["type"] == "file_updated":
+        data["entry"] = file_data(data.get("entry") or {"path": data["path"]})
+    elif data["type"] == "interrupt":
+        data["interrupt"] = {**data["interrupt"], "run_id": data.get("run_id", "")}
+    return data
+
+
+def shortened_message(message: dict[str, Any]) -> dict[str, Any]:
+    """A message whose tool results are not longer than the wire allows."""
+    parts = message.get("parts")
+    if message["role"] != "tool" or not parts:
+        return message
+    return {**message, "parts": [shortened(p) if p["type"] == "tool_result" else p for p in parts]}
+
+
+def shortened(result: dict[str, Any]) -> dict[str, Any]:
+    """A tool result with at most the first 20,000 characters of text and no binary data."""
+    content = result["content"]
+    if isinstance(content, list):
+        content = "\n".join(
+            part.get("text") or f"[{part['type']}]" for part in content if isinstance(part, dict)
+        )
+        result = {**result, "content": content}
+    if len(content) > SHORTENED_AT:
+        return {**result, "content": content[:SHORTENED_AT], "shortened": len(content)}
+    return result
+
+
+def file_data(described: dict[str, Any]) -> dict[str, Any]:
+    """A file as the page lists it, from what ``FileEntry.describe`` says."""
+    modified = described.get("modified_at")
+    return {
+        "path": described["path"],
+        "size": described.get("size", 0),
+        "modified": datetime.fromisoformat(modified).timestamp() if modified else 0.0,
+        "mime_type": described.get("mime_type") or "",
+        "is_directory": described.get("is_directory", False),
+    }
+
+
+def merged(events: Iterable[Event]) -> list[Event]:
+    """The events with runs of deltas of the same kind joined into one."""
+    out: list[Event] = []
+    run: list[MessageUpdate] = []
+
+    def close() -> None:
+        if run:
+            last = run[-1]
+            delta = _join([update.delta for update in run])
+            out.append(msgspec.structs.replace(last, delta=delta) if len(run) > 1 else last)
+            run.clear()
+
+    for event in events:
+        if isinstance(event, MessageUpdate):
+            if run and not _same_kind(run[-1], event):
+                close()
+            run.append(event)
+        else:
+            close()
+            out.append(event)
+    close()
+    return out
+
+
+def _same_kind(a: MessageUpdate, b: MessageUpdate) -> bool:
+    if type(a.delta) is not type(b.delta) or a.run_id != b.run_id:
+        return False
+    if isinstance(a.delta, ToolCallDelta) and isinstance(b.delta, ToolCallDelta):
+        return a.delta.index == b.delta.index
+    return True
+
+
+def _join(deltas: Sequence[Delta]) -> Delta:
+    text = "".join(delta.text for delta in deltas)
+    return msgspec.structs.replace(deltas[0], text=text)
+
+
+def new_view_state(session_id: str, model: str) -> dict[str, Any]:
+    """What a page knows of a session in which nothing has happened."""
+    return {
+        "session_id": session_id,
+        "status": "idle",
+        "error": None,
+        "model": model,
+        "entries": [],
+        "earlier": 0,
+        "partial": None,
+        "tools": {},
+        "todos": [],
+        "interrupt": None,
+        "decided": {},
+        "files": [],
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "runs": {},
+        "queued": 0,
+    }
+
+
+def reduce(state: dict[str, Any], event: dict[str, Any]) -> None:
+    """Apply one wire event to a view state, in place."""
+    change = _REDUCERS.get(event["type"])
+    if change is not None:
+        change(state, event)
+
+
+def _agent_start(state: dict[str, Any], event: dict[str, Any]) -> None:
+    known = state["runs"].get(event["run_id"], {})
+    started = known.get("started", event["ts"])
+    state["runs"][event["run_id"]] = {"status": "running", "started": started, "ended": None}
+    state["error"] = None
+
+
+def _message_start(state: dict[str, Any], event: dict[str, Any]) -> None:
+    if event["message"]["role"] == "assistant":
+        state["partial"] = {"run_id": event["run_id"], "seq": event["seq"], "parts": []}
+
+
+def _message_update(state: dict[str, Any], event: dict[str, Any]) -> None:
+    partial = state["partial"]
+    if partial is None:
+        return
+    delta, parts = event["delta"], partial["parts"]
+    kind = delta["type"]
+    if kind == "tool_call":
+        index = delta["index"]
+        part = next((p for p in parts if p.get("index") == index), None)
+        if part is None:
+            part = {"type": kind, "index": index, "id": "", "name": "", "text": ""}
+            parts.append(part)
+        part["id"] = delta.get("id") or part["id"]
+        part["name"] = delta.get("name") or part["name"]
+        part["text"] += delta.get("text", "")
+    elif parts and parts[-1]["type"] == kind:
+        parts[-1]["text"] += delta["text"]
+    else:
+        parts.append({"type": kind, "text": delta["text"]})
+
+
+def _message_end(state: dict[str, Any], event: dict[str, Any]) -> None:
+    message = event["message"]
+    entry = {name: event[name] for name in ("seq", "run_id", "ts")}
+    state["entries"].append({**entry, "message": message})
+    if message["role"] == "assistant":
+        state["partial"] = None
+    elif message["role"] == "user" and state["queued"] > 0:
+        state["queued"] -= 1
+    for name, number in (message.get("usage") or {}).items():
+        state["usage"][name] = (state["usage"].get(name) or 0) + (number or 0)
+
+
+def _tool_start(state: dict[str, Any], event: dict[str, Any]) -> None:
+    call = event["tool_call"]
+    state["tools"][call["id"]] = {
+        "name": call["name"],
+        "status": "running",
+        "display_text": event.get("display_text"),
+    }
+
+
+def _tool_update(state: dict[str, Any], event: dict[str, Any]) -> None:
+    tool = state["tools"].get(event["tool_call_id"])
+    if tool is not None:
+        tool["progress"] = {"text": event["text"], "fraction": event.get("fraction")}
+
+
+def _tool_end(state: dict[str, Any], event: dict[str, Any]) -> None:
+    tool = state["tools"].setdefault(
+        event["tool_call_id"], {"name": event["tool_name"], "display_text": None}
+    )
+    tool["status"] = event["status"]
+    tool["duration"] = event.get("duration", 0.0)
+    tool.pop("progress", None)
+
+
+def _todos(state: dict[str, Any], event: dict[str, Any]) -> None:
+    state["todos"] = event["todos"]
+
+
+def _interrupt(state: dict[str, Any], event: dict[str, Any]) -> None:
+    state["interrupt"] = event["interrupt"]
+
+
+def _decision(state: dict[str, Any], event: dict[str, Any]) -> None:
+    state["decided"][event["tool_call_id"]] = {**event["decision"], "by": event.get("by", "user")}
+    interrupt = state["interrupt"]
+    if interrupt is not None and all(
+        request["tool_call_id"] in state["decided"]
+        for request in interrupt.get("action_requests", ())
+    ):
+        state["interrupt"] = None
+
+
+def _agent_end(state: dict[str, Any], event: dict[str, Any]) -> None:
+    run = state["runs"].setdefault(event["run_id"], {"started": event["ts"]})
+    run["status"] = event["status"]
+    run["ended"] = event["ts"]
+    state["error"] = event.get("error")
+    state["partial"] = None
+
+
+def _status(state: dict[str, Any], event: dict[str, Any]) -> None:
+    state["status"] = event["status"]
+    if event["status"] != "interrupted":
+        state["interrupt"] = None
+
+
+def _queued(state: dict[str, Any], event: dict[str, Any]) -> None:
+    state["queued"] += 1
+
+
+def _file_updated(state: dict[str, Any], event: dict[str, Any]) -> None:
+    rest = [f for f in state["files"] if f["path"] != event["path"]]
+    state["files"] = sorted([*rest, event["entry"]], key=lambda f: f["path"])
+
+
+def _file_deleted(state: dict[str, Any], event: dict[str, Any]) -> None:
+    state["files"] = [f for f in state["files"] if not _within(f["path"], event["path"])]
+
+
+def _file_moved(state: dict[str, Any], event: dict[str, Any]) -> None:
+    old, new = event["old_path"], event["path"]
+    state["files"] = sorted(
+        (
+            {**f, "path": new + f["path"][len(old) :]} if _within(f["path"], old) else f
+            for f in state["files"]
+        ),
+        key=lambda f: f["path"],
+    )
+
+
+def _within(path: str, parent: str) -> bool:
+    return path == parent or path.startswith(f"{parent.rstrip('/')}/")
+
+
+_REDUCERS = {
+    "agent_start": _agent_start,
+    "message_start": _message_start,
+    "message_update": _message_update,
+    "message_end": _message_end,
+    "tool_execution_start": _tool_start,
+    "tool_execution_update": _tool_update,
+    "tool_execution_end": _tool_end,
+    "todos_updated": _todos,
+    "interrupt": _interrupt,
+    "decision": _decision,
+    "agent_end": _agent_end,
+    "status_changed": _status,
+    "message_queued": _queued,
+    "file_updated": _file_updated,
+    "file_deleted": _file_deleted,
+    "file_moved": _file_moved,
+}
+
+
+def snapshot_of(state: dict[str, Any]) -> dict[str, Any]:
+    """The bounded view state that a page starts from: the last 200 entries and their tools."""
+    entries = state["entries"]
+    shown = entries[-SHOWN_ENTRIES:]
+    if len(shown) == len(entries):
+        return state
+    calls = {
+        part["id"]
+        for entry in shown
+        for part in entry["message"].get("parts", ())
+        if part["type"] == "tool_call"
+    }
+    return {
+        **state,
+        "entries": shown,
+        "earlier": state["earlier"] + len(entries) - len(shown),
+        "tools": {i: tool for i, tool in state["tools"].items() if i in calls},
+        "decided": {i: d for i, d in state["decided"].items() if i in calls},
+    }

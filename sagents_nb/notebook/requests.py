@@ -1,0 +1,88 @@
+"""What a page may ask of the kernel: each request is answered by one reply or one error.
+
+Runs on the runtime loop; the comm handler only enqueues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import SagentsError
+from ..session import Session
+from ..state import to_data
+
+SHOWN_CHARACTERS = 200_000
+
+Reply = Callable[[dict[str, Any]], None]
+
+
+def answer(session: Session, request: dict[str, Any], send: Reply) -> None:
+    """Do what the page asks; a request that makes no sense is an error, never an exception."""
+    request_id = request.get("id", "")
+    handler = _HANDLERS.get(request.get("type", ""))
+    try:
+        if handler is None:
+            raise ValueError(f"This kernel knows no request {request.get('type')!r}.")
+        reply = handler(session, request)
+    except (SagentsError, KeyError, TypeError, ValueError, AttributeError) as error:
+        text = (
+            str(error)
+            if isinstance(error, SagentsError | ValueError)
+            else f"Bad request: {error!r}"
+        )
+        send({"type": "error", "id": request_id, "kind": type(error).__name__, "message": text})
+    else:
+        send({"type": "reply", "id": request_id, **reply})
+
+
+def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    text = request["text"]
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError("There is nothing to send.")
+    return {"run_id": session.send(text).id}
+
+
+def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    decisions, digests = {}, {}
+    for tool_call_id, given in request["decisions"].items():
+        decision = dict(given)
+        digests[tool_call_id] = decision.pop("digest", "")
+        decisions[tool_call_id] = decision
+    session.decide(decisions, interrupt_id=request["interrupt_id"], digests=digests, by="user")
+    return {}
+
+
+def _cancel(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    session.cancel()
+    return {}
+
+
+def _read_file(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    entry = session.files.read(request["path"])
+    text = entry.text
+    return {
+        "file": {
+            "path": entry.path,
+            "size": entry.size,
+            "content": None if text is None else text[:SHOWN_CHARACTERS],
+            "truncated": text is not None and len(text) > SHOWN_CHARACTERS,
+        }
+    }
+
+
+def _read_result(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    for message in reversed(session.messages):
+        for result in message.tool_results:
+            if result.tool_call_id == request["tool_call_id"]:
+                return {"result": to_data(result)}
+    raise ValueError("That tool call has no result here.")
+
+
+_HANDLERS = {
+    "send": _send,
+    "decide": _decide,
+    "cancel": _cancel,
+    "read_file": _read_file,
+    "read_result": _read_result,
+}

@@ -1,0 +1,92 @@
+"""The widget: one session model for each session, and small view models that point at it.
+
+Traits hold ids only. Conversation content travels as custom messages, which neither
+"save widget state" nor nbclient writes into the notebook.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anywidget
+import traitlets
+
+from ..runtime import runtime
+from ..session import Session
+from ..transcript import markdown
+from .bundle import loader, panel
+from .publisher import Publisher
+from .requests import answer
+
+
+class Panel(anywidget.AnyWidget):
+    """A view of a session; see ``widgets/PROTOCOL.md`` for its traits."""
+
+    session_id = traitlets.Unicode().tag(sync=True)
+    view = traitlets.Unicode("session").tag(sync=True)
+    run_id = traitlets.Unicode().tag(sync=True)
+    source = traitlets.Unicode().tag(sync=True)
+    version = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, session: Session, view: str = "session", run_id: str = "") -> None:
+        self.session = session
+        source = (
+            "" if view == "session" and not run_id else f"anywidget:{panel_of(session).model_id}"
+        )
+        super().__init__(
+            _esm=loader(),
+            session_id=session.id,
+            view=view,
+            run_id=run_id,
+            source=source,
+            version=panel()[0],
+        )
+        self.publisher = None if source else Publisher(session, self._send_raw)
+        self.on_msg(Panel._received)
+
+    def __repr__(self) -> str:
+        return f"<Panel {self.view!r} of session {self.session.id!r}>"
+
+    def _send_raw(self, message: dict[str, Any], buffers: list[bytes]) -> None:
+        self.send(message, buffers)
+
+    def _received(self, content: Any, buffers: Any) -> None:
+        # May run on any thread (the main one, or a subshell's): only enqueue.
+        if isinstance(content, dict):
+            runtime.post(self._handle, content)
+
+    def _handle(self, content: dict[str, Any]) -> None:
+        kind = content.get("type")
+        if kind == "bundle":
+            version, files = panel()
+            self._send_raw({"type": "bundle", "version": version}, files)
+        elif kind == "hello" and self.publisher is not None:
+            have = content.get("have")
+            self.publisher.hello(have if isinstance(have, int) else 0)
+        else:
+            answer(self.session, content, lambda reply: self._send_raw(reply, []))
+
+    def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The widget beside ``text`` as Markdown, for where there is no kernel."""
+        data, metadata = super()._repr_mimebundle_() or ({}, {})
+        data = {**data, "text/plain": repr(self), "text/markdown": text}
+        return data, metadata
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return self.mimebundle(markdown(self.session.messages))
+
+
+_panels: dict[Session, Panel] = {}
+
+
+def panel_of(session: Session) -> Panel:
+    """The one session model of that session, made on first use."""
+    found = _panels.get(session)
+    if found is None:
+        found = _panels[session] = Panel(session)
+    return found
+
+
+def run_view(session: Session, run_id: str) -> Panel:
+    """A view of what one cell did."""
+    return Panel(session, "run", run_id)
