@@ -121,6 +121,7 @@ async def _stream(
     reader = model.reader(where)
     decoder = EventDecoder()
     response: Any = None
+    message: Message | None = None
     failure: ModelError | None = None
     try:
         response, failure = await _open(client, model.path, content, transport, where)
@@ -143,24 +144,25 @@ async def _stream(
             for name, data in events:
                 try:
                     deltas = reader.feed(name, data)
-                except msgspec.DecodeError:
-                    deltas, chunks = [], None
-                    if not reader.complete:
-                        failure = cut_stream(where, "an event could not be read")
+                except Exception as error:
+                    chunks = None
+                    failure = None if reader.complete else _unreadable(error, where)
                     break
                 for delta in deltas:
                     yield delta
         if failure is None and not reader.complete:
             failure = _unfinished(response, decoder, where)
+        if failure is None:
+            message, failure = _finish(reader, where)
     finally:
         if response is not None:
             await response.aclose()
     # Here and not in an except block: what we raise must not carry the SDK's error, whose
     # request holds the key, as its context; nor should a frame of ours hold the response.
     del client, response
-    if failure is not None:
-        raise failure
-    yield reader.message()
+    if message is None:
+        raise failure or _unreadable(None, where)
+    yield message
 
 
 async def _open(
@@ -172,11 +174,25 @@ async def _open(
         return None, from_exception(error, where)
 
 
+def _finish(reader: Reader, where: Where) -> tuple[Message | None, ModelError | None]:
+    try:
+        return reader.message(), None
+    except Exception as error:
+        return None, _unreadable(error, where)
+
+
+def _unreadable(error: Exception | None, where: Where) -> ModelError:
+    """An error that the provider reported, else that of an event in no shape we can read."""
+    if isinstance(error, ModelError):
+        return error
+    return cut_stream(where, "an event could not be read")
+
+
 def _whole(data: bytes) -> bool:
     """Whether this is a complete JSON object; no beginning of one is."""
     try:
         return isinstance(msgspec.json.decode(data), dict)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return data == b"[DONE]"
 
 

@@ -1,0 +1,183 @@
+"""Keys stay secret; a missing key or package is told with the way out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import subprocess
+import sys
+import traceback
+from importlib.abc import MetaPathFinder
+from typing import Any
+
+import pytest
+
+from sagents_nb.errors import ModelError
+from sagents_nb.models import AnthropicModel, OpenAIChatModel, OpenAIModel, clients
+from tests.models.loopback import KEY, MODELS, Answer, Provider, ask, model_for, recorded
+
+PROVIDERS = sorted(MODELS)
+
+
+def everything_in(error: BaseException) -> str:
+    """All that a log, a traceback, a dump of attributes or a pickle shows of an error."""
+    seen: list[str] = []
+    todo: list[BaseException | None] = [error]
+    while todo:
+        each = todo.pop()
+        if each is None:
+            continue
+        seen += [str(each), repr(each), repr(each.args), repr(vars(each))]
+        seen.append(repr(pickle.dumps(each)))
+        seen += traceback.TracebackException.from_exception(each, capture_locals=True).format()
+        todo += [each.__cause__, each.__context__]
+    return "\n".join(seen)
+
+
+QUOTES = {
+    "error": {
+        "type": "authentication_error",
+        "message": f"Incorrect API key provided: {KEY}. You also sent {KEY[:12]}****.",
+    }
+}
+FAULTS = {
+    "401": Answer(json.dumps(QUOTES).encode(), 401, framing="length"),
+    "400": Answer(json.dumps(QUOTES).encode(), 400, framing="length"),
+    "500": Answer(f"proxy saw Authorization: Bearer {KEY}".encode(), 500, framing="length"),
+    "cut": Answer(recorded("openai_chat_text")[:300]),
+    "reset": Answer(b"", framing="chunked", end="reset"),
+    "stall": Answer(b"", framing="chunked", end="stall"),
+    "silence": Answer(hold=2),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_no_error_shows_the_key(provider: Provider, name: str, fault: str) -> None:
+    provider.answer = FAULTS[fault]
+    heard = ask(model_for(name, provider.url, timeout=0.3))
+    assert isinstance(heard.error, ModelError)
+    assert heard.error.__cause__ is None
+    assert heard.error.__context__ is None
+    shown = everything_in(heard.error)
+    assert KEY not in shown
+    assert KEY[:8] not in shown.replace("sk-canary-…", "")
+    assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_an_unreachable_server_does_not_show_the_key(name: str) -> None:
+    heard = ask(model_for(name, "http://127.0.0.1:9"))
+    assert isinstance(heard.error, ModelError)
+    assert heard.error.__cause__ is None
+    assert heard.error.__context__ is None
+    assert KEY not in everything_in(heard.error)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_model_does_not_show_its_key(name: str) -> None:
+    model = model_for(name, "http://127.0.0.1:9")
+    assert KEY not in repr(model)
+    assert KEY not in repr(vars(model))
+    assert KEY.encode() not in pickle.dumps(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        (AnthropicModel("m"), "ANTHROPIC_API_KEY"),
+        (OpenAIModel("m"), "OPENAI_API_KEY"),
+        (OpenAIChatModel("m"), "OPENAI_API_KEY"),
+    ],
+)
+def test_a_missing_key_names_the_variable_and_the_demo(model: Any, variable: str) -> None:
+    heard = ask(model)
+    assert isinstance(heard.error, ModelError)
+    assert heard.error.kind == "missing_key"
+    assert variable in str(heard.error)
+    assert "api_key=" in str(heard.error)
+    assert "'demo'" in str(heard.error)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_server_of_ones_own_needs_no_key(provider: Provider, name: str) -> None:
+    provider.answer = Answer(b"{}", 500, framing="length")
+    base = provider.url if name == "anthropic" else provider.url + "/v1"
+    heard = ask(MODELS[name]("m", base_url=base))
+    assert isinstance(heard.error, ModelError)
+    assert heard.error.kind == "server"
+    assert len(provider.requests) == 1
+
+
+def test_the_key_may_come_from_the_environment(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.answer = Answer(recorded("openai_chat_text"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-from-env")
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url + "/v1")
+    assert ask(OpenAIChatModel("m")).error is None
+    assert provider.requests[0].headers["authorization"] == "Bearer sk-from-env"
+
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name.partition(".")[0] in ("anthropic", "openai"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_missing_package_is_told_with_the_command_that_installs_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = "anthropic" if name == "anthropic" else "openai"
+    for module in [m for m in sys.modules if m.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
+    heard = ask(model_for(name, "http://127.0.0.1:9"))
+    assert isinstance(heard.error, ModelError)
+    assert heard.error.kind == "missing_package"
+    assert f"pip install 'sagents-nb[{package}]'" in str(heard.error)
+    assert heard.error.__context__ is None
+
+
+def test_importing_and_making_models_loads_no_sdk() -> None:
+    code = (
+        "import sys; from sagents_nb.models import AnthropicModel, OpenAIModel, OpenAIChatModel, "
+        "resolve_model; AnthropicModel('a'); OpenAIModel('b'); resolve_model('openai-chat:c');"
+        "print(sorted({'anthropic', 'openai', 'httpx2', 'httpx', 'pydantic'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout.strip() == "[]"
+
+
+def test_preload_imports_the_sdk_in_the_background() -> None:
+    code = (
+        "import sys, time; from sagents_nb.models import OpenAIModel; OpenAIModel('m').preload()\n"
+        "end = time.monotonic() + 30\n"
+        "while 'openai' not in sys.modules and time.monotonic() < end: time.sleep(0.01)\n"
+        "print('openai' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert result.stdout.strip() == "True"
+
+
+def test_models_with_the_same_key_and_address_share_one_client() -> None:
+    async def main() -> list[Any]:
+        made = []
+        for model in (
+            OpenAIModel("a", api_key="k", base_url="http://127.0.0.1:9"),
+            OpenAIChatModel("b", api_key="k", base_url="http://127.0.0.1:9"),
+            OpenAIModel("a", api_key="other", base_url="http://127.0.0.1:9"),
+        ):
+            made.append(await clients.client(model.sdk, model._key, model.base_url))
+        await clients.close_clients()
+        return made
+
+    first, second, other = asyncio.run(main())
+    assert first is second
+    assert first is not other

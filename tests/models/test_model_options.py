@@ -1,0 +1,117 @@
+"""Options reach the provider in its own words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sagents_nb.messages import Message
+from sagents_nb.models import AnthropicModel, ModelRequest, OpenAIChatModel, OpenAIModel
+from tests.models.loopback import MODELS, Answer, Provider, ask, model_for, recorded
+
+STREAMS = {
+    "anthropic": "anthropic_tool_use",
+    "openai": "openai_responses_text",
+    "openai-chat": "openai_chat_text",
+}
+
+
+def body(model: Any, **options: Any) -> dict[str, Any]:
+    return model.body(ModelRequest([Message.user("hi")]), dict(options))
+
+
+@pytest.mark.parametrize(
+    ("level", "effort"), [("minimal", "low"), ("low", "low"), ("high", "high"), ("xhigh", "xhigh")]
+)
+def test_newer_claudes_think_adaptively_with_an_effort(level: str, effort: str) -> None:
+    for name in ("claude-sonnet-5-5", "claude-opus-4-6", "claude-fable-5", "claude-sonnet-5"):
+        made = body(AnthropicModel(name), thinking=level)
+        assert made["thinking"] == {"type": "adaptive", "display": "summarized"}
+        assert made["output_config"] == {"effort": effort}
+        assert made["max_tokens"] == 32_000
+
+
+@pytest.mark.parametrize("name", ["claude-sonnet-4-5", "claude-haiku-4-5-20251001"])
+def test_older_claudes_think_with_a_budget_that_leaves_room_for_the_answer(name: str) -> None:
+    for level in ("minimal", "low", "medium", "high", "xhigh"):
+        for limit in (None, 1_000, 4_000, 64_000):
+            made = body(AnthropicModel(name), thinking=level, max_tokens=limit)
+            budget = made["thinking"]["budget_tokens"]
+            assert made["thinking"]["type"] == "enabled"
+            assert 1_024 <= budget < made["max_tokens"]
+
+
+def test_thinking_can_be_switched_off_where_the_model_allows_it() -> None:
+    assert body(AnthropicModel("claude-sonnet-5"), thinking="off")["thinking"] == {
+        "type": "disabled"
+    }
+    fable = body(AnthropicModel("claude-fable-5"), thinking="off")
+    assert fable["thinking"]["type"] == "adaptive"
+    assert fable["output_config"] == {"effort": "low"}
+    assert "thinking" not in body(AnthropicModel("claude-sonnet-5"))
+
+
+def test_thinking_in_the_providers_own_form_is_left_alone() -> None:
+    own = {"type": "between_tools"}
+    assert body(AnthropicModel("claude-sonnet-5"), thinking=own)["thinking"] == own
+    made = body(OpenAIModel("gpt-6.1-sol"), thinking="high", reasoning={"summary": "auto"})
+    assert made["reasoning"] == {"effort": "high", "summary": "auto"}
+
+
+def test_openai_is_sent_the_effort() -> None:
+    assert body(OpenAIModel("gpt-5.6-terra"), thinking="off")["reasoning"] == {"effort": "none"}
+    assert body(OpenAIChatModel("gpt-5"), thinking="minimal")["reasoning_effort"] == "minimal"
+
+
+def test_max_tokens_has_the_name_that_each_server_knows() -> None:
+    assert body(AnthropicModel("m"), max_tokens=5)["max_tokens"] == 5
+    assert body(OpenAIModel("m"), max_tokens=5)["max_output_tokens"] == 5
+    assert body(OpenAIChatModel("m"), max_tokens=5)["max_completion_tokens"] == 5
+    local = OpenAIChatModel("m", base_url="http://127.0.0.1:8080/v1")
+    assert body(local, max_tokens=5)["max_tokens"] == 5
+
+
+def test_models_without_reasoning_are_not_asked_for_it() -> None:
+    assert "include" not in body(OpenAIModel("gpt-4.1"))
+    assert body(OpenAIModel("gpt-5.6-terra"))["include"] == ["reasoning.encrypted_content"]
+
+
+def test_a_required_tool_has_the_form_that_each_provider_knows() -> None:
+    assert body(AnthropicModel("m"), tool_choice="required")["tool_choice"] == {"type": "any"}
+    assert body(OpenAIModel("m"), tool_choice="any")["tool_choice"] == "required"
+    assert body(OpenAIChatModel("m"), tool_choice="any")["tool_choice"] == "required"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_unknown_options_are_passed_on_and_none_leaves_one_out(
+    provider: Provider, name: str
+) -> None:
+    provider.answer = Answer(recorded(STREAMS[name]))
+    model = model_for(
+        name,
+        provider.url,
+        temperature=0.5,
+        seed=1,
+        cache_control=None,
+        stream_options=None,
+        extra_headers={"x-mine": "1"},
+        extra_query={"v": "2"},
+        extra_body={"from_body": True},
+        betas=["a-2026", "b-2026"],
+    )
+    options = {"seed": 7, "brand_new": {"x": [1]}}
+    request = ModelRequest([Message.user("hi")], options=options)
+    assert ask(model, request).error is None
+    (got,) = provider.requests
+    assert got.body["temperature"] == 0.5
+    assert got.body["seed"] == 7
+    assert got.body["brand_new"] == {"x": [1]}
+    assert got.body["from_body"] is True
+    assert "cache_control" not in got.body
+    assert "stream_options" not in got.body
+    assert got.headers["x-mine"] == "1"
+    assert got.headers["anthropic-beta"] == "a-2026,b-2026"
+    assert got.path.endswith("?v=2")
+    assert "timeout" not in got.body
+    assert options == {"seed": 7, "brand_new": {"x": [1]}}

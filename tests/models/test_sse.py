@@ -1,0 +1,58 @@
+"""Server-sent events, in chunks of any size."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sagents_nb.models.sse import Event, EventDecoder
+from tests.models.loopback import RECORDED, recorded
+
+MIXED = (
+    b"\xef\xbb\xbf: a comment\r\n"
+    b'event: one\r\ndata: {"a":1}\r\n\r\n'
+    b"data:no space\rdata: two lines\r\r"
+    b"id: 7\nretry: 10\nunknown: x\ndata\n\n"
+    b"event: empty\n\n"
+    b"data: \xc3\xa4\xe2\x80\xa8\n\n"
+    b"event: last\ndata: 1"
+)
+EVENTS = [
+    ("one", b'{"a":1}'),
+    ("", b"no space\ntwo lines"),
+    ("", "ä\u2028".encode()),
+    ("last", b"1"),
+]
+
+
+def decode(chunks: list[bytes]) -> list[Event]:
+    decoder = EventDecoder()
+    return [e for chunk in chunks for e in decoder.feed(chunk)] + decoder.end()
+
+
+def split(body: bytes, cuts: list[int]) -> list[bytes]:
+    edges = sorted({0, len(body), *cuts})
+    return [body[a:b] for a, b in itertools.pairwise(edges)]
+
+
+@given(st.lists(st.integers(0, len(MIXED)), max_size=20))
+def test_chunks_do_not_matter(cuts: list[int]) -> None:
+    assert decode(split(MIXED, cuts)) == EVENTS
+
+
+def test_single_bytes_do_not_matter() -> None:
+    assert decode([bytes([b]) for b in MIXED]) == EVENTS
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recording_in_single_bytes_gives_the_events_of_the_whole(name: str) -> None:
+    body = recorded(name)
+    assert decode([bytes([b]) for b in body]) == decode([body])
+
+
+@given(st.binary())
+def test_any_bytes_are_taken(body: bytes) -> None:
+    decode([body])
