@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..session import Session
+from ..transcript import markdown
 from .arguments import parse
 from .cell import run_cell
 from .conversations import Conversations
@@ -83,6 +84,10 @@ async def run(line: str, body: str) -> Any:
 
 
 def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> Any:
+    from IPython import get_ipython
+
+    if unattended(get_ipython()):  # static at once: a saved widget is dead
+        return {"text/plain": repr(session), "text/markdown": markdown(session.messages)}
     return panel_of(session)._repr_mimebundle_()
 
 

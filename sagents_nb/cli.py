@@ -1,0 +1,148 @@
+"""``sagents-nb``: a demonstration in the terminal, a check of the installation, the version."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from typing import Any
+
+from . import __version__
+from .errors import SagentsError
+from .events import Event, MessageEnd, MessageUpdate, TodosUpdated, ToolExecutionEnd
+from .interrupts import ActionRequest, Approve, Decision, Reject
+from .messages import TextDelta
+from .session import Session
+from .transcript import visible
+
+_MARKS = {"completed": "x", "in_progress": ">", "pending": " ", "cancelled": "-"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="sagents-nb", description="Agents in your notebook.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    demo = commands.add_parser("demo", help="watch an offline agent work, in this terminal")
+    demo.add_argument("prompt", nargs="*", help="what to ask it (default: the tour's question)")
+    commands.add_parser("doctor", help="say what is installed and what is missing")
+    commands.add_parser("version", help="print the version")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "demo":
+            return run_demo(" ".join(options.prompt))
+        if options.command == "doctor":
+            return run_doctor()
+    except SagentsError as error:
+        print(f"sagents-nb: {error}", file=sys.stderr)
+        return 1
+    print(__version__)
+    return 0
+
+
+def run_demo(prompt: str) -> int:
+    """The tour's agent in a plain terminal; asks on the terminal before it writes."""
+    from .tour import QUESTION, load_penguins, penguin_agent
+
+    session = Session(penguin_agent(load_penguins()), id="demo")
+    session.subscribe(_print_event)
+    question = prompt or QUESTION
+    print(f"> {question}\n")
+    result = session.send(question).result()
+    while result.interrupt is not None:
+        decisions = [_ask(request) for request in result.interrupt.action_requests]
+        result = session.resume(decisions).result()
+    for entry in session.files.entries("**"):
+        if not entry.is_directory:
+            print(f"\n--- {entry.path} ---\n{visible(entry.text or '')}")
+    session.close()
+    return 0
+
+
+def _print_event(event: Event) -> None:
+    if isinstance(event, MessageUpdate) and isinstance(event.delta, TextDelta):
+        print(visible(event.delta.text), end="", flush=True)
+    elif isinstance(event, MessageEnd) and event.message.role == "assistant":
+        print()
+    elif isinstance(event, TodosUpdated):
+        for todo in event.todos:
+            print(f"  [{_MARKS[todo.status]}] {visible(todo.content)}")
+    elif isinstance(event, ToolExecutionEnd) and event.tool_name != "write_todos":
+        print(f"  * {event.tool_name} {event.status}: {_first_line(event.result.text)}")
+
+
+def _first_line(text: str) -> str:
+    line = visible(text.strip().partition("\n")[0])
+    return line if len(line) <= 100 else f"{line[:97]}..."
+
+
+def _ask(request: ActionRequest) -> Decision:
+    print(f"\n{request.tool_name} wants to run with:")
+    for name, value in request.arguments.items():
+        text = value if isinstance(value, str) else repr(value)
+        print("\n".join(f"  {name}: {line}" for line in visible(text).splitlines()))
+    if not sys.stdin.isatty():
+        print("Nobody is at this terminal to decide, so it is rejected.")
+        return Reject("Nobody was there to decide.")
+    answer = input("Run it? [y/N, or say why not] ").strip()
+    if answer.lower() in ("y", "yes"):
+        return Approve()
+    return Reject("" if answer.lower() in ("", "n", "no") else answer)
+
+
+# What each part needs, with the lowest version that is safe or works: jupyterlab and
+# jupyter_server for their published advisories, ipykernel for clicks in awaiting cells.
+_NEEDS = {
+    "notebook": {
+        "anywidget": "0.11",
+        "ipywidgets": "8.1",
+        "ipykernel": "7.4",
+        "jupyterlab": "4.6.2",
+        "jupyter_server": "2.20",
+        "pandas": "2.2",
+    },
+    "anthropic": {"anthropic": "2"},
+    "openai": {"openai": "3"},
+}
+
+
+def run_doctor() -> int:
+    """Print what is installed, with the next step for what is missing; 1 if the panel is."""
+    print(f"sagents-nb {__version__}, Python {sys.version.split()[0]}")
+    for extra, packages in _NEEDS.items():
+        print(f"\n{extra}: pip install 'sagents-nb[{extra}]'")
+        for package, floor in packages.items():
+            print(f"  {package:15} {_state(package, floor)}")
+    from .models import default_model
+
+    model: Any = default_model()
+    print(f"\nmodel: {getattr(model, 'chosen_because', '') or model!r}")
+    for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        print(f"  {key:18} {'set' if os.environ.get(key) else 'not set'}")
+    panel = importlib.util.find_spec("anywidget") is not None and _bundle_is_there()
+    print(f"\npanel: {'built' if panel else 'missing; reinstall sagents-nb or run make'}")
+    return 0 if panel else 1
+
+
+def _state(package: str, floor: str) -> str:
+    try:
+        version = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+    old = _numbers(version) < _numbers(floor)
+    return f"{version}, older than {floor}: upgrade it" if old else version
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _bundle_is_there() -> bool:
+    from .notebook.bundle import STATIC
+
+    return (STATIC / "panel.js").exists()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

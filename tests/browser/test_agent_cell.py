@@ -1,0 +1,255 @@
+"""An agent in a real notebook, as a person sees it: one subject a test."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.lab import Lab, NotebookPage
+
+pytestmark = pytest.mark.browser
+
+LONG = "\\n\\n".join(f"Paragraph {i} of an answer that streams slowly." for i in range(12))
+
+# One script for all tests: a plan, a gated write, and an answer that says what became of it.
+SETUP = f'''
+%load_ext sagents_nb
+import sagents_nb as sa
+from sagents_nb import ScriptedModel, ToolCall
+
+def todos(*items):
+    listed = [dict(id=i, content=c, status=s) for i, (c, s) in enumerate(items, 1)]
+    return ToolCall(f"t{{id(items)}}", "write_todos", dict(merge=False, todos=listed))
+
+def write(text):
+    return ToolCall("w1", "write_file", dict(file_path="/report.md", content=text))
+
+def told(request):
+    return "The tool said: " + request.messages[-1].tool_results[0].text
+
+LONG = "{LONG}"
+
+def session(*turns, delay=0.01, gate=True):
+    agent = sa.Agent(ScriptedModel(turns, delay=delay),
+                     interrupt_on={{"write_file": True}} if gate else None)
+    return sa.Session(agent)
+'''
+
+
+def agent_notebook(lab: Lab, script: str, *cells: str) -> NotebookPage:
+    """A notebook that talks to the session that ``script`` makes, up to the first cell of yours."""
+    use = f"{SETUP}\ns = {script}\n%agent use s"
+    notebook = lab.open([use, *cells])
+    notebook.run_cell(0)
+    notebook.wait_for_cell(0)
+    return notebook
+
+
+def part(notebook: NotebookPage, i: int, name: str) -> Locator:
+    """Something of the panel below a cell, by its test id."""
+    return notebook.cell(i).get_by_test_id(name)
+
+
+def test_text_appears_while_the_cell_still_runs(lab: Lab) -> None:
+    notebook = agent_notebook(lab, "session(LONG)", "%%agent\nTell me.")
+    notebook.run_cell(1)
+    panel = part(notebook, 1, "sagents-panel")
+    expect(panel).to_contain_text("Paragraph 0")
+    lengths = set()
+    while "*" in notebook.cell_prompt(1).inner_text() and len(lengths) < 5:
+        lengths.add(len(panel.inner_text()))
+        notebook.page.wait_for_timeout(80)
+    assert len(lengths) >= 3
+    notebook.wait_for_cell(1)
+    expect(panel).to_contain_text("Paragraph 11")
+    assert notebook.console == []
+    assert notebook.foreign_requests == []
+
+
+def test_the_todo_list_changes(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab,
+        """session(
+        ["First.", todos(("Look", "in_progress"), ("Write", "pending"))], LONG[:120],
+        delay=0.02)
+s.follow_up("And now?")
+s.agent.model.turns += [["Next.", todos(("Look", "completed"), ("Write", "in_progress"))], "Done"]""",
+        "%%agent\nPlan it.",
+    )
+    notebook.run_cell(1)
+    todo = part(notebook, 1, "todo")
+    expect(todo).to_have_count(2)
+    expect(todo.nth(0)).to_have_attribute("data-status", "in_progress")
+    expect(todo.nth(0)).to_have_attribute("data-status", "completed")
+    expect(todo.nth(1)).to_have_attribute("data-status", "in_progress")
+    notebook.wait_for_cell(1)
+
+
+def test_approve_writes_the_file_and_only_then_the_next_cell_runs(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab, "session(write('# Report'), told)", "%%agent\nWrite.", "print(s.files.list())"
+    )
+    notebook.run_cell(1)
+    expect(part(notebook, 1, "approval")).to_contain_text("# Report")
+    notebook.run_cell(2)
+    expect(notebook.cell_prompt(2)).to_have_text("[*]:")
+    notebook.page.wait_for_timeout(400)
+    expect(notebook.cell_prompt(2)).to_have_text("[*]:")
+    part(notebook, 1, "approve").click()
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_contain_text("/report.md")
+    expect(part(notebook, 1, "approval")).to_have_count(0)
+    expect(part(notebook, 1, "tool-card")).to_have_attribute("data-status", "completed")
+
+
+def test_edit_changes_what_is_written(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab,
+        "session(write('wrong'), told)",
+        "%%agent\nWrite.",
+        "print(s.files.read('/report.md').content)",
+    )
+    notebook.run_cell(1)
+    part(notebook, 1, "edit").click()
+    field = notebook.cell(1).locator("[data-testid=edit-field][data-field=content]")
+    field.fill("right, by a person")
+    part(notebook, 1, "edit-save").click()
+    notebook.wait_for_cell(1)
+    notebook.run_cell(2)
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_have_text("right, by a person")
+
+
+def test_reject_is_told_to_the_model(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab, "session(write('no'), told)", "%%agent\nWrite.", "print(s.files.list())"
+    )
+    notebook.run_cell(1)
+    part(notebook, 1, "reject").click()
+    part(notebook, 1, "reject-message").fill("Not on a Sunday.")
+    part(notebook, 1, "reject-confirm").click()
+    notebook.wait_for_cell(1)
+    panel = part(notebook, 1, "sagents-panel")
+    expect(panel).to_contain_text("The tool said: A person rejected this call")
+    expect(panel).to_contain_text("Not on a Sunday.")
+    expect(part(notebook, 1, "tool-card")).to_have_attribute("data-status", "rejected")
+    notebook.run_cell(2)
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_have_text("[]")
+
+
+@pytest.mark.parametrize("button", ["panel", "kernel"])
+def test_stop_ends_a_long_run_within_a_second(lab: Lab, button: str) -> None:
+    notebook = agent_notebook(
+        lab, "session(LONG * 50, 'later', delay=0.05)", "%%agent\nTell me.", "1 + 1", "s.status"
+    )
+    notebook.run_cell(1)
+    expect(part(notebook, 1, "sagents-panel")).to_contain_text("Paragraph 0")
+    began = time.monotonic()
+    if button == "panel":
+        part(notebook, 1, "stop").click()
+    else:
+        notebook.interrupt_kernel()
+    notebook.wait_for_cell(1)
+    assert time.monotonic() - began < 1.0
+    expect(part(notebook, 1, "status")).to_contain_text(re.compile("stopped|cancelled", re.I))
+    notebook.run_cell(3)
+    notebook.wait_for_cell(3)
+    expect(notebook.cell_output(3)).to_contain_text("'cancelled'")
+
+
+def test_the_kernels_interrupt_denies_what_waits(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab, "session(write('x'), 'later')", "%%agent\nWrite.", "print(s.status, s.files.list())"
+    )
+    notebook.run_cell(1)
+    expect(part(notebook, 1, "approve")).to_be_visible()
+    notebook.interrupt_kernel()
+    notebook.wait_for_cell(1)
+    expect(part(notebook, 1, "approve")).to_have_count(0)
+    notebook.run_cell(2)
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_have_text("cancelled []")
+
+
+def test_after_a_reload_the_panel_shows_the_same_transcript(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab,
+        "session([LONG[:150], todos(('Look', 'completed'), ('Write', 'pending'))], LONG)",
+        "%%agent\nTell me.",
+    )
+    notebook.run_cell(1)
+    notebook.wait_for_cell(1)
+    panel = part(notebook, 1, "sagents-panel")
+    expect(panel).to_contain_text("Paragraph 11")
+    before = _without_times(panel)
+    notebook.reload()
+    expect(panel).to_contain_text("Paragraph 11", timeout=20_000)
+    assert _without_times(panel) == before
+    assert notebook.console == []
+
+
+def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab: Lab) -> None:
+    notebook = agent_notebook(lab, "session(LONG * 4, delay=0.03)", "%%agent\nTell me.")
+    notebook.run_cell(1)
+    panel = part(notebook, 1, "sagents-panel")
+    expect(panel).to_contain_text("Paragraph 2")
+    notebook.reload(wait_for_idle=False)
+    expect(panel).to_contain_text("Paragraph 3", timeout=20_000)
+    length = len(panel.inner_text())
+    notebook.page.wait_for_timeout(500)
+    assert len(panel.inner_text()) > length
+    part(notebook, 1, "stop").click()
+    expect(part(notebook, 1, "stop")).to_have_count(0)
+
+
+def test_two_views_of_one_session_agree(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab, "session('First answer.', LONG)", "s", "%%agent\nOne.", "s", "sa.ChatView(s)"
+    )
+    for i in (1, 2, 3, 4):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    for i in (1, 3, 4):
+        expect(part(notebook, i, "sagents-panel")).to_contain_text("First answer.")
+    composer = part(notebook, 1, "composer")
+    composer.fill("Two.")
+    composer.press("Enter")
+    for i in (1, 3, 4):
+        expect(part(notebook, i, "sagents-panel")).to_contain_text("Paragraph 11")
+    texts = {tuple(part(notebook, i, "entry").all_text_contents()) for i in (1, 3, 4)}
+    assert len(texts) == 1
+    assert notebook.console == []
+
+
+def test_a_second_cell_continues_the_conversation(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab,
+        "session('I am Ada.', lambda r: f'You wrote {len(r.messages)} messages: ' "
+        "+ ' / '.join(m.text for m in r.messages))",
+        "%%agent\nWho are you?",
+        "%%agent\nWhat did I ask?",
+    )
+    for i in (1, 2):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    second = part(notebook, 2, "sagents-panel")
+    expect(second).to_contain_text("Who are you? / I am Ada. / What did I ask?")
+    assert part(notebook, 2, "entry").count() == 2  # this cell's own: the question, the answer
+
+
+def test_a_failed_run_says_so_and_fails_the_cell(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab, "session(sa.ModelError('The key is wrong; set X.'))", "%%agent\nGo."
+    )
+    notebook.run_cell(1)
+    notebook.wait_for_cell(1)
+    expect(part(notebook, 1, "sagents-panel")).to_contain_text("The key is wrong; set X.")
+    expect(notebook.cell_output(1)).to_contain_text("ModelError")
+
+
+def _without_times(panel: Locator) -> str:
+    return re.sub(r"\d+(\.\d+)? ?(ms|s)\b", "", panel.text_content() or "")
