@@ -34,7 +34,8 @@ _TERMINAL = ("response.completed", "response.incomplete", "response.failed")
 class _Event(msgspec.Struct):
     """A delta of any kind: the events that come by the thousand."""
 
-    output_index: int = 0
+    output_index: int | None = None
+    item_id: str | None = None
     delta: str = ""
 
 
@@ -63,6 +64,7 @@ class ResponsesReader:
         self.ended = False
         self._where = where
         self._items: dict[int, _Item] = {}
+        self._places: dict[str, int] = {}
         self._calls = 0
         self._response: dict[str, Any] = {}
 
@@ -79,9 +81,11 @@ class ResponsesReader:
         if kind.endswith(".delta"):
             return self._delta(kind, data)
         if kind == "response.output_item.added":
-            return self._added(int(body.get("output_index") or 0), body.get("item") or {})
+            item = body.get("item") or {}
+            return self._added(self._place(body.get("output_index"), *_ids(item)), item)
         if kind == "response.output_item.done":
-            return self._done(int(body.get("output_index") or 0), body.get("item") or {})
+            item = body.get("item") or {}
+            return self._done(self._place(body.get("output_index"), *_ids(item)), item)
         if kind == "response.reasoning_summary_part.added":
             return [ThinkingDelta("\n\n")] if body.get("summary_index") else []
         if kind in _TERMINAL:
@@ -95,9 +99,12 @@ class ResponsesReader:
             body = _decode_delta(data)
         except msgspec.ValidationError:  # well-formed, but a delta that is no text
             return []
-        text, item = body.delta, self._items.get(body.output_index)
-        if not text:
+        if not (text := body.delta):
             return []
+        index = body.output_index
+        if index is None:
+            index = self._places.get(body.item_id or "", len(self._items) - 1)
+        item = self._items.get(index)
         if event in ("response.output_text.delta", "response.refusal.delta"):
             if item is not None:
                 item.text.append(text)
@@ -111,8 +118,16 @@ class ResponsesReader:
             return [ThinkingDelta(text)]
         return []
 
+    def _place(self, index: int | None, *ids: str) -> int:
+        """Which item is meant; llama.cpp gives no index, so there it is told by its ids."""
+        if index is not None:
+            return index
+        return next((self._places[id] for id in ids if id in self._places), len(self._items))
+
     def _added(self, index: int, item: dict[str, Any]) -> list[Delta]:
         self._items[index] = added = _Item(item, self._calls)
+        for id in _ids(item):
+            self._places[id] = index
         if item.get("type") != "function_call":
             return []
         self._calls += 1
@@ -192,6 +207,10 @@ def usage_of(usage: dict[str, Any], input: str, output: str) -> Usage:
     written = details.get("cache_write_tokens") or 0
     total = usage.get(f"{input}_tokens") or 0
     return Usage(max(0, total - read - written), usage.get(f"{output}_tokens") or 0, read, written)
+
+
+def _ids(item: dict[str, Any]) -> list[str]:
+    return [id for key in ("id", "call_id") if isinstance(id := item.get(key), str) and id]
 
 
 def _id(item: dict[str, Any]) -> str:

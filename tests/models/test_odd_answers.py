@@ -16,6 +16,7 @@ from sagents_nb.messages import (
     ThinkingDelta,
     ThinkingPart,
     ToolCall,
+    ToolCallDelta,
     Usage,
 )
 from sagents_nb.models import ModelRequest
@@ -222,6 +223,41 @@ def test_reasoning_is_taken_from_where_it_is_whole(provider: Provider) -> None:
     assert answer.usage == Usage(10, 5, 60, 30)
     body = model_for("openai", provider.url).body(ModelRequest([answer]), {})
     assert body["input"] == [REASONING, search, said]
+
+
+def test_items_without_an_index_are_told_apart_by_their_ids(provider: Provider) -> None:
+    """As llama.cpp sends them."""
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "content": []}
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+    first = {"type": "function_call", "call_id": "fc_a", "name": "f", "arguments": ""}
+    second = {"type": "function_call", "call_id": "fc_b", "name": "g", "arguments": ""}
+    added, done = "response.output_item.added", "response.output_item.done"
+    arguments = "response.function_call_arguments.delta"
+    text = [{"type": "output_text", "text": "yes"}]
+    thinking = [{"type": "reasoning_text", "text": "hm"}]
+    events = [
+        {"type": added, "item": thought},
+        {"type": "response.reasoning_text.delta", "item_id": "rs_1", "delta": "hm"},
+        {"type": added, "item": said},
+        {"type": "response.output_text.delta", "item_id": "msg_1", "delta": "yes"},
+        {"type": added, "item": first},
+        {"type": arguments, "item_id": "fc_a", "delta": '{"n"'},
+        {"type": added, "item": second},
+        {"type": arguments, "item_id": "fc_b", "delta": "{}"},
+        {"type": arguments, "item_id": "fc_a", "delta": ":1}"},
+        {"type": done, "item": {**thought, "content": thinking}},
+        {"type": done, "item": {**said, "content": text}},
+        {"type": done, "item": {**first, "arguments": '{"n":1}'}},
+        {"type": done, "item": {**second, "arguments": "{}"}},
+        {"type": "response.completed", "response": {"status": "completed"}},
+    ]
+    heard = say(provider, "openai", events)
+    answer = message(heard)
+    assert answer.thinking == "hm"
+    assert answer.text == "yes"
+    assert answer.tool_calls == [ToolCall("fc_a", "f", {"n": 1}), ToolCall("fc_b", "g", {})]
+    pieces = [(d.index, d.text) for d in heard.deltas if isinstance(d, ToolCallDelta) and d.text]
+    assert pieces == [(0, '{"n"'), (1, "{}"), (0, ":1}")]
 
 
 def test_a_refusal_over_responses_is_told_apart(provider: Provider) -> None:
