@@ -3,11 +3,14 @@ import { useState } from "preact/hooks";
 import { Arguments } from "./arguments";
 import { EditForm } from "./edit-form";
 import { Icon } from "./icons";
-import { RespondForm } from "./respond-form";
+import { optionsOf, RespondForm } from "./respond-form";
+import { Visible } from "./text-block";
 import type { ActionRequest, Decision } from "./protocol";
 
 type Props = {
   request: ActionRequest;
+  /** The interrupt's type. */
+  kind: string;
   /** The answer that was picked here and waits for the other calls' answers. */
   chosen?: Decision;
   sent: boolean;
@@ -25,7 +28,7 @@ const DONE: Record<string, string> = {
   respond: "Answered",
 };
 
-export function ApprovalCard({ request, chosen, sent, slow, error, onDecide, onUndo }: Props) {
+export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecide, onUndo }: Props) {
   const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
   const [message, setMessage] = useState("");
   const { tool_name, display_text, arguments: values = {}, allowed_decisions = ALL, digest = "" } = request;
@@ -48,10 +51,15 @@ export function ApprovalCard({ request, chosen, sent, slow, error, onDecide, onU
           onCancel={() => setMode("ask")}
         />
       ) : (
-        <Arguments tool={tool_name} values={values} />
+        <Request request={request} />
       )}
       {may("respond") && (
-        <RespondForm values={values} disabled={locked} onAnswer={(answer) => onDecide({ type: "respond", digest, answer })} />
+        <RespondForm
+          options={optionsOf(kind, values)}
+          values={values}
+          disabled={locked}
+          onAnswer={(answer) => onDecide({ type: "respond", digest, answer })}
+        />
       )}
       {mode === "reject" && (
         <div class="sagents-reject">
@@ -121,5 +129,26 @@ export function ApprovalCard({ request, chosen, sent, slow, error, onDecide, onU
         </p>
       )}
     </div>
+  );
+}
+
+/** A question reads as one; whatever would be run is shown with all it is given. */
+function Request({ request }: { request: ActionRequest }) {
+  const { tool_name, arguments: values = {}, allowed_decisions = ALL } = request;
+  const { question, context } = values;
+  if (allowed_decisions.includes("approve") || typeof question !== "string") {
+    return <Arguments tool={tool_name} values={values} />;
+  }
+  return (
+    <>
+      <p class="sagents-ask">
+        <Visible text={question} />
+      </p>
+      {typeof context === "string" && (
+        <p class="sagents-ask-context">
+          <Visible text={context} />
+        </p>
+      )}
+    </>
   );
 }

@@ -66,6 +66,7 @@ function Question({ state, interrupt }: { state: ViewState; interrupt: Interrupt
         <ApprovalCard
           key={request.tool_call_id}
           request={request}
+          kind={interrupt.type}
           chosen={chosen[request.tool_call_id]}
           sent={sent}
           slow={slow && busy}

@@ -25,6 +25,7 @@ const outlines = {
   ),
   thought: <path d="M3 4.5h10M3 8h10M3 11.5h6" />,
   stop: <path d="M5 5h6v6H5z" fill="currentColor" />,
+  stopped: <path d="M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM6.4 6.4h3.2v3.2H6.4z" />,
 } satisfies Record<string, ComponentChildren>;
 
 export type IconName = keyof typeof outlines;

@@ -16,7 +16,7 @@ export function PartialTurn({ partial }: { partial: Partial }) {
         return (
           <div key={index} class="sagents-tool sagents-tool-coming">
             <Icon name="busy" turning />
-            <span class="sagents-tool-name">{part.name ?? "tool"}</span>
+            <span class="sagents-tool-name">{part.name || "tool"}</span>
             <span class="sagents-tool-summary">{oneLine(part.text.slice(-200), 120)}</span>
           </div>
         );

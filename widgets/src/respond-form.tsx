@@ -2,11 +2,19 @@
 import { useState } from "preact/hooks";
 import type { Json, JsonObject } from "./protocol";
 
-type Props = { values: JsonObject; disabled: boolean; onAnswer: (answer: Json) => void };
-type Option = { label: string; value: Json };
+type Props = { options: Option[]; values: JsonObject; disabled: boolean; onAnswer: (answer: Json) => void };
+export type Option = { label: string; value: Json };
+
+/** After a crash nobody but a person can know what became of a call. */
+const IN_DOUBT: Option[] = [
+  { label: "It ran", value: "ran" },
+  { label: "It did not run", value: "did not run" },
+  { label: "Run it again", value: "retry" },
+];
 
 /** The options a question offers: texts, or objects with a label and a value. */
-export function optionsOf(values: JsonObject): Option[] {
+export function optionsOf(kind: string, values: JsonObject): Option[] {
+  if (kind === "in_doubt") return IN_DOUBT;
   const given = Array.isArray(values.options) ? values.options : [];
   return given.flatMap((option): Option[] => {
     if (typeof option === "string") return [{ label: option, value: option }];
@@ -16,10 +24,9 @@ export function optionsOf(values: JsonObject): Option[] {
   });
 }
 
-export function RespondForm({ values, disabled, onAnswer }: Props) {
+export function RespondForm({ options, values, disabled, onAnswer }: Props) {
   const [text, setText] = useState("");
   const [picked, setPicked] = useState<Json[]>([]);
-  const options = optionsOf(values);
   const several = values.response_type === "multi_select";
   const toggle = (value: Json) =>
     setPicked(picked.includes(value) ? picked.filter((other) => other !== value) : [...picked, value]);

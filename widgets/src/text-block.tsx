@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { count } from "./format";
 import { pieces } from "./visible";
 
-const MOST_LINES = 24;
+const MOST_LINES = 16;
 const MOST_CHARACTERS = 4_000;
 
 type Props = { text: string; tone?: "added" | "removed" };

@@ -15,7 +15,14 @@ const words: Record<string, string> = {
   cancelled: "Dropped",
 };
 
-export function Todos({ todos, folding = false }: { todos: Todo[]; folding?: boolean }) {
+type Props = {
+  todos: Todo[];
+  /** Whether a run is at work: nothing turns when nobody does it. */
+  busy: boolean;
+  folding?: boolean;
+};
+
+export function Todos({ todos, busy, folding = false }: Props) {
   const done = todos.filter((todo) => todo.status === "completed").length;
   const title = (
     <>
@@ -30,7 +37,7 @@ export function Todos({ todos, folding = false }: { todos: Todo[]; folding?: boo
         const status = todo.status ?? "pending";
         return (
           <li key={todo.id ?? index} class="sagents-todo" data-testid="todo" data-status={status}>
-            <Icon name={icons[status] ?? "circle"} turning={status === "in_progress"} />
+            <Icon name={icons[status] ?? "circle"} turning={busy && status === "in_progress"} />
             <span class="sagents-sr">{words[status]}: </span>
             <span>{todo.content}</span>
           </li>

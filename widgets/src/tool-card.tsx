@@ -17,7 +17,7 @@ const icons: Record<string, IconName> = {
   completed: "done",
   failed: "failed",
   rejected: "skip",
-  cancelled: "stop",
+  cancelled: "stopped",
   skipped: "skip",
   interrupted: "hand",
 };

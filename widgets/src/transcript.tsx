@@ -11,10 +11,14 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
   const pane = useStickyPane(state);
   const results = useMemo(() => resultsByEntry(state.entries), [state.entries]);
   const owners = useMemo(() => ownersOf(state.entries), [state.entries]);
-  const entries = state.entries.filter((entry) => !runId || entry.run_id === runId);
+  // History from before this kernel has no sequence numbers, so the place is the key.
+  const entries = state.entries
+    .map((entry, index) => ({ entry, key: state.earlier + index }))
+    .filter(({ entry }) => !runId || entry.run_id === runId);
   const partial = state.partial && (!runId || state.partial.run_id === runId) ? state.partial : null;
   // An error is the session's, so it is shown once: by the run that failed.
-  const failed = !runId || state.runs[runId]?.status === "error" || state.runs[runId]?.status === "failed";
+  const failed = !runId || ["error", "failed"].includes(state.runs[runId]?.status ?? "");
+  const told = entries.at(-1)?.entry.message.error != null;
   const empty = entries.length === 0 && !partial;
 
   return (
@@ -24,15 +28,15 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
           <p class="sagents-faint sagents-earlier">{count(state.earlier, "earlier message")} not shown here</p>
         )}
         {empty && !runId && <p class="sagents-empty">Nothing said yet.</p>}
-        {entries.map((entry) => {
+        {entries.map(({ entry, key }) => {
           const { role } = entry.message;
           // Results stand in the cards of their calls.
           if (role === "tool") return null;
-          if (role === "user") return <UserTurn key={entry.seq} entry={entry} compact={runId !== ""} />;
-          if (role !== "assistant") return <NoteTurn key={entry.seq} entry={entry} />;
+          if (role === "user") return <UserTurn key={key} entry={entry} compact={runId !== ""} />;
+          if (role !== "assistant") return <NoteTurn key={key} entry={entry} />;
           return (
             <AssistantTurn
-              key={entry.seq}
+              key={key}
               entry={entry}
               results={results.get(entry) ?? {}}
               infoOf={(id) => (owners.get(id) === entry ? state.tools[id] : undefined)}
@@ -41,7 +45,7 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
           );
         })}
         {partial && <PartialTurn partial={partial} />}
-        {state.error && failed && (
+        {state.error && failed && !told && (
           <div class="sagents-banner sagents-banner-error" role="alert" data-testid="run-error">
             <Icon name="alert" />
             <div>{state.error}</div>
@@ -72,12 +76,18 @@ function useStickyPane(state: ViewState) {
   }, [state.entries, state.partial, state.tools, state.error]);
   useLayoutEffect(() => {
     const pane = ref.current!;
+    let height = pane.scrollHeight;
     const onScroll = () => {
-      stuck.current = pane.scrollHeight - pane.scrollTop - pane.clientHeight < 24;
-      setAway(!stuck.current);
+      // Turns off the screen have guessed heights: what moves when they get real ones is not the reader.
+      const settling = pane.scrollHeight !== height;
+      height = pane.scrollHeight;
+      const atEnd = height - pane.scrollTop - pane.clientHeight < 24;
+      if (!atEnd && settling && stuck.current) return toEnd();
+      stuck.current = atEnd;
+      setAway(!atEnd);
     };
     pane.addEventListener("scroll", onScroll, { passive: true });
-    // Late layout (fonts, images, cards that open) moves the end without an event of ours.
+    // A pane of another width has its end elsewhere.
     const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => stuck.current && toEnd());
     observer?.observe(pane);
     return () => {

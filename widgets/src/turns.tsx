@@ -103,7 +103,7 @@ function StopNote({ entry }: { entry: Entry }) {
   const bad = stop_reason !== "aborted";
   return (
     <p class={bad ? "sagents-stop-note sagents-error-text" : "sagents-stop-note sagents-faint"}>
-      <Icon name={bad ? "alert" : "stop"} />
+      <Icon name={bad ? "alert" : "stopped"} />
       {text}
     </p>
   );

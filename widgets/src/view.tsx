@@ -69,7 +69,7 @@ function Body({ state, name, runId, wide }: BodyProps) {
     case "chat":
       return <Conversation state={state} />;
     case "todos":
-      return <Todos todos={state.todos} />;
+      return <Todos todos={state.todos} busy={state.status === "running"} />;
     case "files":
       return <Files files={state.files} />;
     case "approvals":
@@ -97,7 +97,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
       <div class={reading ? "sagents-columns sagents-reading" : "sagents-columns"}>
         <Conversation state={state} />
         <aside class="sagents-side">
-          {state.todos.length > 0 && !reading && <Todos todos={state.todos} />}
+          {state.todos.length > 0 && !reading && <Todos todos={state.todos} busy={state.status === "running"} />}
           {state.files.length > 0 && <Files files={state.files} onRead={setReading} />}
         </aside>
       </div>
@@ -105,7 +105,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   }
   const tabs: [string, string, ComponentChildren][] = [
     ["chat", "Chat", <Conversation state={state} />],
-    ["todos", `Todos ${state.todos.length}`, <Todos todos={state.todos} />],
+    ["todos", `Todos ${state.todos.length}`, <Todos todos={state.todos} busy={state.status === "running"} />],
     ["files", `Files ${state.files.length}`, <Files files={state.files} />],
   ];
   return (
@@ -141,7 +141,7 @@ function RunBody({ state, runId }: { state: ViewState; runId: string }) {
   const current = !newest || newest === runId || !(runId in state.runs);
   return (
     <>
-      {current && state.todos.length > 0 && <Todos todos={state.todos} folding />}
+      {current && state.todos.length > 0 && <Todos todos={state.todos} busy={state.status === "running"} folding />}
       <Transcript state={state} runId={runId} />
       {(current || state.interrupt?.run_id === runId) && <Approvals state={state} />}
       {current && state.files.length > 0 && <Files files={state.files} folding />}

@@ -1,0 +1,60 @@
+// A session model without a kernel: it answers what the panel asks from a given state.
+import type { AnyModel } from "@anywidget/types";
+import type { FromKernel, ViewState, WireEvent } from "../src/protocol";
+
+type Sent = { type: string; id?: string; [field: string]: unknown };
+
+export class FakeModel {
+  sent: Sent[] = [];
+  files: Record<string, string | null> = {};
+  /** Called for each message of the panel; the default answers like a willing kernel. */
+  answer: (message: Sent) => void = (message) => this.reply(message);
+  #listeners = new Map<string, Set<(...args: never[]) => void>>();
+  #seq = 1;
+
+  constructor(
+    public state: ViewState,
+    private traits: Record<string, unknown> = {},
+  ) {}
+
+  get = (name: string) => this.traits[name];
+  on = (name: string, callback: (...args: never[]) => void) => {
+    const listeners = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, listeners.add(callback));
+  };
+  off = (name: string, callback: (...args: never[]) => void) => {
+    this.#listeners.get(name)?.delete(callback);
+  };
+  send = (message: Sent) => {
+    this.sent.push(message);
+    this.answer(message);
+  };
+
+  receive(message: FromKernel | { type: "bundle" }, buffers: DataView[] = []): void {
+    for (const callback of this.#listeners.get("msg:custom") ?? []) (callback as Function)(message, buffers);
+  }
+
+  events(events: WireEvent[]): void {
+    const after = this.#seq;
+    this.#seq = Math.max(after + 1, ...events.map((event) => event.seq));
+    this.receive({ type: "events", after, seq: this.#seq, events });
+  }
+
+  reply(message: Sent): void {
+    const id = message.id ?? "";
+    if (message.type === "hello") {
+      setTimeout(() => this.receive({ type: "snapshot", seq: this.#seq, state: this.state }));
+    } else if (message.type === "read_file") {
+      const path = String(message.path);
+      const content = this.files[path] ?? null;
+      const file = { path, content, size: content?.length ?? 48_213, truncated: false };
+      setTimeout(() => this.receive({ type: "reply", id, file }));
+    } else if (id) {
+      setTimeout(() => this.receive({ type: "reply", id }));
+    }
+  }
+
+  asModel(): AnyModel {
+    return this as unknown as AnyModel;
+  }
+}

@@ -1,0 +1,174 @@
+// States worth looking at. Each is what a kernel could send as a snapshot.
+import type { ActionRequest, Entry, Message, Part, ViewState } from "../src/protocol";
+
+const START = 1795305274.8;
+let seq = 0;
+
+export function emptyState(over: Partial<ViewState> = {}): ViewState {
+  return {
+    session_id: "conversation-1", status: "idle", error: null, model: "demo", entries: [], earlier: 0,
+    partial: null, tools: {}, todos: [], interrupt: null, decided: {}, files: [], usage: {}, runs: {}, queued: 0,
+    ...over,
+  };
+}
+
+const entry = (message: Message): Entry => ({ seq: ++seq, run_id: "r1", ts: START + seq, message });
+const user = (text: string) => entry({ role: "user", parts: [{ type: "text", text }] });
+const agent = (...parts: Part[]) => entry({ role: "assistant", parts, usage: { input_tokens: 3120, output_tokens: 240 } });
+const text = (content: string): Part => ({ type: "text", text: content });
+const call = (id: string, name: string, args: object): Part => ({ type: "tool_call", id, name, arguments: args as never });
+const results = (...list: [string, string, string, boolean?][]) =>
+  entry({
+    role: "tool",
+    parts: list.map(([tool_call_id, name, content, is_error]) => ({ type: "tool_result", tool_call_id, name, content, is_error })),
+  });
+
+const REPORT = `# Penguins
+
+Three species, **344** birds. The heaviest are *Gentoo*.
+
+| Species | Birds | Mass (g) |
+|---|--:|--:|
+| Adelie | 152 | 3,701 |
+| Chinstrap | 68 | 3,733 |
+| Gentoo | 124 | 5,076 |
+
+## Method
+
+1. Read \`penguins.csv\`
+2. Drop rows without a mass:
+   \`\`\`python
+   frame = frame.dropna(subset=["body_mass_g"])
+   \`\`\`
+3. Group by species
+
+> Two rows had no sex; they are kept.
+`;
+
+const ANSWER = `The data is clean but for two rows. Here is how the masses compare:
+
+\`\`\`python
+import pandas as pd
+
+# Mean body mass of each species
+frame = pd.read_csv("penguins.csv")
+means = frame.groupby("species")["body_mass_g"].mean().round(0)
+print(means.sort_values(ascending=False))
+\`\`\`
+
+**Gentoo** are about 1.4 kg heavier than the others, see [the data set](https://allisonhorst.github.io/palmerpenguins/).
+
+| Species | Birds | Mean mass (g) |
+|---|--:|--:|
+| Gentoo | 124 | 5,076 |
+| Chinstrap | 68 | 3,733 |
+| Adelie | 152 | 3,701 |
+
+- The difference holds for both sexes
+- \`flipper_length_mm\` explains most of it`;
+
+const todos: ViewState["todos"] = [
+  { id: 1, content: "Look at the data", status: "completed" },
+  { id: 2, content: "Compare body mass of the species", status: "completed" },
+  { id: 3, content: "Write the report with a table and a short method section", status: "in_progress" },
+  { id: 4, content: "Plot flipper length against mass" },
+  { id: 5, content: "Ask for a second opinion", status: "cancelled" },
+];
+const files: ViewState["files"] = [
+  { path: "/data/penguins.csv", size: 15_210, modified: START },
+  { path: "/notes/ideas.md", size: 120, modified: START },
+  { path: "/plot.png", size: 48_213, modified: START },
+  { path: "/report.md", size: REPORT.length, modified: START },
+  { path: "/summary.py", size: 310, modified: START },
+];
+export const contents: Record<string, string | null> = {
+  "/report.md": REPORT,
+  "/notes/ideas.md": "- flippers\n- islands\n",
+  "/data/penguins.csv": `species,island,body_mass_g\n${Array.from({ length: 260 }, (_, i) => `${["Adelie", "Gentoo", "Chinstrap"][i % 3]},"Torgersen, north",${3200 + 7 * i}`).join("\n")}\n`,
+  "/summary.py": 'import pandas as pd\n\n\ndef summary(frame: pd.DataFrame) -> pd.DataFrame:\n    """Mean mass of each species."""\n    return frame.groupby("species").mean(numeric_only=True)\n',
+  "/plot.png": null,
+};
+
+const running = { r1: { status: "running", started: Date.now() / 1000 - 12, ended: null } };
+const ended = (status: string) => ({ r1: { status, started: START, ended: START + 14.2 } });
+const talk = [
+  user("Which penguins are the heaviest? Write a short report."),
+  agent(
+    { type: "thinking", text: "The user wants a comparison by species. I read the file first, then group." },
+    text("I will look at the data first."),
+    call("c1", "read_file", { file_path: "/data/penguins.csv", limit: 20 }),
+    call("c2", "run_python", { code: "frame = pd.read_csv('penguins.csv')\nframe.groupby('species').body_mass_g.mean()" }),
+    call("c3", "search_web", { query: "palmer penguins mean body mass by species" }),
+  ),
+  results(
+    ["c1", "read_file", "species,island,body_mass_g\nAdelie,Torgersen,3750\nAdelie,Torgersen,3800"],
+    ["c2", "run_python", "species\nAdelie       3701\nChinstrap    3733\nGentoo       5076"],
+    ["c3", "search_web", "ConnectionError: no network in this kernel", true],
+  ),
+];
+const tools: ViewState["tools"] = {
+  c1: { name: "read_file", status: "completed", display_text: "Reading penguins.csv", duration: 0.012 },
+  c2: { name: "run_python", status: "completed", display_text: null, duration: 1.84 },
+  c3: { name: "search_web", status: "failed", display_text: "Searching the web", duration: 3.2 },
+};
+const usage = { input_tokens: 12_480, output_tokens: 1_934, cache_read_tokens: 8_200, cost_usd: 0.0421 };
+
+const states = ["running", "completed", "failed", "rejected", "cancelled", "skipped", "interrupted"];
+const waiting = (requests: ActionRequest[]): ViewState =>
+  emptyState({
+    status: "interrupted", entries: talk, tools, todos, files, usage, runs: ended("interrupted"),
+    interrupt: { id: "i1", type: "hitl", run_id: "r1", action_requests: requests },
+  });
+const write: ActionRequest = {
+  tool_call_id: "c8", tool_name: "write_file", display_text: "Writing the report", digest: "d8",
+  arguments: { file_path: "/report.md", content: REPORT + REPORT, overwrite: true },
+};
+const edit: ActionRequest = {
+  tool_call_id: "c9", tool_name: "edit_file", digest: "d9", allowed_decisions: ["approve", "reject"],
+  arguments: { file_path: "/summary.py", old_string: "    return frame\n", new_string: "    # admin\u202e\u2066 nimda\u2069\u200b\n    return frame.sort_values('mass')\n", options: { replace_all: false, tags: ["a\u0000b"] } },
+};
+const done = agent(text(ANSWER));
+
+export const scenes: Record<string, ViewState> = {
+  empty: emptyState(),
+  streaming: emptyState({
+    status: "running", entries: talk, tools, todos, files, usage, runs: running, queued: 1,
+    partial: { run_id: "r1", seq: 50, parts: [{ type: "text", text: ANSWER.slice(0, 230) }] },
+  }),
+  calling: emptyState({
+    status: "running", entries: talk.slice(0, 1), usage, runs: running,
+    partial: {
+      run_id: "r1", seq: 50,
+      parts: [
+        { type: "thinking", text: "First the data." },
+        { type: "text", text: "I will look at the data first." },
+        { type: "tool_call", index: 0, id: "c1", name: "read_file", text: '{"file_path": "/data/peng' },
+      ],
+    },
+  }),
+  done: emptyState({ entries: [...talk, done], tools, todos, files, usage, runs: ended("completed") }),
+  tools: emptyState({
+    status: "running", runs: running, usage,
+    entries: [user("Show me all cards."), agent(text("One of each."), ...states.map((status) => call(status, `tool_${status}`, { path: `/${status}.md`, n: 3 })))],
+    tools: Object.fromEntries(
+      states.map((status) => [
+        status,
+        status === "running"
+          ? { name: "x", status, display_text: null, progress: { text: "Row 340 of 1,000", fraction: 0.34 } }
+          : { name: "x", status, display_text: null, duration: 0.4 },
+      ]),
+    ),
+  }),
+  approval: waiting([write]),
+  approvals: waiting([edit, write]),
+  question: waiting([{ tool_call_id: "q", tool_name: "ask_user", digest: "q", allowed_decisions: ["respond", "reject"], arguments: { question: "Which species shall I plot?", options: [{ label: "All", value: "all" }, { label: "Gentoo", value: "g" }], allow_other: true } }]),
+  error: emptyState({
+    status: "error", entries: talk, tools, todos, runs: ended("error"), usage,
+    error: "AuthenticationError: the key for anthropic was not accepted (401). Set ANTHROPIC_API_KEY and run the cell again.",
+  }),
+  cancelled: emptyState({
+    status: "cancelled", runs: ended("cancelled"), usage, tools,
+    entries: [...talk, entry({ role: "assistant", parts: [{ type: "text", text: "Gentoo are the heav" }], stop_reason: "aborted" })],
+  }),
+  long: emptyState({ entries: Array.from({ length: 8 }, () => [user("And again, in other words?"), agent(text(ANSWER))]).flat(), usage, earlier: 212 }),
+};

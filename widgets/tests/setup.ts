@@ -1,0 +1,3 @@
+// jsdom draws nothing, so frames are given out at once, one after the other.
+globalThis.requestAnimationFrame = (callback) => setTimeout(() => callback(0), 0) as unknown as number;
+globalThis.cancelAnimationFrame = (id) => clearTimeout(id);

@@ -1,0 +1,103 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { FakeModel } from "../dev/fake";
+import { emptyState } from "../dev/scenes";
+import { Store, storeFor } from "../src/store";
+
+let model: FakeModel;
+let store: Store;
+const todo = (seq: number, content: string) => ({ type: "todos_updated" as const, seq, todos: [{ content }] });
+const hellos = () => model.sent.filter((message) => message.type === "hello");
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  model = new FakeModel(emptyState());
+  model.answer = () => {};
+  store = new Store(model.asModel());
+});
+
+const start = (seq = 10) => model.receive({ type: "snapshot", seq, state: emptyState() });
+
+test("says hello once, and again while nobody answers, ever more seldom", () => {
+  expect(model.sent).toEqual([{ type: "hello", have: 0 }]);
+  vi.advanceTimersByTime(10_000);
+  expect(hellos()).toHaveLength(2);
+  vi.advanceTimersByTime(19_000);
+  expect(hellos()).toHaveLength(2);
+  vi.advanceTimersByTime(1_000);
+  expect(hellos()).toHaveLength(3);
+  start();
+  vi.advanceTimersByTime(1_000_000);
+  expect(hellos()).toHaveLength(3);
+});
+
+test("events that follow are applied", () => {
+  start();
+  model.receive({ type: "events", after: 10, seq: 14, events: [todo(12, "one"), todo(14, "two")] });
+  expect(store.state?.todos).toEqual([{ content: "two" }]);
+  expect(hellos()).toHaveLength(1);
+});
+
+test("a gap is answered by one hello, and events wait for the snapshot", () => {
+  start();
+  model.receive({ type: "events", after: 12, seq: 13, events: [todo(13, "lost")] });
+  model.receive({ type: "events", after: 13, seq: 14, events: [todo(14, "lost too")] });
+  expect(hellos()).toEqual([{ type: "hello", have: 0 }, { type: "hello", have: 0 }]);
+  expect(store.state?.todos).toEqual([]);
+  model.receive({ type: "snapshot", seq: 14, state: emptyState({ todos: [{ content: "whole" }] }) });
+  model.receive({ type: "events", after: 14, seq: 15, events: [todo(15, "next")] });
+  expect(store.state?.todos).toEqual([{ content: "next" }]);
+});
+
+test("events that another page asked for are not applied twice", () => {
+  start();
+  model.receive({ type: "events", after: 2, seq: 10, events: [todo(9, "old")] });
+  expect(store.state?.todos).toEqual([]);
+  expect(hellos()).toHaveLength(1);
+});
+
+test("a request resolves with the reply of its id", async () => {
+  const first = store.request("read_file", { path: "/a" });
+  const second = store.request("cancel");
+  const [a, b] = model.sent.slice(1);
+  expect(a).toMatchObject({ type: "read_file", path: "/a" });
+  expect(a!.id).not.toBe(b!.id);
+  model.receive({ type: "reply", id: b!.id! });
+  model.receive({ type: "reply", id: "of another page" });
+  model.receive({ type: "reply", id: a!.id!, file: { path: "/a", content: "x", size: 1, truncated: false } });
+  expect((await first).file?.content).toBe("x");
+  expect((await second).id).toBe(b!.id);
+});
+
+test("an error rejects its request with kind and message", async () => {
+  const request = store.request("decide");
+  model.receive({ type: "error", id: model.sent[1]!.id!, kind: "StaleApproval", message: "Too late." });
+  await expect(request).rejects.toMatchObject({ kind: "StaleApproval", message: "Too late." });
+});
+
+test("a closed session fails what waits and what comes", async () => {
+  start();
+  const request = store.request("cancel");
+  model.receive({ type: "closed" });
+  await expect(request).rejects.toMatchObject({ kind: "Closed" });
+  await expect(store.request("send")).rejects.toMatchObject({ kind: "Closed" });
+  expect(store.state?.status).toBe("closed");
+});
+
+test("subscribers hear of many messages once a frame", () => {
+  const heard = vi.fn();
+  const unsubscribe = store.subscribe(heard);
+  start();
+  model.receive({ type: "events", after: 10, seq: 11, events: [todo(11, "a")] });
+  model.receive({ type: "events", after: 11, seq: 12, events: [todo(12, "b")] });
+  vi.advanceTimersByTime(50);
+  expect(heard).toHaveBeenCalledTimes(1);
+  unsubscribe();
+  start(20);
+  vi.advanceTimersByTime(50);
+  expect(heard).toHaveBeenCalledTimes(1);
+});
+
+test("a session model has one store", () => {
+  const other = new FakeModel(emptyState()).asModel();
+  expect(storeFor(other)).toBe(storeFor(other));
+});
