@@ -47,7 +47,7 @@ test-python: $(ENV)  ## Unit tests and doctests
 	$(PYTEST) -m "not engine and not soak and not browser and not packaging"
 
 test-widgets: $(NODE_MODULES)  ## Types and tests of the TypeScript
-	cd widgets && npm run check && npm test
+	cd widgets && npm run --silent check && npm --silent test
 
 test-notebooks: $(ENV) $(BUNDLE)  ## Re-run every notebook and compare its outputs
 	@if ls notebooks/*.ipynb >/dev/null 2>&1; then \
@@ -81,14 +81,14 @@ clean:  ## Remove all that was built or installed here
 
 $(ENV): pyproject.toml hatch_build.py | $(BUNDLE)
 	test -x $(PY) || $(PYTHON) -m venv .venv
-	test -x "$(UV)" || $(PY) -m pip install --quiet --disable-pip-version-check uv
+	test -x $(UV) || $(PY) -m pip install --quiet --disable-pip-version-check uv
 	$(INSTALL) --editable '.[all]' --group dev
 	touch $@
 
 $(NODE_MODULES): widgets/package.json widgets/package-lock.json
-	cd widgets && npm ci --no-audit --no-fund
+	cd widgets && npm ci --no-audit --no-fund --no-update-notifier
 	touch $@
 
 $(BUNDLE): $(NODE_MODULES) $(WIDGET_SOURCES)
-	cd widgets && npm run build
+	cd widgets && npm run --silent build
 	touch $@
