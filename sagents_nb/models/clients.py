@@ -17,6 +17,7 @@ import threading
 from typing import Any, NamedTuple
 
 from ..errors import ModelError
+from .failures import redact
 
 
 class Secret:
@@ -25,7 +26,8 @@ class Secret:
     __slots__ = ("value",)
 
     def __init__(self, value: str | None) -> None:
-        self.value = value or None
+        # A key that was pasted with its line end would be an illegal header.
+        self.value = (value or "").strip() or None
 
     def __repr__(self) -> str:
         return "Secret(…)" if self.value else "Secret(None)"
@@ -126,15 +128,35 @@ def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
             kind="missing_package",
         )
     url = base_url or os.environ.get(sdk.url_variable) or None
+    secret = key if key.value else Secret(os.environ.get(sdk.key_variable))
+    try:
+        made = _build(sdk, module, secret, url)
+    except Exception as error:
+        made, reason = None, redact(str(error), (secret.value or "",))
+        failed = type(error).__name__
+    else:
+        failed = ""
+    if failed:
+        raise ModelError(
+            f"The client for {sdk.label} could not be made ({failed}: {reason}); check base_url "
+            "and the proxy settings.",
+            kind="invalid_request",
+        )
+    if made is None:
+        raise _missing_key(sdk)
+    return made
+
+
+def _build(sdk: Sdk, module: Any, key: Secret, url: str | None) -> Any:
+    """The SDK's client, or None if nobody has given a key and the official API wants one."""
     if sdk is OPENAI:
-        found = key.value or os.environ.get(sdk.key_variable)
-        if not found and not url:
-            raise _missing_key(sdk)
-        return module.AsyncOpenAI(api_key=found or _NO_KEY, base_url=url, max_retries=0)
+        if not key.value and not url:
+            return None
+        return module.AsyncOpenAI(api_key=key.value or _NO_KEY, base_url=url, max_retries=0)
     made = module.AsyncAnthropic(api_key=key.value, base_url=url, max_retries=0)
     if made.api_key is None and made.auth_token is None and made.credentials is None:
         if not url:
-            raise _missing_key(sdk)
+            return None
         made = module.AsyncAnthropic(api_key=_NO_KEY, base_url=url, max_retries=0)
     return made
 

@@ -76,6 +76,32 @@ def test_an_unreachable_server_does_not_show_the_key(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
+def test_an_address_that_is_none_does_not_show_the_key(name: str) -> None:
+    for address in ("http://[bad", "http://127.0.0.1:99999999", "nonsense"):
+        heard = ask(MODELS[name]("m", api_key=KEY, base_url=address))
+        assert isinstance(heard.error, ModelError), heard.error
+        assert heard.error.__context__ is None
+        assert KEY not in everything_in(heard.error)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_key_that_was_pasted_with_its_line_end_works(provider: Provider, name: str) -> None:
+    provider.answer = Answer(b"{}", 500, framing="length")
+    base = provider.url if name == "anthropic" else provider.url + "/v1"
+    ask(MODELS[name]("m", api_key=f" {KEY}\n", base_url=base))
+    assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_key_that_no_header_can_carry_is_not_shown(provider: Provider, name: str) -> None:
+    base = provider.url if name == "anthropic" else provider.url + "/v1"
+    for odd in (f"{KEY}\nX-Evil: 1", f"{KEY}…"):
+        heard = ask(MODELS[name]("m", api_key=odd, base_url=base))
+        assert isinstance(heard.error, ModelError)
+        assert KEY not in everything_in(heard.error)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
 def test_a_model_does_not_show_its_key(name: str) -> None:
     model = model_for(name, "http://127.0.0.1:9")
     assert KEY not in repr(model)
