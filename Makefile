@@ -14,8 +14,7 @@ PYTEST := $(PY) -m pytest -q
 ENV := .venv/.installed
 NODE_MODULES := widgets/node_modules/.package-lock.json
 BUNDLE := $(STATIC)/panel.js
-WIDGET_SOURCES := $(shell find widgets -path widgets/node_modules -prune -o -path widgets/dist -prune \
-	-o -type f \( -name '*.ts' -o -name '*.tsx' -o -name '*.css' -o -name '*.js' -o -name '*.mjs' -o -name '*.json' \) -print)
+WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -75,7 +74,7 @@ spec-coverage: $(ENV)  ## Write tests/spec_coverage.md from the markers
 	$(PY) tests/spec_coverage.py
 
 clean:  ## Remove all that was built or installed here
-	rm -rf .venv widgets/node_modules widgets/dist $(STATIC) dist build .test-artifacts
+	rm -rf .venv widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
