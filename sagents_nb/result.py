@@ -7,7 +7,7 @@ from typing import Any
 from .interrupts import Interrupt
 from .messages import Message, ToolResult, Usage
 from .state import State
-from .transcript import run_html, run_summary
+from .transcript import folded, run_summary
 
 
 class RunResult:
@@ -59,5 +59,5 @@ class RunResult:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {
             "text/plain": repr(self),
-            "text/html": run_html(self.status, self.messages),
+            "text/html": folded(repr(self), self.messages),
         }

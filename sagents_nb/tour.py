@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .agent import Agent
 from .errors import ConfigurationError
+from .models import ChatModel, DemoModel
 from .tools import Tool, tool
 
 if TYPE_CHECKING:
@@ -65,10 +66,13 @@ def penguin_tools(penguins: pandas.DataFrame) -> list[Tool]:
     return [describe, count_rows]
 
 
-def penguin_agent(penguins: pandas.DataFrame, model: Any = "demo") -> Agent:
-    """An agent that knows the data, keeps a to-do list, and asks before it writes a file."""
+def penguin_agent(penguins: pandas.DataFrame, model: str | ChatModel | None = None) -> Agent:
+    """An agent that knows the data, keeps a to-do list, and asks before it writes a file.
+
+    Its model is the offline demo unless you give one.
+    """
     return Agent(
-        model,
+        model or DemoModel(delay=0.02),
         "You answer questions about the Palmer penguins. Use the tools for every number.",
         tools=penguin_tools(penguins),
         interrupt_on={"write_file": True},

@@ -63,9 +63,17 @@ def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
 
 
 def _arguments(call: ToolCall) -> str:
-    shown = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
-    shown = visible(shown).replace("`", "'")
-    return shown if len(shown) <= 120 else f"{shown[:117]}..."
+    shown = ", ".join(f"{name}={_value(value)}" for name, value in call.arguments.items())
+    return visible(shown).replace("`", "'")
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{len(value)} item{'' if len(value) == 1 else 's'}]"
+    if isinstance(value, dict):
+        return "{...}" if value else "{}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:56]}...'"
 
 
 def _short(text: str) -> str:
@@ -78,10 +86,10 @@ def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def run_html(status: str, messages: Sequence[Message]) -> str:
-    """The summary line with the transcript folded under it. Everything is escaped text."""
+def folded(summary: str, messages: Iterable[Message]) -> str:
+    """HTML: the summary line with the transcript folded under it. Everything is escaped text."""
     body = html.escape(markdown(messages))
     return (
-        f"<details><summary>{html.escape(run_summary(status, messages))}</summary>"
+        f"<details><summary>{html.escape(summary)}</summary>"
         f'<pre style="white-space: pre-wrap">{body}</pre></details>'
     )
