@@ -54,7 +54,7 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
     names = {base.__name__ for base in type(error).__mro__}
     if status is None:
         if names & {"APITimeoutError", "TimeoutException", "TimeoutError"}:
-            return ModelError(
+            return _error(
                 f"{where.provider} at {where.host} did not answer in time; try again, or pass a "
                 "larger timeout=… (seconds).",
                 kind="timeout",
@@ -62,7 +62,7 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
         if names & {"APIConnectionError", "TransportError", "OSError"}:
             cause = error.__cause__ or error
             detail = redact(str(cause) or type(cause).__name__, where.secrets)[:_QUOTED]
-            return ModelError(
+            return _error(
                 f"{where.provider} at {where.host} could not be reached ({detail}); check the "
                 "network, the proxy settings and base_url.",
                 kind="connection",
@@ -107,7 +107,11 @@ def from_report(
             f"{where.provider} refused the call for lack of credit{code}; check the plan and "
             "billing of the account the key belongs to."
         )
-    return ModelError(text, kind=kind, status=status, retry_after=retry_after)
+    return _error(text, kind=kind, status=status, retry_after=retry_after)
+
+
+def _error(text: str, **fields: Any) -> ModelError:
+    return ModelError(text[:1].upper() + text[1:], **fields)
 
 
 _SENTENCES = {
@@ -183,4 +187,14 @@ def cut_stream(where: Where, detail: str) -> ModelError:
         f"The answer of {where.provider} ({where.model!r}) was cut off: {detail}; nothing of it "
         "was run, so it is safe to try again.",
         kind="cut_stream",
+    )
+
+
+def not_a_stream(where: Where, content_type: str, status: int) -> ModelError:
+    """The ModelError for an answer such as a web page, which no provider gives."""
+    return _error(
+        f"{where.provider} at {where.host} answered with {content_type or 'nothing'!r} instead "
+        "of a stream of events; check base_url.",
+        kind="server",
+        status=status,
     )

@@ -17,7 +17,7 @@ from ..messages import Delta, Message
 from . import clients
 from .base import ChatModel, ModelRequest
 from .clients import Sdk, Secret
-from .failures import Where, cut_stream, from_exception
+from .failures import Where, cut_stream, from_exception, not_a_stream
 from .history import encode_body
 from .sse import Event, EventDecoder
 
@@ -84,10 +84,12 @@ class ProviderModel(ChatModel):
         """Whom we talk to, for error messages."""
         secrets = [self._key.value]
         secrets += [getattr(client, name, None) for name in ("api_key", "auth_token")]
+        url = urlsplit(str(client.base_url))
+        official = (url.hostname or "").endswith(f"{self.sdk.package}.com")
         return Where(
-            self.sdk.label,
+            self.sdk.label if official else "the server",
             self.name,
-            urlsplit(str(client.base_url)).netloc,
+            url.netloc or repr(str(client.base_url)),
             self.sdk.key_variable,
             tuple({s for s in secrets if isinstance(s, str) and s}),
         )
@@ -206,10 +208,5 @@ def _broken(error: Exception, where: Where) -> ModelError:
 def _unfinished(response: Any, decoder: EventDecoder, where: Where) -> ModelError:
     kind = response.headers.get("content-type", "")
     if not decoder.seen and "event-stream" not in kind:
-        return ModelError(
-            f"{where.provider} at {where.host} answered with {kind or 'nothing'!r} instead of a "
-            "stream of events; check base_url.",
-            kind="server",
-            status=response.status_code,
-        )
+        return not_a_stream(where, kind, response.status_code)
     return cut_stream(where, "the connection closed before the end was announced")

@@ -67,6 +67,11 @@ def test_each_status_has_its_kind_and_one_sentence(
     assert len(provider.requests) == 1  # the SDKs' own retries are off
 
 
+def test_a_server_of_ones_own_is_not_called_by_the_name_of_a_company(provider: Provider) -> None:
+    raised = error_of(provider, "openai-chat", 500, {"message": "boom"})
+    assert str(raised).startswith(f"The server at 127.0.0.1:{provider.port} failed")
+
+
 def test_a_missing_model_is_named(provider: Provider) -> None:
     raised = error_of(provider, "openai", 404, {"message": "no"})
     assert "'some-model'" in str(raised)
