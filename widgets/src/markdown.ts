@@ -1,4 +1,4 @@
-// Markdown in blocks. While an answer streams in, all blocks but the last are finished: they
+// Markdown in blocks. While an answer streams in, all blocks but the last ones are finished: they
 // keep their objects, so their DOM is never touched again, and only the tail is parsed.
 import { Lexer, Marked, type Token, type Tokens, type TokensList } from "marked";
 import { highlight } from "./highlight";
@@ -39,7 +39,9 @@ function endsWithFence(raw: string, fence: string): boolean {
 /** Parses a text that grows; `blocks` of what only grew cost the tail, not the whole. */
 export class MarkdownStream {
   #text = "";
+  /** Up to here blocks are finished; up to there lines have been asked. */
   #done = 0;
+  #seen = 0;
   #finished: Block[] = [];
   #links: TokensList["links"] = {};
 
@@ -49,28 +51,38 @@ export class MarkdownStream {
     if (!normal.startsWith(this.#text)) this.#reset();
     this.#text = normal;
 
-    const tokens = this.#lex(normal.slice(this.#done));
-    // The last token that is not blank space may still change; all before it cannot.
-    const tail = tokens.findLastIndex((token) => token.type !== "space");
-    for (const token of tokens.slice(0, Math.max(tail, 0))) {
+    this.#finish(normal.lastIndexOf("\n") + 1);
+    const open = this.#lex(normal.slice(this.#done)).map(toBlock);
+    return [...this.#finished, ...open.filter((block) => block !== null)];
+  }
+
+  /**
+   * Finishes the blocks before the last one of all complete lines. A line that is cut is not
+   * asked, as it may change those before it: after a list "2" is a paragraph, "2. b" an item.
+   */
+  #finish(end: number): void {
+    if (end <= this.#seen) return;
+    this.#seen = end;
+    const tokens = this.#lex(this.#text.slice(this.#done, end));
+    const last = tokens.findLastIndex((token) => token.type !== "space");
+    for (const token of tokens.slice(0, Math.max(last, 0))) {
       const block = toBlock(token);
       if (block) this.#finished.push(block);
+      // The first definition of a link counts.
+      if (token.type === "def") this.#links[token.tag] ??= token as Tokens.Def;
       this.#done += token.raw.length;
     }
-    const open = tail < 0 ? null : toBlock(tokens[tail]!);
-    return open ? [...this.#finished, open] : [...this.#finished];
   }
 
   #lex(text: string): TokensList {
     const lexer = new Lexer(marked.defaults);
     Object.assign(lexer.tokens.links, this.#links);
-    const tokens = lexer.lex(text);
-    this.#links = tokens.links;
-    return tokens;
+    return lexer.lex(text);
   }
 
   #reset(): void {
     this.#done = 0;
+    this.#seen = 0;
     this.#finished = [];
     this.#links = {};
   }

@@ -144,7 +144,7 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
   | { type: "agent_end"; status: string; error?: string }
   | { type: "status_changed"; status: string; previous?: string; reason?: string }
   | { type: "message_queued"; message: Message; when?: string }
-  | { type: "file_updated"; path: string; entry?: Omit<FileEntry, "path"> }
+  | { type: "file_updated"; path: string; entry?: FileEntry }
   | { type: "file_deleted"; path: string }
   | { type: "file_moved"; old_path: string; path: string }
 );

@@ -1,0 +1,56 @@
+import type { AnyModel } from "@anywidget/types";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeModel } from "../dev/fake";
+import { emptyState } from "../dev/scenes";
+import makeWidget from "../src/loader";
+
+type Widget = ReturnType<typeof makeWidget>;
+
+let el: HTMLElement;
+const signal = new AbortController().signal;
+
+function widget(traits: Record<string, unknown>): { model: FakeModel; definition: Widget; exports: { model: AnyModel } } {
+  const model = new FakeModel(emptyState(), { source: "", ...traits });
+  model.answer = () => {};
+  const definition = makeWidget();
+  const exports = definition.initialize({ model: model.asModel() } as never);
+  return { model, definition, exports };
+}
+const draw = (w: ReturnType<typeof widget>, host: object = {}) =>
+  w.definition.render({ model: w.model.asModel(), el, signal, host } as never);
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  el = document.createElement("div");
+});
+afterEach(() => vi.useRealTimers());
+
+test("initialize asks for nothing", () => {
+  expect(widget({ version: "v0" }).model.sent).toEqual([]);
+});
+
+test("the first view of a page asks for the bundle, the second does not", () => {
+  const first = widget({ version: "v1" });
+  const second = widget({ version: "v1" });
+  void draw(first);
+  void draw(second);
+  expect(first.model.sent).toEqual([{ type: "bundle" }]);
+  expect(second.model.sent).toEqual([]);
+});
+
+test("after 10 s without an answer a line says so, and the next view asks again", async () => {
+  const first = widget({ version: "v2" });
+  void draw(first);
+  await vi.advanceTimersByTimeAsync(10_001);
+  expect(el.textContent).toContain("has not sent the panel");
+  const second = widget({ version: "v2" });
+  void draw(second);
+  expect(second.model.sent).toEqual([{ type: "bundle" }]);
+});
+
+test("a view whose session is gone says so", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  const view = widget({ version: "v3", source: "anywidget:gone" });
+  await draw(view, { getWidget: () => Promise.reject(new Error("no such model")) });
+  expect(el.textContent).toContain("not in the kernel any more");
+});

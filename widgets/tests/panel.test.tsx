@@ -1,0 +1,262 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeModel } from "../dev/fake";
+import { emptyState, scenes } from "../dev/scenes";
+import { render } from "../src/panel";
+import type { Interrupt, ViewState } from "../src/protocol";
+
+let controller: AbortController;
+let el: HTMLElement;
+let model: FakeModel;
+
+const settle = () => new Promise((resolve) => setTimeout(resolve, 30));
+const find = (id: string) => [...el.querySelectorAll<HTMLElement>(`[data-testid="${id}"]`)];
+const one = (id: string) => find(id)[0]!;
+const sent = (type: string) => model.sent.filter((message) => message.type === type);
+
+async function click(id: string, index = 0): Promise<void> {
+  find(id)[index]!.click();
+  await settle();
+}
+async function type(element: HTMLElement, text: string): Promise<void> {
+  (element as HTMLTextAreaElement).value = text;
+  element.dispatchEvent(new Event("input", { bubbles: true }));
+  await settle();
+}
+async function press(element: Element, key: string, more: KeyboardEventInit = {}): Promise<void> {
+  element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));
+  await settle();
+}
+async function show(state: ViewState, view = "session", runId = ""): Promise<void> {
+  model = new FakeModel(state, { view, run_id: runId });
+  render({ model: model.asModel(), source: model.asModel(), el, signal: controller.signal });
+  await settle();
+}
+function waiting(...requests: NonNullable<Interrupt["action_requests"]>): ViewState {
+  return emptyState({
+    status: "interrupted",
+    interrupt: { id: "i1", type: "hitl", run_id: "r1", action_requests: requests },
+  });
+}
+const write = { tool_call_id: "w1", tool_name: "write_file", digest: "dw", arguments: { file_path: "/a.md", content: "one\ntwo\n", overwrite: true } };
+const remove = { tool_call_id: "x1", tool_name: "delete_file", digest: "dx", arguments: { file_path: "/b.md" }, allowed_decisions: ["approve", "reject"] };
+
+beforeEach(() => {
+  controller = new AbortController();
+  el = document.body.appendChild(document.createElement("div"));
+});
+afterEach(() => {
+  controller.abort();
+  el.remove();
+});
+
+test("approve sends the digest, once, and locks the buttons until the kernel has answered", async () => {
+  await show(waiting(write));
+  model.answer = () => {};
+  await click("approve");
+  expect(sent("decide")).toMatchObject([{ interrupt_id: "i1", decisions: { w1: { type: "approve", digest: "dw" } } }]);
+  expect((one("approve") as HTMLButtonElement).disabled).toBe(true);
+  expect((one("reject") as HTMLButtonElement).disabled).toBe(true);
+  await click("approve");
+  expect(sent("decide")).toHaveLength(1);
+});
+
+test("an error is shown in the card, which can be used again", async () => {
+  await show(waiting(write));
+  model.answer = (message) =>
+    model.receive({ type: "error", id: message.id!, kind: "StaleApproval", message: "Decided already." });
+  await click("approve");
+  expect(one("approval").textContent).toContain("Decided already.");
+  expect((one("approve") as HTMLButtonElement).disabled).toBe(false);
+});
+
+test("reject carries what the person says", async () => {
+  await show(waiting(write));
+  await click("reject");
+  await type(one("reject-message"), "Not today.");
+  await click("reject-confirm");
+  expect(sent("decide")[0]!.decisions).toEqual({ w1: { type: "reject", digest: "dw", message: "Not today." } });
+});
+
+test("edit sends all arguments: texts from their fields, the rest from JSON", async () => {
+  await show(waiting(write));
+  await click("edit");
+  const fields = Object.fromEntries(find("edit-field").map((field) => [field.dataset.field, field as HTMLTextAreaElement]));
+  expect(Object.keys(fields)).toEqual(["file_path", "content", "*"]);
+  expect(fields.content!.value).toBe("one\ntwo\n");
+  await type(fields.content!, "three\n");
+  await type(fields["*"]!, '{"overwrite": fals');
+  await click("edit-save");
+  expect(sent("decide")).toEqual([]);
+  expect(one("approval").textContent).toContain("not valid JSON");
+  await type(fields["*"]!, '{"overwrite": false}');
+  await click("edit-save");
+  expect(sent("decide")[0]!.decisions).toEqual({
+    w1: { type: "edit", digest: "dw", arguments: { file_path: "/a.md", content: "three\n", overwrite: false } },
+  });
+});
+
+test("only what is allowed is offered", async () => {
+  await show(waiting(remove));
+  expect([find("approve").length, find("edit").length, find("reject").length]).toEqual([1, 0, 1]);
+});
+
+test("two calls are answered in one message, and the first answer can be changed", async () => {
+  await show(waiting(write, remove));
+  await click("approve", 0);
+  expect(sent("decide")).toEqual([]);
+  expect(one("approval").textContent).toContain("Approved");
+  el.querySelector<HTMLElement>(".sagents-chosen button")!.click();
+  await settle();
+  await click("approve", 1);
+  await click("reject", 0);
+  await click("reject-confirm");
+  expect(sent("decide")).toHaveLength(1);
+  expect(sent("decide")[0]!.decisions).toEqual({
+    w1: { type: "reject", digest: "dw", message: "" },
+    x1: { type: "approve", digest: "dx" },
+  });
+});
+
+test("what somebody else has decided is not asked again", async () => {
+  await show({ ...waiting(write, remove), decided: { x1: { type: "approve", by: "user" } } });
+  expect(find("approval")).toHaveLength(1);
+  await click("approve");
+  expect(sent("decide")[0]!.decisions).toEqual({ w1: { type: "approve", digest: "dw" } });
+});
+
+test("approve all approves all", async () => {
+  await show(waiting(write, remove), "approvals");
+  await click("approve-all");
+  expect(sent("decide")[0]!.decisions).toEqual({ w1: { type: "approve", digest: "dw" }, x1: { type: "approve", digest: "dx" } });
+});
+
+test("arguments show what hides, and count what is folded", async () => {
+  const content = Array.from({ length: 60 }, (_, i) => `line ${i}`).join("\n") + "\n";
+  await show(waiting({ ...write, arguments: { file_path: "/a\u202egnp.md", content } }));
+  const card = one("approval");
+  expect(card.textContent).toContain('"/a\\u202egnp.md"');
+  expect(card.textContent).toContain("Show 44 more lines");
+  expect(card.textContent).not.toContain("line 16\n");
+  card.querySelector<HTMLElement>(".sagents-more")!.click();
+  await settle();
+  expect(card.textContent).toContain("line 59");
+});
+
+test("arguments are never read as HTML or markdown", async () => {
+  const content = "<img src=x onerror=alert(1)>\n**bold**";
+  await show(waiting({ ...write, arguments: { content } }));
+  expect(one("approval").querySelector("img, strong")).toBeNull();
+  expect(one("approval").textContent).toContain(content);
+});
+
+test("a question is answered by its options, or in words", async () => {
+  await show(scenes.question!);
+  await click("answer-option", 1);
+  expect(sent("decide")[0]!.decisions).toEqual({ q: { type: "respond", digest: "q", answer: "g" } });
+});
+
+test("Enter sends, Shift+Enter does not, and a failed message is kept", async () => {
+  await show(emptyState());
+  const area = one("composer") as HTMLTextAreaElement;
+  await type(area, "hello");
+  await press(area, "Enter", { shiftKey: true });
+  expect(sent("send")).toEqual([]);
+  await press(area, "Enter");
+  expect(sent("send")).toMatchObject([{ text: "hello" }]);
+  expect(area.value).toBe("");
+  model.answer = (message) => model.receive({ type: "error", id: message.id!, kind: "Busy", message: "Not now." });
+  await type(area, "again");
+  await press(area, "Enter");
+  expect(area.value).toBe("again");
+  expect(el.textContent).toContain("Not now.");
+});
+
+test("keys typed in the panel do not reach the notebook", async () => {
+  await show(emptyState());
+  const heard = vi.fn();
+  document.body.addEventListener("keydown", heard);
+  await press(one("composer"), "a");
+  await press(one("composer"), "Enter", { shiftKey: true });
+  document.body.removeEventListener("keydown", heard);
+  expect(heard).not.toHaveBeenCalled();
+  expect(one("sagents-panel").dataset.lmSuppressShortcuts).toBe("true");
+});
+
+test("Stop and Esc cancel; Esc while typing does not", async () => {
+  await show(scenes.streaming!);
+  await press(one("composer"), "Escape");
+  expect(sent("cancel")).toHaveLength(0);
+  await press(el.querySelector('[role="log"]')!, "Escape");
+  await click("stop");
+  expect(sent("cancel")).toHaveLength(2);
+});
+
+test("Stop is there before the first word from the kernel, and gone after the run", async () => {
+  model = new FakeModel(emptyState(), { view: "run", run_id: "r1" });
+  model.answer = () => {};
+  render({ model: model.asModel(), source: model.asModel(), el, signal: controller.signal });
+  expect(find("stop")).toHaveLength(1);
+  model.receive({ type: "snapshot", seq: 1, state: scenes.done! });
+  await settle();
+  expect(find("stop")).toHaveLength(0);
+});
+
+test("a run's view shows its own messages only", async () => {
+  const [first, ...others] = scenes.done!.entries;
+  const state = { ...scenes.done!, entries: [{ ...first!, run_id: "r0" }, ...others] };
+  await show(state, "run", "r1");
+  expect(find("entry").map((entry) => entry.dataset.role)).toEqual(["assistant", "assistant"]);
+});
+
+test("streamed text grows in place and becomes an entry", async () => {
+  await show(emptyState({ status: "running", runs: { r1: { status: "running", started: 1, ended: null } } }));
+  model.events([{ type: "message_start", seq: 2, run_id: "r1", message: { role: "assistant" } }]);
+  model.events([{ type: "message_update", seq: 3, delta: { type: "text", text: "# Title\n\nSome **bo" } }]);
+  await settle();
+  const heading = one("partial").querySelector("h1");
+  model.events([{ type: "message_update", seq: 4, delta: { type: "text", text: "ld** text" } }]);
+  await settle();
+  expect(one("partial").querySelector("h1")).toBe(heading);
+  expect(one("partial").querySelector("strong")!.textContent).toBe("bold");
+  model.events([
+    { type: "message_end", seq: 5, run_id: "r1", message: { role: "assistant", parts: [{ type: "text", text: "# Title\n\nSome **bold** text" }] } },
+  ]);
+  await settle();
+  expect(find("partial")).toHaveLength(0);
+  expect(find("entry")).toHaveLength(1);
+});
+
+test("a file is read when it is picked, and again when it changes", async () => {
+  await show(scenes.done!, "files");
+  model.files["/report.md"] = "# Penguins";
+  find("file").find((row) => row.dataset.path === "/report.md")!.click();
+  await settle();
+  expect(one("file-viewer").querySelector("h1")!.textContent).toBe("Penguins");
+  model.files["/report.md"] = "# Better";
+  model.events([{ type: "file_updated", seq: 9, path: "/report.md", entry: { path: "/report.md", size: 8, modified: 2e9 } }]);
+  await settle();
+  await settle();
+  expect(one("file-viewer").querySelector("h1")!.textContent).toBe("Better");
+});
+
+test("each view shows its part", async () => {
+  for (const [view, id] of [["todos", "todo"], ["files", "file"], ["chat", "composer"]] as const) {
+    await show(scenes.done!, view);
+    expect(find(id).length).toBeGreaterThan(0);
+    controller.abort();
+    controller = new AbortController();
+  }
+});
+
+test("ids that a provider uses twice keep each card its own result", async () => {
+  const call = (n: number) => ({ type: "tool_call" as const, id: "same", name: "ls", arguments: { n } });
+  const result = (content: string, is_error: boolean) => ({ type: "tool_result" as const, tool_call_id: "same", name: "ls", content, is_error });
+  const entry = (role: string, part: object) => ({ seq: 0, run_id: "r1", ts: 0, message: { role, parts: [part] } }) as never;
+  await show(
+    emptyState({
+      entries: [entry("assistant", call(1)), entry("tool", result("first", true)), entry("assistant", call(2)), entry("tool", result("second", false))],
+      tools: { same: { name: "ls", status: "completed", display_text: null, duration: 1 } },
+    }),
+  );
+  expect(find("tool-card").map((card) => card.dataset.status)).toEqual(["failed", "completed"]);
+});
