@@ -6,6 +6,7 @@ the golden examples that this file and ``widgets/src/protocol.ts`` both follow.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -35,8 +36,33 @@ def wire(event: Event) -> dict[str, Any]:
         data["result"] = shortened(data["result"])
     elif data["type"] == "file_updated":
         data["entry"] = file_data(data.get("entry") or {"path": data["path"]})
-    elif data["type"] == "interrupt":
-        data["interrupt"] = {**data["interrupt"], "run_id": data.get("run_id", "")}
+    return data
+
+
+def encoded(data: Any) -> bytes:
+    """``data`` as JSON; what JSON cannot say is said another way.
+
+    A lone surrogate, as in the name of a file that is not UTF-8, would otherwise end the
+    stream for good.
+    """
+    try:
+        return msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_speakable(data))
+
+
+def plain(data: Any) -> Any:
+    """``data`` as a page will read it."""
+    return msgspec.json.decode(encoded(data))
+
+
+def _speakable(data: Any) -> Any:
+    if isinstance(data, str):
+        return data.encode("utf-8", "replace").decode()
+    if isinstance(data, dict):
+        return {_speakable(str(key)): _speakable(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_speakable(value) for value in data]
     return data
 
 
@@ -139,48 +165,57 @@ def reduce(state: dict[str, Any], event: dict[str, Any]) -> None:
 
 
 def _agent_start(state: dict[str, Any], event: dict[str, Any]) -> None:
-    known = state["runs"].get(event["run_id"], {})
-    started = known.get("started", event["ts"])
-    state["runs"][event["run_id"]] = {"status": "running", "started": started, "ended": None}
+    started = _started(state, event)
+    if started is None:
+        started = event.get("ts")
+    state["runs"][_run_id(event)] = {"status": "running", "started": started, "ended": None}
     state["error"] = None
+
+
+def _run_id(event: dict[str, Any]) -> str:
+    return str(event.get("run_id", ""))  # left out for what belongs to no run
+
+
+def _started(state: dict[str, Any], event: dict[str, Any]) -> float | None:
+    started: float | None = state["runs"].get(_run_id(event), {}).get("started")
+    return started
 
 
 def _message_start(state: dict[str, Any], event: dict[str, Any]) -> None:
     if event["message"]["role"] == "assistant":
-        state["partial"] = {"run_id": event["run_id"], "seq": event["seq"], "parts": []}
+        state["partial"] = _new_partial(event)
+
+
+def _new_partial(event: dict[str, Any]) -> dict[str, Any]:
+    return {"run_id": _run_id(event), "seq": event["seq"], "parts": []}
 
 
 def _message_update(state: dict[str, Any], event: dict[str, Any]) -> None:
-    partial = state["partial"]
-    if partial is None:
-        return
-    delta, parts = event["delta"], partial["parts"]
-    kind = delta["type"]
-    if kind == "tool_call":
-        index = delta["index"]
-        part = next((p for p in parts if p.get("index") == index), None)
-        if part is None:
-            part = {"type": kind, "index": index, "id": "", "name": "", "text": ""}
-            parts.append(part)
-        part["id"] = delta.get("id") or part["id"]
-        part["name"] = delta.get("name") or part["name"]
-        part["text"] += delta.get("text", "")
-    elif parts and parts[-1]["type"] == kind:
-        parts[-1]["text"] += delta["text"]
+    if state["partial"] is None:
+        state["partial"] = _new_partial(event)
+    parts, delta = state["partial"]["parts"], event["delta"]
+    kind, text = delta["type"], delta.get("text", "")
+    last = parts[-1] if parts else {}
+    if last.get("type") == kind and last.get("index") == delta.get("index"):
+        last["text"] += text
+    elif kind == "tool_call":
+        named = {"id": delta.get("id"), "name": delta.get("name")}
+        parts.append({"type": kind, "index": delta["index"], **named, "text": text})
     else:
-        parts.append({"type": kind, "text": delta["text"]})
+        parts.append({"type": kind, "text": text})
 
 
 def _message_end(state: dict[str, Any], event: dict[str, Any]) -> None:
     message = event["message"]
-    entry = {name: event[name] for name in ("seq", "run_id", "ts")}
+    entry = {"seq": event["seq"], "run_id": _run_id(event), "ts": event.get("ts", 0)}
     state["entries"].append({**entry, "message": message})
     if message["role"] == "assistant":
         state["partial"] = None
     elif message["role"] == "user" and state["queued"] > 0:
         state["queued"] -= 1
     for name, number in (message.get("usage") or {}).items():
-        state["usage"][name] = (state["usage"].get(name) or 0) + (number or 0)
+        if number is not None:
+            state["usage"][name] = state["usage"].get(name, 0) + number
 
 
 def _tool_start(state: dict[str, Any], event: dict[str, Any]) -> None:
@@ -212,7 +247,9 @@ def _todos(state: dict[str, Any], event: dict[str, Any]) -> None:
 
 
 def _interrupt(state: dict[str, Any], event: dict[str, Any]) -> None:
-    state["interrupt"] = event["interrupt"]
+    state["interrupt"] = {**event["interrupt"], "run_id": _run_id(event)}
+    for request in event["interrupt"].get("action_requests", ()):
+        state["decided"].pop(request["tool_call_id"], None)
 
 
 def _decision(state: dict[str, Any], event: dict[str, Any]) -> None:
@@ -226,9 +263,8 @@ def _decision(state: dict[str, Any], event: dict[str, Any]) -> None:
 
 
 def _agent_end(state: dict[str, Any], event: dict[str, Any]) -> None:
-    run = state["runs"].setdefault(event["run_id"], {"started": event["ts"]})
-    run["status"] = event["status"]
-    run["ended"] = event["ts"]
+    run = {"status": event["status"], "started": _started(state, event), "ended": event.get("ts")}
+    state["runs"][_run_id(event)] = run
     state["error"] = event.get("error")
     state["partial"] = None
 
@@ -244,8 +280,10 @@ def _queued(state: dict[str, Any], event: dict[str, Any]) -> None:
 
 
 def _file_updated(state: dict[str, Any], event: dict[str, Any]) -> None:
-    rest = [f for f in state["files"] if f["path"] != event["path"]]
-    state["files"] = sorted([*rest, event["entry"]], key=lambda f: f["path"])
+    files, path = state["files"], event["path"]
+    place = bisect_left(files, path, key=_path)
+    known = place < len(files) and files[place]["path"] == path
+    files[place : place + known] = [{**event.get("entry", {}), "path": path}]
 
 
 def _file_deleted(state: dict[str, Any], event: dict[str, Any]) -> None:
@@ -254,13 +292,18 @@ def _file_deleted(state: dict[str, Any], event: dict[str, Any]) -> None:
 
 def _file_moved(state: dict[str, Any], event: dict[str, Any]) -> None:
     old, new = event["old_path"], event["path"]
-    state["files"] = sorted(
-        (
-            {**f, "path": new + f["path"][len(old) :]} if _within(f["path"], old) else f
-            for f in state["files"]
-        ),
-        key=lambda f: f["path"],
-    )
+    moved = {
+        f["path"]: {**f, "path": new + f["path"][len(old) :]}
+        for f in state["files"]
+        if _within(f["path"], old)
+    }
+    gone = moved.keys() | {f["path"] for f in moved.values()}
+    rest = [f for f in state["files"] if f["path"] not in gone]
+    state["files"] = sorted([*rest, *moved.values()], key=_path)
+
+
+def _path(file: dict[str, Any]) -> str:
+    return str(file["path"])
 
 
 def _within(path: str, parent: str) -> bool:
@@ -299,6 +342,8 @@ def snapshot_of(state: dict[str, Any]) -> dict[str, Any]:
         for part in entry["message"].get("parts", ())
         if part["type"] == "tool_call"
     }
+    calls |= {i for i, tool in state["tools"].items() if tool["status"] == "running"}
+    calls |= {r["tool_call_id"] for r in (state["interrupt"] or {}).get("action_requests", ())}
     return {
         **state,
         "entries": shown,

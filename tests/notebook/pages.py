@@ -1,0 +1,131 @@
+"""What the tests of the notebook share: a page in Python, and sessions worth looking at."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jupyter_client.session import json_packer, json_unpacker
+
+import sagents_nb as sa
+from sagents_nb.events import Event
+from sagents_nb.notebook.protocol import merged, new_view_state, plain, reduce, wire
+from sagents_nb.notebook.publisher import Publisher
+from sagents_nb.runtime import runtime
+
+
+class Page:
+    """The store of a page, as ``widgets/src/store.ts`` has it."""
+
+    def __init__(self, hello: Callable[[int], None]) -> None:
+        self.state: dict[str, Any] | None = None
+        self.seq = 0
+        self.asked = False
+        self.closed = False
+        self.gaps = 0
+        self._hello = hello
+
+    def ask(self) -> None:
+        """Say hello; what is not a snapshot is ignored from now on."""
+        self.asked = True
+        self._hello(0)
+
+    def receive(self, message: dict[str, Any]) -> None:
+        """Take a message of the kernel."""
+        if message["type"] == "snapshot":
+            self.asked = False
+            self.seq, self.state = message["seq"], copy.deepcopy(message["state"])
+        elif message["type"] == "closed":
+            self.closed = True
+        elif message["type"] == "events" and not self.asked and self.state is not None:
+            if message["seq"] <= self.seq:
+                return
+            if message["after"] != self.seq:
+                self.gaps += 1
+                self.ask()
+                return
+            self.seq = message["seq"]
+            for event in message["events"]:
+                reduce(self.state, copy.deepcopy(event))
+
+
+class Wire:
+    """Stands for the comm: remembers what was sent, and when, as Jupyter would send it."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.times: list[float] = []
+        self.sizes: list[int] = []
+        self.pages: list[Page] = []
+
+    def __call__(self, message: dict[str, Any], buffers: list[bytes]) -> None:
+        data = json_packer(message)
+        self.times.append(time.monotonic())
+        self.sizes.append(len(data))
+        self.sent.append(json_unpacker(data))
+        for page in self.pages:
+            page.receive(self.sent[-1])
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The messages of that type."""
+        return [message for message in self.sent if message["type"] == kind]
+
+
+def hello(publisher: Publisher, have: int = 0) -> None:
+    """A page says hello."""
+    runtime.call(publisher.hello, have)
+
+
+def flush(publisher: Publisher) -> None:
+    """Send what waits now, without waiting for the clock."""
+    runtime.call(publisher._flush)
+
+
+def session_of(*turns: Any, gate: bool = False, tools: Sequence[Any] = (), **options: Any) -> Any:
+    """A session whose model says these turns; with ``gate`` it asks before it writes files."""
+    model = sa.ScriptedModel(
+        turns, **{k: options.pop(k) for k in ("delay", "chunk") if k in options}
+    )
+    gated = {"write_file": True} if gate else None
+    return sa.Session(sa.Agent(model, tools=tools, interrupt_on=gated), **options)
+
+
+def write(path: str = "/report.md", text: str = "# Report", id: str = "w1") -> sa.ToolCall:
+    """A call that writes a file."""
+    return sa.ToolCall(id, "write_file", {"file_path": path, "content": text})
+
+
+def plan(*contents: str, id: str = "t1") -> sa.ToolCall:
+    """A call that writes the to-do list."""
+    todos = [{"id": i, "content": c, "status": "pending"} for i, c in enumerate(contents, 1)]
+    return sa.ToolCall(id, "write_todos", {"merge": False, "todos": todos})
+
+
+def events_of(session: Any) -> list[Event]:
+    """A list that fills with the session's events, from its first on."""
+    events: list[Event] = []
+    session.subscribe(events.append, since=0)
+    return events
+
+
+def reduced(events: Sequence[Event], *, join: bool) -> dict[str, Any]:
+    """The view state after these events, one by one or merged as for the wire."""
+    state = new_view_state("s", "m")
+    for event in merged(events) if join else events:
+        reduce(state, plain(wire(event)))
+    return state
+
+
+def settle(publisher: Publisher) -> None:
+    """Wait until everything has travelled."""
+    until(lambda: not runtime.call(lambda: publisher._flushing or publisher._waiting), 20)
+
+
+def until(condition: Callable[[], Any], timeout: float = 10.0) -> None:
+    """Wait until that holds."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.005)

@@ -1,0 +1,328 @@
+"""The kernel's half of ``widgets/PROTOCOL.md``, against the examples that vitest reads too."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sagents_nb as sa
+from sagents_nb import events as ev
+from sagents_nb.interrupts import Interrupt
+from sagents_nb.notebook import protocol
+from sagents_nb.notebook.protocol import merged, new_view_state, plain, reduce, snapshot_of, wire
+from tests.notebook.pages import events_of, plan, reduced, session_of, until, write
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = {p.stem: p for p in sorted((ROOT / "tests/fixtures/protocol").glob("*.json"))}
+REDUCTIONS = sorted(EXAMPLES.keys() - {"messages"})
+
+
+def example(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(EXAMPLES[name].read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_golden_example(name: str) -> None:
+    given = example(name)
+    state = given["before"]
+    for event in given["events"]:
+        reduce(state, event)
+    assert state == given["after"]
+
+
+def test_the_examples_cover_all_that_the_reducer_knows() -> None:
+    assert REDUCTIONS
+    shown = {event["type"] for name in REDUCTIONS for event in example(name)["events"]}
+    assert set(protocol._REDUCERS) <= shown
+
+
+def test_the_written_table_is_what_the_reducer_knows() -> None:
+    table = (ROOT / "widgets/PROTOCOL.md").read_text().split("Reduction, by event type")[1]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(protocol._REDUCERS)
+
+
+def test_the_view_state_has_the_keys_of_the_examples() -> None:
+    for name in REDUCTIONS:
+        assert set(example(name)["after"]) == set(new_view_state("s", "m"))
+
+
+# Merging
+
+DELTAS = st.one_of(
+    st.builds(sa.TextDelta, st.text(max_size=5)),
+    st.builds(sa.ThinkingDelta, st.text(max_size=5)),
+    st.builds(
+        sa.ToolCallDelta,
+        st.integers(0, 2),
+        st.text(max_size=5),
+        st.sampled_from([None, "c1", "c2"]),
+        st.sampled_from([None, "ls"]),
+    ),
+)
+
+
+def stream(deltas: list[Any]) -> list[ev.Event]:
+    """A message of these deltas, with an event between them now and then."""
+    numbers = itertools.count(1)
+    events: list[ev.Event] = [
+        ev.MessageStart(seq=next(numbers), run_id="r", message=sa.Message.assistant())
+    ]
+    for delta in deltas:
+        if delta is None:
+            events.append(ev.TurnStart(seq=next(numbers), run_id="r"))
+        else:
+            events.append(ev.MessageUpdate(seq=next(numbers), ts=1.0, run_id="r", delta=delta))
+    return events
+
+
+def texts(events: list[ev.Event]) -> dict[tuple[str, int], str]:
+    """All text, by kind and index."""
+    found: dict[tuple[str, int], str] = {}
+    for event in events:
+        if isinstance(event, ev.MessageUpdate):
+            key = (type(event.delta).__name__, getattr(event.delta, "index", -1))
+            found[key] = found.get(key, "") + event.delta.text
+    return found
+
+
+@given(st.lists(DELTAS | st.none(), max_size=30), st.sets(st.integers(0, 30)))
+def test_merging_any_split_of_the_deltas_gives_the_same_view(
+    deltas: list[Any], cuts: set[int]
+) -> None:
+    events = stream(deltas)
+    places = [0, *sorted(c for c in cuts if c < len(events)), len(events)]
+    batches = [merged(events[a:b]) for a, b in itertools.pairwise(places)]
+    split = [event for batch in batches for event in batch]
+    alone = reduced(events, join=False)
+    assert reduced(split, join=False) == alone
+    assert reduced(events, join=True) == alone
+    assert texts(split) == texts(events)
+    if events:
+        assert split[-1].seq == events[-1].seq
+
+
+@given(st.lists(DELTAS, max_size=30))
+def test_merging_twice_is_merging_once_and_leaves_no_neighbours_of_a_kind(
+    deltas: list[Any],
+) -> None:
+    once = merged(stream(deltas))
+    assert merged(once) == once
+    kinds = [
+        (type(e.delta), getattr(e.delta, "index", -1))
+        for e in once
+        if isinstance(e, ev.MessageUpdate)
+    ]
+    assert all(a != b for a, b in itertools.pairwise(kinds))
+
+
+def test_five_thousand_deltas_become_one() -> None:
+    events = merged(stream([sa.TextDelta("word ")] * 5000))
+    assert len(events) == 2
+    assert events[1].seq == 5001
+
+
+def test_deltas_of_two_runs_are_not_joined() -> None:
+    one = ev.MessageUpdate(seq=1, run_id="a", delta=sa.TextDelta("x"))
+    two = ev.MessageUpdate(seq=2, run_id="b", delta=sa.TextDelta("y"))
+    assert merged([one, two]) == [one, two]
+
+
+# The wire
+
+
+def test_the_wire_leaves_out_what_another_event_says_and_all_defaults() -> None:
+    message = sa.Message.assistant("hi")
+    made = [
+        ev.AgentStart(seq=1, ts=2.0, session_id="s", run_id="r"),
+        ev.TurnEnd(seq=2, ts=2.0, session_id="s", run_id="r", message=message),
+        ev.AgentEnd(
+            seq=3, ts=2.0, session_id="s", run_id="r", messages=(message,), status="completed"
+        ),
+        ev.StatusChanged(seq=4, ts=2.0, session_id="s", status="idle"),
+    ]
+    assert [wire(event) for event in made] == [
+        {"type": "agent_start", "seq": 1, "ts": 2.0, "run_id": "r"},
+        {"type": "turn_end", "seq": 2, "ts": 2.0, "run_id": "r"},
+        {"type": "agent_end", "seq": 3, "ts": 2.0, "run_id": "r", "status": "completed"},
+        {"type": "status_changed", "seq": 4, "ts": 2.0, "status": "idle"},
+    ]
+
+
+def result_event(content: Any) -> dict[str, Any]:
+    result = sa.ToolResult("c1", "ls", content)
+    found: dict[str, Any] = wire(
+        ev.ToolExecutionEnd(
+            seq=1, tool_call_id="c1", tool_name="ls", result=result, status="completed"
+        )
+    )["result"]
+    return found
+
+
+def test_a_long_tool_result_keeps_its_beginning_and_says_how_long_it_was() -> None:
+    long = "0123456789" * 5000
+    told = result_event(long)
+    assert told["content"] == long[:20_000]
+    assert told["shortened"] == 50_000
+    message = wire(
+        ev.MessageEnd(seq=2, message=sa.Message.tool([sa.ToolResult("c1", "ls", long)]))
+    )["message"]
+    assert message["parts"][0] == told
+
+
+def test_a_tool_result_of_exactly_the_limit_is_whole() -> None:
+    assert "shortened" not in result_event("x" * 20_000)
+
+
+def test_parts_of_a_tool_result_become_text_without_their_binary_data() -> None:
+    told = result_event([sa.TextPart("a"), sa.ImagePart(data="QUJD" * 50_000), sa.TextPart("b")])
+    assert told["content"] == "a\n[image]\nb"
+
+
+def test_what_waits_for_approval_is_never_shortened() -> None:
+    long = {"content": "x" * 300_000}
+    request = sa.ActionRequest("w1", "write_file", long, digest="d")
+    event = ev.Interrupt(seq=1, run_id="r", interrupt=Interrupt("hitl", (request,), id="i"))
+    assert wire(event)["interrupt"]["action_requests"][0]["arguments"] == long
+
+
+def test_a_file_travels_without_its_content() -> None:
+    session = session_of()
+    events = events_of(session)
+    session.files.write("/a.md", "secret words")
+    until(lambda: any(isinstance(e, ev.FileUpdated) for e in events))
+    told = wire(next(e for e in events if isinstance(e, ev.FileUpdated)))
+    assert "secret" not in json.dumps(told)
+    assert told["entry"].keys() == {"path", "size", "modified", "mime_type", "is_directory"}
+    assert told["entry"]["size"] == 12
+    assert told["entry"]["modified"] > 1e9
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        ("\ud800 in the middle", "? in the middle"),
+        ({"\udcff.txt": ["\udcff"]}, {"?.txt": ["?"]}),
+        ([float("nan"), float("inf")], [None, None]),
+        ({1: (2**70, True)}, {"1": [2**70, True]}),
+    ],
+)
+def test_what_json_cannot_say_is_said_another_way(value: Any, seen: Any) -> None:
+    assert plain(value) == seen
+
+
+# The view state
+
+
+def test_a_run_without_an_id_is_no_trouble() -> None:
+    """Calls that a restored session cancels belong to no run."""
+    state = new_view_state("s", "m")
+    for event in (
+        {"type": "message_start", "seq": 1, "message": {"role": "assistant"}},
+        {"type": "message_update", "seq": 2, "delta": {"type": "text", "text": "x"}},
+        {"type": "message_end", "seq": 3, "message": {"role": "assistant"}},
+        {"type": "agent_end", "seq": 4, "status": "completed"},
+    ):
+        reduce(state, event)
+    assert state["entries"] == [{"seq": 3, "run_id": "", "ts": 0, "message": {"role": "assistant"}}]
+    assert state["runs"] == {"": {"status": "completed", "started": None, "ended": None}}
+
+
+def test_a_snapshot_is_bounded() -> None:
+    state = new_view_state("s", "m")
+    for i in range(500):
+        call = {"type": "tool_call", "id": f"c{i}", "name": "ls"}
+        reduce(state, {"type": "tool_execution_start", "seq": i, "tool_call": call})
+        ended = {"tool_call_id": f"c{i}", "tool_name": "ls", "status": "completed"}
+        reduce(state, {"type": "tool_execution_end", "seq": i, **ended})
+        decision = {"tool_call_id": f"c{i}", "decision": {"type": "approve"}}
+        reduce(state, {"type": "decision", "seq": i, **decision})
+        for message in (
+            {"role": "assistant", "parts": [call]},
+            {"role": "tool", "parts": [{"type": "tool_result", "tool_call_id": f"c{i}"}]},
+        ):
+            reduce(state, {"type": "message_end", "seq": i, "run_id": "r", "message": message})
+    before = copy.deepcopy(state)
+    shown = snapshot_of(state)
+    assert state == before
+    assert shown["entries"] == state["entries"][-200:]
+    assert shown["earlier"] == 800
+    assert list(shown["tools"]) == list(shown["decided"]) == [f"c{i}" for i in range(400, 500)]
+    reduce(state, {"type": "message_end", "seq": 501, "message": {"role": "user"}})
+    assert snapshot_of(state)["earlier"] == 801
+
+
+def test_a_short_conversation_is_told_whole() -> None:
+    state = new_view_state("s", "m")
+    reduce(state, {"type": "message_end", "seq": 1, "message": {"role": "user"}})
+    assert snapshot_of(state) == state
+    assert snapshot_of(state)["earlier"] == 0
+
+
+def test_a_snapshot_keeps_the_calls_that_wait_and_run_now() -> None:
+    """Their message is no entry yet, or is the last one."""
+    state = new_view_state("s", "m")
+    for i in range(300):
+        reduce(state, {"type": "message_end", "seq": i, "message": {"role": "user"}})
+    call = {"type": "tool_call", "id": "now", "name": "ls"}
+    reduce(state, {"type": "tool_execution_start", "seq": 400, "tool_call": call})
+    requests = [{"tool_call_id": i, "tool_name": "ls"} for i in ("one", "two")]
+    interrupt = {"type": "hitl", "action_requests": requests}
+    reduce(state, {"type": "interrupt", "seq": 401, "interrupt": interrupt})
+    decision = {"tool_call_id": "one", "decision": {"type": "approve"}}
+    reduce(state, {"type": "decision", "seq": 402, **decision})
+    shown = snapshot_of(state)
+    assert "now" in shown["tools"]
+    assert "one" in shown["decided"]
+
+
+def test_a_whole_session_is_the_same_merged_and_not_merged() -> None:
+    session = session_of(
+        ["Let me plan.", plan("Look", "Write")], ["Now.", write()], "Done, all of it.", gate=True
+    )
+    events = events_of(session)
+    session.send("Go").result(10)
+    session.approve().result(10)
+    state = reduced(events, join=True)
+    assert state == reduced(events, join=False)
+    assert state["status"] == "idle"
+    assert [todo["content"] for todo in state["todos"]] == ["Look", "Write"]
+    assert [file["path"] for file in state["files"]] == ["/report.md"]
+    assert state["decided"] == {"w1": {"type": "approve", "by": "user"}}
+    assert [e["message"]["role"] for e in state["entries"]].count("assistant") == 3
+    assert state["partial"] is None
+    assert state["interrupt"] is None
+    assert {tool["status"] for tool in state["tools"].values()} == {"completed"}
+
+
+def test_ten_thousand_files_are_no_trouble() -> None:
+    state = new_view_state("s", "m")
+    for i in range(10_000):
+        path = f"/{(i * 7919) % 10_000:05}.md"
+        reduce(state, {"type": "file_updated", "seq": i, "path": path, "entry": {"size": i}})
+    paths = [file["path"] for file in state["files"]]
+    assert paths == sorted(set(paths))
+    assert len(paths) == 10_000
+
+
+def test_the_wire_form_of_every_event_is_json() -> None:
+    kinds = [k for k in vars(ev).values() if isinstance(k, type) and issubclass(k, ev.Event)]
+    known = {k.__struct_config__.tag for k in kinds if k is not ev.Event}
+    assert set(protocol._REDUCERS) <= known
+    session = session_of(["x", write()], "y")
+    events = events_of(session)
+    session.send("Go").result(10)
+    session.close()
+    for event in events:
+        told = wire(event)
+        assert msgspec.json.decode(msgspec.json.encode(told)) == plain(told)
+        assert "session_id" not in told

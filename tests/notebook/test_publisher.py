@@ -1,0 +1,467 @@
+"""What travels to the pages: nothing unasked, nothing twice, never too much, never too little."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import sagents_nb as sa
+from sagents_nb import events as ev
+from sagents_nb.notebook import publisher as module
+from sagents_nb.notebook.publisher import Publisher
+from sagents_nb.runtime import runtime
+from tests.notebook.pages import (
+    Page,
+    Wire,
+    events_of,
+    flush,
+    hello,
+    plan,
+    reduced,
+    session_of,
+    settle,
+    until,
+    write,
+)
+
+
+@pytest.fixture
+def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches travel when the test flushes."""
+    monkeypatch.setattr(module, "INTERVAL", 1000.0)
+
+
+def published(session: Any) -> tuple[Publisher, Wire]:
+    wire = Wire()
+    return Publisher(session, wire), wire
+
+
+def test_nothing_travels_before_a_page_says_hello() -> None:
+    session = session_of("Hello there, world.")
+    publisher, wire = published(session)
+    session.send("hi").result(10)
+    time.sleep(0.15)
+    assert wire.sent == []
+    hello(publisher)
+    assert [message["type"] for message in wire.sent] == ["snapshot"]
+
+
+def test_hello_is_answered_with_what_there_is() -> None:
+    session = session_of("Hello there.", "And again.")
+    publisher, wire = published(session)
+    session.send("hi").result(10)
+    hello(publisher)
+    state = wire.sent[0]["state"]
+    assert [e["message"]["role"] for e in state["entries"]] == ["user", "assistant"]
+    assert state["status"] == "idle"
+    assert state["session_id"] == session.id
+    assert state["model"] == "scripted"
+    assert wire.sent[0]["seq"] == publisher._seq > 0
+
+
+def test_who_has_something_is_sent_what_is_missing_and_no_more(no_clock: None) -> None:
+    session = session_of("One.", "Two.", "Three.")
+    publisher, wire = published(session)
+    hello(publisher)
+    seqs = []
+    for _ in range(3):
+        session.send("Go").result(10)
+        flush(publisher)
+        seqs.append(wire.sent[-1]["seq"])
+    first = len(wire.sent)
+    hello(publisher, seqs[0])
+    again = wire.sent[first:]
+    assert [(m["type"], m["after"], m["seq"]) for m in again] == [
+        ("events", seqs[0], seqs[1]),
+        ("events", seqs[1], seqs[2]),
+    ]
+    assert again[0] == wire.sent[2]
+
+
+def test_who_has_everything_is_told_so(no_clock: None) -> None:
+    session = session_of("One.")
+    publisher, wire = published(session)
+    hello(publisher)
+    session.send("Go").result(10)
+    flush(publisher)
+    seq = wire.sent[-1]["seq"]
+    hello(publisher, seq)
+    assert wire.sent[-1] == {"type": "events", "after": seq, "seq": seq, "events": []}
+
+
+def test_hello_also_brings_what_was_waiting(no_clock: None) -> None:
+    session = session_of("One.", "Two.")
+    publisher, wire = published(session)
+    hello(publisher)
+    session.send("Go").result(10)
+    flush(publisher)
+    seq = wire.sent[-1]["seq"]
+    session.send("Go").result(10)
+    hello(publisher, seq)
+    assert wire.sent[-1]["type"] == "events"
+    assert wire.sent[-1]["after"] == seq
+    before = len(wire.sent)
+    flush(publisher)
+    assert len(wire.sent) == before
+
+
+@pytest.mark.parametrize("have", [3, -1, 10_000, True])
+def test_who_has_what_the_kernel_does_not_know_gets_a_snapshot(no_clock: None, have: int) -> None:
+    session = session_of("One.")
+    publisher, wire = published(session)
+    hello(publisher)
+    session.send("Go").result(10)
+    flush(publisher)
+    hello(publisher, have)
+    assert wire.sent[-1]["type"] == "snapshot"
+
+
+def test_who_is_too_far_behind_gets_a_snapshot(
+    no_clock: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KEPT_BYTES", 5_000)
+    session = session_of(*["word " * 300] * 6)
+    publisher, wire = published(session)
+    seqs = []
+    for _ in range(6):
+        hello(publisher)
+        session.send("Go").result(10)
+        flush(publisher)
+        seqs.append(wire.sent[-1]["seq"])
+    hello(publisher, seqs[0])
+    assert wire.sent[-1]["type"] == "snapshot"
+    hello(publisher, seqs[-2])
+    assert wire.sent[-1]["type"] == "events"
+    assert publisher._kept == sum(len(batch[2]) for batch in publisher._sent) <= 5_000
+
+
+def test_a_page_that_lost_a_message_asks_and_has_everything_again(no_clock: None) -> None:
+    session = session_of("One.", "Two.", "Three.")
+    publisher, wire = published(session)
+    page = Page(lambda have: hello(publisher, have))
+    wire.pages.append(page)
+    page.ask()
+    for lost in (False, True, False):
+        if lost:
+            wire.pages.clear()
+        session.send("Go").result(10)
+        flush(publisher)
+        wire.pages[:] = [page]
+    assert page.gaps == 1
+    assert page.state == publisher.state
+    assert len(page.state["entries"]) == 6
+
+
+class Steady(sa.ChatModel):
+    """Says ``text`` in pieces, with a short sleep after every ``every`` of them."""
+
+    name = "steady"
+
+    def __init__(self, pieces: list[str], every: int = 50, pause: float = 0.01) -> None:
+        self.pieces, self.every, self.pause = pieces, every, pause
+
+    async def stream(self, request: Any) -> AsyncIterator[Any]:
+        for i, piece in enumerate(self.pieces):
+            if i % self.every == 0:
+                await asyncio.sleep(self.pause)
+            yield piece
+        yield sa.Message.assistant("".join(self.pieces), usage=sa.Usage(1, 1))
+
+
+def test_at_most_twenty_messages_a_second() -> None:
+    session = sa.Session(sa.Agent(Steady(["word "] * 4000)))
+    publisher, wire = published(session)
+    hello(publisher)
+    session.send("Go").result(20)
+    settle(publisher)
+    times = wire.times[1:]  # the snapshot is not one of them
+    assert len(times) >= 10
+    for i, began in enumerate(times):
+        assert sum(1 for t in times[i:] if t < began + 1.0) <= 21
+    gaps = [b - a for a, b in itertools.pairwise(times)]
+    assert min(gaps) > 0.03
+
+
+def test_large_batches_stay_under_a_megabyte_a_second() -> None:
+    text = "x" * 40_000
+
+    @sa.tool
+    def big(n: int) -> str:
+        """Say much."""
+        return text
+
+    turns = [[text, sa.ToolCall(f"c{i}", "big", {"n": i})] for i in range(12)]
+    session = session_of(*turns, "Done.", tools=[big], chunk=20_000)
+    publisher, wire = published(session)
+    page = Page(lambda have: hello(publisher, have))
+    wire.pages.append(page)
+    page.ask()
+    began = time.monotonic()
+    session.send("Go").result(20)
+    settle(publisher)
+    assert page.gaps == 0
+    assert page.state == publisher.state
+    assert sum(wire.sizes) > 1_500_000
+    assert max(wire.sizes) < 300_000
+    for i in range(len(wire.times)):  # what was sent before a message had its time
+        sent = sum(wire.sizes[:i])
+        assert sent <= 1_050_000 * (wire.times[i] - began) + 20_000
+
+
+def test_one_event_that_cannot_travel_does_not_end_the_stream(
+    no_clock: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = session_of("One.")
+    publisher, wire = published(session)
+    page = Page(lambda have: hello(publisher, have))
+    wire.pages.append(page)
+    page.ask()
+    original = module.wire
+
+    def broken(event: ev.Event) -> dict[str, Any]:
+        if isinstance(event, ev.MessageEnd) and event.message.text == "Go":
+            raise ValueError("no")
+        return original(event)
+
+    monkeypatch.setattr(module, "wire", broken)
+    session.send("Go").result(10)
+    flush(publisher)
+    assert "A page cannot be told of message_end" in caplog.text
+    assert page.gaps == 0
+    assert page.state == publisher.state
+    assert [e["message"]["parts"][0]["text"] for e in page.state["entries"]] == ["One."]
+
+
+def test_text_that_is_not_unicode_travels_too(no_clock: None) -> None:
+    @sa.tool
+    def names() -> str:
+        """List names."""
+        return "caf\udce9.txt"
+
+    session = session_of(sa.ToolCall("c1", "names", {}), "Done.", tools=[names])
+    publisher, wire = published(session)
+    hello(publisher)
+    session.send("Go").result(10)
+    flush(publisher)
+    hello(publisher)
+    results = [
+        part["content"]
+        for e in wire.sent[-1]["state"]["entries"]
+        for part in e["message"]["parts"]
+        if part["type"] == "tool_result"
+    ]
+    assert results == ["caf?.txt"]
+
+
+def test_calls_that_a_restored_session_drops_do_not_end_the_stream(no_clock: None) -> None:
+    """They belong to no run of this process."""
+    first = session_of(write(), gate=True)
+    first.send("Go").result(10)
+    agent = sa.Agent(sa.ScriptedModel(["Well."]), interrupt_on={"write_file": True})
+    session = sa.Session.restore(first.export_state(), agent, id="restored")
+    publisher, wire = published(session)
+    hello(publisher)
+    assert wire.sent[0]["state"]["status"] == "interrupted"
+    assert wire.sent[0]["state"]["interrupt"]["action_requests"][0]["tool_call_id"] == "w1"
+    assert wire.sent[0]["state"]["interrupt"]["run_id"] == ""
+    session.send("Never mind.").result(10)
+    flush(publisher)
+    hello(publisher)
+    state = wire.sent[-1]["state"]
+    assert state["interrupt"] is None
+    assert [e["message"]["role"] for e in state["entries"]] == [m.role for m in session.messages]
+
+
+def test_a_restored_session_shows_its_old_messages() -> None:
+    first = session_of([plan("Look")], "Hello.", "More.")
+    first.send("hi").result(10)
+    first.files.write("/kept.md", "x")
+    agent = sa.Agent(sa.ScriptedModel(["Back again."]))
+    session = sa.Session.restore(first.export_state(), agent, id="old")
+    publisher, wire = published(session)
+    hello(publisher)
+    state = wire.sent[0]["state"]
+    assert [e["message"]["role"] for e in state["entries"]] == [m.role for m in first.messages]
+    assert state["entries"][0]["message"]["parts"] == [{"type": "text", "text": "hi"}]
+    assert [t["content"] for t in state["todos"]] == ["Look"]
+    assert {e["run_id"] for e in state["entries"]} == {""}
+    session.send("And?").result(10)
+    until(lambda: wire.of("events"))
+    assert publisher.state["entries"][-1]["message"]["parts"][0]["text"] == "Back again."
+    assert len(publisher.state["entries"]) == len(first.messages) + 2
+
+
+def test_a_publisher_that_comes_late_knows_what_happened() -> None:
+    session = session_of(["Plan.", plan("A", "B")], [write()], "Done.", gate=True)
+    events = events_of(session)
+    session.send("Go").result(10)
+    session.approve().result(10)
+    publisher, _ = published(session)
+    early = reduced(events, join=False)
+    assert {**publisher.state, "files": []} == {
+        **early,
+        "files": [],
+        "session_id": session.id,
+        "model": "scripted",
+    }
+    assert [f["path"] for f in publisher.state["files"]] == ["/report.md"]
+
+
+def test_what_came_before_a_snapshot_of_a_long_conversation_is_counted() -> None:
+    state = sa.State(messages=[sa.Message.user(str(i)) for i in range(1000)])
+    session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=state)
+    publisher, wire = published(session)
+    hello(publisher)
+    told = wire.sent[0]["state"]
+    assert len(told["entries"]) == 200
+    assert told["earlier"] == 800
+    assert told["entries"][0]["message"]["parts"][0]["text"] == "800"
+
+
+def test_the_end_of_a_session_is_told() -> None:
+    session = session_of("One.")
+    publisher, wire = published(session)
+    hello(publisher)
+    session.send("Go").result(10)
+    session.close()
+    until(lambda: wire.of("closed"))
+    assert publisher.state["status"] == "closed"
+    assert wire.sent[-1] == {"type": "closed"}
+    hello(publisher)
+    assert [m["type"] for m in wire.sent[-2:]] == ["snapshot", "closed"]
+    late, late_wire = published(session)
+    hello(late)
+    assert [m["type"] for m in late_wire.sent] == ["snapshot", "closed"]
+    assert late_wire.sent[0]["state"]["status"] == "closed"
+
+
+def test_the_model_of_a_snapshot_is_the_one_that_answers_now() -> None:
+    session = session_of("One.")
+    publisher, wire = published(session)
+    other = sa.ScriptedModel(["x"])
+    other.name = "another"
+    session.replace(agent=session.agent.with_(model=other))
+    hello(publisher)
+    assert wire.sent[-1]["state"]["model"] == "another"
+
+
+# A page that comes late sees what one sees that was there all along.
+
+ITEMS = st.lists(
+    st.sampled_from(["Some words. ", "ünï 🦜 ", "plan", "write", "ls", "fails", "tells"]),
+    min_size=1,
+    max_size=4,
+)
+STEPS = st.lists(
+    st.tuples(st.lists(ITEMS, max_size=3), st.sampled_from(["approve", "reject", "message"])),
+    min_size=1,
+    max_size=3,
+)
+
+
+@sa.tool
+def fails() -> str:
+    """Fail."""
+    raise ValueError("no luck")
+
+
+@sa.tool
+async def tells(ctx: sa.ToolContext) -> str:
+    """Tell how far it is."""
+    await ctx.progress("half way", 0.5)
+    return "told"
+
+
+def turn_of(items: list[str], number: int) -> list[Any]:
+    made: list[Any] = []
+    for i, item in enumerate(items):
+        id = f"c{number}.{i}"
+        if item == "plan":
+            made.append(plan(f"Step {number}", "Rest", id=id))
+        elif item == "write":
+            made.append(write(f"/{number}/{i}.md", id=id))
+        elif item in ("ls", "fails", "tells"):
+            made.append(sa.ToolCall(id, item, {}))
+        else:
+            made.append(item)
+    return made
+
+
+def recorded(steps: Any, fail: bool) -> list[ev.Event]:
+    """The events of a session that went through these steps."""
+    numbers = itertools.count()
+    session = session_of(gate=True, tools=[fails, tells], chunk=3)
+    events = events_of(session)
+    for turns, answer in steps:
+        script = [turn_of(items, next(numbers)) for items in turns]
+        if script and not any(isinstance(x, sa.ToolCall) for x in script[-1]):
+            script[-1] = [*script[-1], "."]
+        session.agent.model.turns += [*script, "The end."]
+        # A text without a call ends a run: the next message goes on with the script.
+        try:
+            session.send("Go on.").result(10)
+            while session.status == "interrupted" and answer != "message":
+                run = session.approve() if answer == "approve" else session.reject(message="no")
+                run.result(10)
+        except sa.AgentError:
+            pass
+    if fail:
+        session.agent.model.turns.append(sa.ModelError("gone"))
+        for _ in session.agent.model.turns:
+            try:
+                session.send("Once more.").result(10)
+            except sa.AgentError:
+                break
+    session.close()
+    until(lambda: events and events[-1].type == "status_changed")
+    return events
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS, st.booleans(), st.data())
+def test_a_late_page_sees_what_an_early_one_sees(steps: Any, fail: bool, data: Any) -> None:
+    events = recorded(steps, fail)
+    # What happens between two events: the batch travels, somebody comes, a message is lost.
+    moments = st.lists(
+        st.sampled_from(["-", "-", "flush", "flush", "come", "lose"]),
+        min_size=len(events),
+        max_size=len(events),
+    )
+    happenings = data.draw(moments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "INTERVAL", 1000.0)
+        publisher, wire = published(session_of())
+
+        def come() -> None:
+            page = Page(lambda have: hello(publisher, have))
+            wire.pages.append(page)
+            page.ask()
+
+        def play() -> None:
+            come()
+            for event, happens in zip(events, happenings, strict=True):
+                publisher.push(event)
+                if happens == "flush":
+                    publisher._flush()
+                elif happens == "come":
+                    come()
+                elif happens == "lose":
+                    away, wire.pages[:] = wire.pages[:1], wire.pages[1:]
+                    publisher._flush()
+                    wire.pages[:0] = away
+            publisher._flush()
+            come()
+
+        runtime.call(play)
+    alone = reduced(events, join=False)
+    expected = {**alone, "session_id": publisher.state["session_id"], "model": "scripted"}
+    assert publisher.state == expected
+    for page in wire.pages:
+        assert page.state == expected
