@@ -58,6 +58,7 @@ test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, i
 	$(PYTEST) -m packaging --timeout 600 tests/packaging
 
 test-browser: $(ENV) $(BUNDLE)  ## A real JupyterLab in Chromium
+	$(PY) tests/browser/chromium.py
 	$(PYTEST) -m browser tests/browser
 
 test-model: $(ENV)  ## With a real, small language model on this machine's CPU

@@ -25,4 +25,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ids_of(item)
     # Playwright's event loop stays in the main thread from its first test on, and would be in
     # the way of every later asyncio.run().
-    items.sort(key=lambda item: [m in item.keywords for m in ("browser", "packaging")])
+    items.sort(
+        key=lambda item: [bool(item.get_closest_marker(m)) for m in ("browser", "packaging")]
+    )

@@ -1,4 +1,4 @@
-"""Finds a Chromium, or installs Debian's."""
+"""Finds a Chromium; run as a script, installs Debian's where there is none."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ ARGUMENTS = (
 
 
 def find_chromium() -> str | None:
-    """The path of a Chromium: ``$CHROMIUM``, one on PATH, or else what root can get from Debian."""
-    if given := os.environ.get("CHROMIUM"):
-        return given
-    if found := _on_path():
-        return found
-    if shutil.which("apt-get") and os.geteuid() == 0:
-        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-            subprocess.run(["apt-get", "-qq", *arguments], env=environment, check=False)
-        return _on_path()
-    return None
+    """The path of a Chromium: ``$CHROMIUM``, or one on PATH."""
+    found = (path for name in NAMES if (path := shutil.which(name)))
+    return os.environ.get("CHROMIUM") or next(found, None)
 
 
-def _on_path() -> str | None:
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
+def main() -> None:
+    """Install Debian's Chromium if there is none and we may."""
+    if find_chromium() or not shutil.which("apt-get") or os.geteuid() != 0:
+        return
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+        subprocess.run(["apt-get", "-qq", *arguments], env=environment, check=True)
+
+
+if __name__ == "__main__":
+    main()

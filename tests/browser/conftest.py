@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
     """One Chromium for all tests. A machine without one skips them; in CI that is a failure."""
     path = find_chromium()
     if path is None:
-        message = "There is no Chromium: install it, or set CHROMIUM to its path."
+        message = "There is no Chromium: install one, or set CHROMIUM to its path."
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
