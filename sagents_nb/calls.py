@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from .context import RunContext, ToolContext
-from .errors import InvalidDecision
-from .events import Emitter, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
+from .errors import AgentError, InvalidDecision
+from .events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
 from .interrupts import (
     ActionRequest,
     Approve,
@@ -26,18 +25,31 @@ from .interrupts import (
     decisions_for,
     digest_of,
 )
-from .mainthread import main_thread
-from .messages import ContentPart, Message, ToolCall, ToolResult
+from .invoke import Executed, invoke, text_of
+from .messages import Message, ToolCall, ToolResult
 from .middleware.base import Chain
 from .runtime import runtime
 from .state import State, to_data
-from .tools import Tool, ToolOutput
+from .tools import Tool
+
+# How long a cancelled run waits for tools that clean up after themselves, in seconds.
+GRACE = 2.0
 
 
 class Prepared:
     """One call, ready: either to run ``tool`` with ``arguments``, or with its ``answer``."""
 
-    __slots__ = ("answer", "arguments", "call", "edited", "interrupt", "status", "tool")
+    __slots__ = (
+        "answer",
+        "arguments",
+        "call",
+        "edited",
+        "interrupt",
+        "over",
+        "started",
+        "status",
+        "tool",
+    )
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
@@ -46,25 +58,15 @@ class Prepared:
         self.answer: ToolResult | None = None
         self.status = "completed"
         self.interrupt: Interrupt | None = None
-        self.edited = False
+        self.edited: dict[str, Any] | None = None
+        self.started = 0.0
+        self.over = False  # its end was told: what still comes from it is dropped
 
     def answer_with(self, text: str, status: str, *, is_error: bool = True) -> Prepared:
         """Do not run it; this is its result."""
         self.answer = ToolResult(self.call.id, self.call.name, text, is_error=is_error)
         self.status = status
         return self
-
-
-class Executed:
-    """One call with its result, and what it wants changed or asked."""
-
-    __slots__ = ("artifact", "interrupt", "result", "update")
-
-    def __init__(self, result: ToolResult) -> None:
-        self.result = result
-        self.update: dict[str, Any] = {}
-        self.interrupt: Interrupt | None = None
-        self.artifact: Any = None
 
 
 async def prepare(
@@ -77,23 +79,25 @@ async def prepare(
 
     ``decisions`` holds what people said, with the request they saw, by ``tool_call_id``.
     """
-    runnable = message.stop_reason == "tool_use"
-    return [
-        await _prepare(call, runnable, message, chain, ctx, decisions.get(call.id))
-        for call in message.tool_calls
-    ]
+    batch: list[Prepared] = []
+    for call in message.tool_calls:
+        if any(call.id == other.call.id for other in batch):  # a decision names a call by its id
+            twin = f"Not run: another call of this message has the id {call.id!r} too."
+            batch.append(Prepared(call).answer_with(twin, "failed"))
+        else:
+            batch.append(await _prepare(call, message, chain, ctx, decisions.get(call.id)))
+    return batch
 
 
 async def _prepare(
     call: ToolCall,
-    runnable: bool,
     message: Message,
     chain: Chain,
     ctx: RunContext,
     decided: tuple[ActionRequest, Decision] | None,
 ) -> Prepared:
     prepared = Prepared(call)
-    if call.error is not None or not runnable:
+    if call.error is not None or message.stop_reason != "tool_use":
         reason = call.error or f"The message ended with {message.stop_reason!r} before it was done."
         return prepared.answer_with(f"Not run: {reason}", "failed")
     decision = decided[1] if decided else None
@@ -102,7 +106,7 @@ async def _prepare(
         text = f"A person rejected this call, so it was not run.{said}"
         return prepared.answer_with(text, "rejected", is_error=False)
     if isinstance(decision, Edit):
-        prepared.edited = True
+        prepared.edited = decision.arguments
         call = replace(call, arguments=decision.arguments)
     tool = prepared.tool = ctx.tools.get(call.name)
     if tool is None:
@@ -174,175 +178,100 @@ async def execute(
     """Run the batch, at most ``limit`` calls at once; results in call order.
 
     A cancellation answers what has not finished with a "cancelled" result and is not raised
-    again: whoever cancels has set ``ctx.cancelled``, where the loop looks.
+    again: ``ctx.cancelled`` is set, where the loop looks. A tool that does not stop within
+    ``GRACE`` seconds, or by a second cancellation, is left to itself.
     """
-    emitter, state = ctx.emitter, ctx.state
-    if len(batch) == 1:
-        return [await _run_one(batch[0], chain, ctx, state, emitter)]
+    state = ctx.state
     gate = asyncio.Semaphore(limit)
 
     async def gated(item: Prepared) -> Executed:
-        try:
-            async with gate:
-                return await _run_one(item, chain, ctx, state, emitter)
-        except asyncio.CancelledError:
-            return _cancelled(item, emitter, 0.0)
+        async with gate:
+            return await _run_one(item, chain, ctx, state)
 
     tasks = [asyncio.create_task(gated(item)) for item in batch]
     try:
         await asyncio.wait(tasks)
     except asyncio.CancelledError:
+        ctx.cancelled.set()
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
-    return [task.result() for task in tasks]
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(tasks, timeout=GRACE)
+    return [
+        task.result() if task.done() and not task.cancelled() else _cancelled(item, ctx)
+        for item, task in zip(batch, tasks, strict=True)
+    ]
 
 
-async def _run_one(
-    item: Prepared, chain: Chain, ctx: RunContext, state: State, emitter: Emitter
-) -> Executed:
-    call = item.call
-    tool = item.tool
-    emitter.emit(
-        ToolExecutionStart,
-        tool_call=call,
-        display_text=tool.display(call.arguments) if tool else None,
-    )
-    began = time.perf_counter()
+async def _run_one(item: Prepared, chain: Chain, ctx: RunContext, state: State) -> Executed:
+    _start(item, ctx)
     if item.answer is not None:
         executed, status = Executed(item.answer), item.status
     else:
-        assert tool is not None
-        try:
-            executed = await _invoke(tool, item, ctx, state, emitter)
-        except asyncio.CancelledError:
-            return _cancelled(item, emitter, time.perf_counter() - began)
+        executed = await _run(item, ctx, state)
         status = "failed" if executed.result.is_error else "completed"
         if executed.interrupt is not None:
             status = "interrupted"
-        executed.result = await chain.after_tool(call, executed.result, ctx)
-    emitter.emit(
-        ToolExecutionEnd,
-        tool_call_id=call.id,
-        tool_name=call.name,
-        result=executed.result,
-        status=status,
-        duration=time.perf_counter() - began,
-    )
+        try:
+            executed.result = await chain.after_tool(item.call, executed.result, ctx)
+        except AgentError as error:  # the tool did run: its result stands, the run ends after
+            executed.error = error
+        except asyncio.CancelledError:
+            if not ctx.cancelled.is_set():
+                raise
+    if item.edited is not None:
+        metadata = {"edited_arguments": item.edited, **executed.result.metadata}
+        executed.result = replace(executed.result, metadata=metadata)
+    _end(item, ctx, executed.result, status)
     return executed
 
 
-def _cancelled(item: Prepared, emitter: Emitter, duration: float) -> Executed:
+async def _run(item: Prepared, ctx: RunContext, state: State) -> Executed:
+    call, tool = item.call, item.tool
+    assert tool is not None
+
+    def progress(text: str, fraction: float | None) -> None:
+        def tell() -> None:
+            if not item.over and not ctx.cancelled.is_set():
+                ctx.emitter.emit(
+                    ToolExecutionUpdate, tool_call_id=call.id, text=text, fraction=fraction
+                )
+
+        runtime.post(tell)
+
+    return await invoke(tool, call, item.arguments, ToolContext(ctx, state, call.id, progress))
+
+
+def _start(item: Prepared, ctx: RunContext) -> None:
+    item.started = time.perf_counter()
+    text = item.tool.display(item.call.arguments) if item.tool else None
+    ctx.emitter.emit(ToolExecutionStart, tool_call=item.call, display_text=text)
+
+
+def _end(item: Prepared, ctx: RunContext, result: ToolResult, status: str) -> None:
+    if not item.over:
+        item.over = True
+        ctx.emitter.emit(
+            ToolExecutionEnd,
+            tool_call_id=item.call.id,
+            tool_name=item.call.name,
+            result=result,
+            status=status,
+            duration=time.perf_counter() - item.started,
+        )
+
+
+def _cancelled(item: Prepared, ctx: RunContext) -> Executed:
     result = cancelled_result(item.call)
-    emitter.emit(
-        ToolExecutionEnd,
-        tool_call_id=item.call.id,
-        tool_name=item.call.name,
-        result=result,
-        status="cancelled",
-        duration=duration,
-    )
+    if not item.started:
+        _start(item, ctx)
+    _end(item, ctx, result, "cancelled")
     return Executed(result)
 
 
 def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> ToolResult:
     """The result of a call that will not be run, or whose end nobody waits for."""
     return ToolResult(call.id, call.name, f"Cancelled: {reason}.", is_error=True)
-
-
-async def _invoke(
-    tool: Tool, item: Prepared, ctx: RunContext, state: State, emitter: Emitter
-) -> Executed:
-    call = item.call
-
-    def progress(text: str, fraction: float | None) -> None:
-        if ctx.cancelled.is_set():
-            return
-
-        def tell() -> None:
-            emitter.emit(ToolExecutionUpdate, tool_call_id=call.id, text=text, fraction=fraction)
-
-        runtime.post(tell)
-
-    arguments = dict(item.arguments)
-    if tool.arguments.context_parameter:
-        arguments[tool.arguments.context_parameter] = ToolContext(ctx, state, call.id, progress)
-    try:
-        async with asyncio.timeout(tool.timeout):
-            value = await _call(tool, arguments)
-    except TimeoutError:
-        if tool.timeout is None:
-            return _failure(call, "TimeoutError: the tool gave up waiting")
-        more = "" if tool.is_async else " It may still be working in the background."
-        return _failure(call, f"Timed out after {tool.timeout:g} seconds.{more}")
-    except Exception as error:
-        return _failure(call, f"{type(error).__name__}: {error}")
-    except KeyboardInterrupt:
-        return _failure(call, "KeyboardInterrupt: a person stopped this call")
-    return _executed(call, value, {"edited_arguments": call.arguments} if item.edited else {})
-
-
-async def _call(tool: Tool, arguments: dict[str, Any]) -> Any:
-    if tool.run_on == "main":
-        return await asyncio.wrap_future(main_thread.submit(lambda: tool.function(**arguments)))
-    if tool.run_on == "pool" and not tool.is_async:
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(
-            runtime.pool, lambda: context.run(tool.function, **arguments)
-        )
-    value = tool.function(**arguments)
-    return await value if tool.is_async else value
-
-
-def _failure(call: ToolCall, text: str) -> Executed:
-    return Executed(ToolResult(call.id, call.name, text, is_error=True))
-
-
-def _executed(call: ToolCall, value: Any, metadata: dict[str, Any]) -> Executed:
-    if isinstance(value, Interrupt):
-        placeholder = value.message or "Waiting for a person's answer."
-        executed = Executed(ToolResult(call.id, call.name, placeholder, is_interrupt=True))
-        if not value.action_requests:
-            request = ActionRequest(call.id, call.name, call.arguments, value.message, ("respond",))
-            value = replace(value, action_requests=(request,))
-        executed.interrupt = value
-        return executed
-    output = value if isinstance(value, ToolOutput) else ToolOutput(value)
-    content = output.content
-    if isinstance(content, ToolResult):
-        executed = Executed(replace(content, tool_call_id=call.id, name=call.name))
-    else:
-        executed = Executed(
-            ToolResult(
-                call.id,
-                call.name,
-                content_of(content),
-                is_error=output.is_error,
-                metadata={**metadata, **output.metadata},
-            )
-        )
-    executed.update = output.update
-    executed.artifact = output.artifact
-    return executed
-
-
-def content_of(value: Any) -> str | list[ContentPart]:
-    """A tool's value as content for the model: parts stay parts, the rest becomes text."""
-    if isinstance(value, ContentPart):
-        return [value]
-    if isinstance(value, list | tuple) and value and all(isinstance(v, ContentPart) for v in value):
-        return list(value)
-    return text_of(value)
-
-
-def text_of(value: Any) -> str:
-    """Text as it is, other values as JSON, and what JSON cannot say as ``str``."""
-    if isinstance(value, str):
-        return value
-    try:
-        return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, RecursionError):
-        return str(value)
 
 
 def fill_placeholder(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, str]:

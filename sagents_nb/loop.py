@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .calls import (
-    Executed,
     Prepared,
     cancelled_result,
     execute,
@@ -35,6 +34,7 @@ from .events import (
 )
 from .events import Interrupt as InterruptEvent
 from .interrupts import ActionRequest, Decision, Interrupt
+from .invoke import Executed
 from .messages import Message, ToolCall, ToolResult, Usage
 from .middleware.base import Chain
 from .models.base import ChatModel, ModelRequest
@@ -94,6 +94,8 @@ class Loop:
         self.tool_result: ToolResult | None = None
         self.artifacts: dict[str, Any] = {}
         self.state = state
+        self._pending: list[Message] = []  # taken, and not yet part of the conversation
+        self._in_turn = False
         self._specs = tuple(tool.spec for tool in ctx.tools.values())
 
     @property
@@ -116,15 +118,16 @@ class Loop:
         """
         self.emit(AgentStart)
         error: AgentError | None = None
+        self._pending = list(messages)
         try:
-            status = await self._drive(list(messages), decisions)
+            status = await self._drive(decisions)
         except asyncio.CancelledError:
             status = "cancelled"
             if task := asyncio.current_task():
                 task.uncancel()  # the cancellation ends here, as a result
         except AgentError as raised:
             status, error = "error", raised
-        except Exception as raised:
+        except (Exception, SystemExit, KeyboardInterrupt) as raised:  # else the thread ends
             status, error = (
                 "error",
                 AgentError(f"The run failed: {type(raised).__name__}: {raised}"),
@@ -132,9 +135,13 @@ class Loop:
             error.__cause__ = raised
         if self.ctx.cancelled.is_set():
             status, error = "cancelled", None
+        results: tuple[ToolResult, ...] = ()
         if status in ("error", "cancelled"):
             reason = "the run was cancelled" if status == "cancelled" else "the run failed"
-            self.close_open_calls(reason)
+            results = self.close_open_calls(reason)
+        if self._in_turn:
+            self._end_turn(self._said(), results)
+        self._append_pending()  # what somebody said is kept, also when nobody answered
         self.emit(
             AgentEnd,
             messages=tuple(self.messages),
@@ -151,27 +158,27 @@ class Loop:
             self.artifacts,
         )
 
-    async def _drive(self, pending: list[Message], decisions: Mapping[str, Decision] | None) -> str:
+    async def _drive(self, decisions: Mapping[str, Decision] | None) -> str:
         interrupt = self.state.interrupt
         self.state = self.state.with_interrupt(None)
         if await self._hooks("before_run"):
             return "interrupted"
         status = None
         if decisions is not None and interrupt is not None:
-            self.emit(TurnStart)
+            self._start_turn()
             status = await self._answer(interrupt, decisions)
-        status = status or await self._turns(pending)
+        status = status or await self._turns()
         if status == "completed" and await self._hooks("after_run"):
             return "interrupted"
         return status
 
-    async def _turns(self, pending: list[Message]) -> str:
+    async def _turns(self) -> str:
+        self._pending += self.config.steering()
         while True:
             more = True
-            while more or pending:
-                self.emit(TurnStart)
-                for message in pending:
-                    self._append(message)
+            while more or self._pending:
+                self._start_turn()
+                self._append_pending()
                 if await self._hooks("before_model"):
                     return "interrupted"
                 message = await self._ask()
@@ -182,11 +189,11 @@ class Loop:
                     if status:
                         return status
                 else:
-                    self.emit(TurnEnd, message=message)
-                more = bool(message.tool_calls) or message.stop_reason == "pause_turn"
-                pending = list(self.config.steering())
-            pending = list(self.config.follow_ups())
-            if not pending:
+                    self._end_turn(message)
+                more = _wants_more(message)
+                self._pending += self.config.steering()
+            self._pending += self.config.follow_ups()
+            if not self._pending:
                 break
         if self.config.until_tool:
             names = ", ".join(sorted(self.config.until_tool))
@@ -203,12 +210,31 @@ class Loop:
         self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
         if self.state.interrupt is None:
             return False
+        if self._in_turn:
+            self._end_turn(self._said())
         self.emit(InterruptEvent, interrupt=self.state.interrupt)
         return True
 
     def _stop_if_cancelled(self) -> None:
         if self.ctx.cancelled.is_set():
             raise asyncio.CancelledError
+
+    def _start_turn(self) -> None:
+        self._in_turn = True
+        self.emit(TurnStart)
+
+    def _end_turn(self, message: Message, results: tuple[ToolResult, ...] = ()) -> None:
+        self._in_turn = False
+        self.emit(TurnEnd, message=message, tool_results=results)
+
+    def _said(self) -> Message:
+        said = (m for m in reversed(self.messages) if m.role == "assistant")
+        return next(said, Message("assistant"))
+
+    def _append_pending(self) -> None:
+        pending, self._pending = self._pending, []
+        for message in pending:
+            self._append(message)
 
     def _append(self, message: Message) -> None:
         self.emit(MessageStart, message=message)
@@ -234,13 +260,12 @@ class Loop:
         if message.usage is not None:
             self.usage += message.usage
         if failure is not None:
-            self.emit(TurnEnd, message=message)
             raise failure
-        if message.tool_calls and self.model_calls >= config.max_runs:
-            self.close_open_calls(f"the limit of {config.max_runs} model calls was reached")
-            self.emit(TurnEnd, message=message)
+        if _wants_more(message) and self.model_calls >= config.max_runs:
+            limit = f"the limit of {config.max_runs} model calls was reached"
+            self._end_turn(message, self.close_open_calls(limit))
             raise MaxRunsExceeded(
-                f"The model still wanted tools after {config.max_runs} calls (max_runs); "
+                f"The model was not done after {config.max_runs} calls (max_runs); "
                 "run again with the result's state to continue."
             )
         return message
@@ -258,7 +283,7 @@ class Loop:
             for call_id, decision in decisions.items():
                 if call_id in answered:
                     self._fill(answered[call_id], decision)
-            self.emit(TurnEnd, message=message)
+            self._end_turn(message)
             return None
         return await self._tools(message, {i: (requests[i], d) for i, d in decisions.items()})
 
@@ -281,14 +306,17 @@ class Loop:
         batch = await prepare(message, config.chain, ctx, decisions)
         waiting = [item.interrupt for item in batch if item.interrupt is not None]
         if waiting:
-            self.emit(TurnEnd, message=message)
+            self._end_turn(message)
             self._interrupt(waiting)
             return "interrupted"
         done = await execute(batch, config.chain, ctx, config.max_parallel_tools)
         self._append(Message.tool(item.result for item in done))
         self._apply(done)
         results = tuple(item.result for item in done)
-        self.emit(TurnEnd, message=message, tool_results=results)
+        self._end_turn(message, results)
+        for item in done:
+            if item.error is not None:
+                raise item.error
         if ctx.cancelled.is_set():
             return "cancelled"
         asked = [item.interrupt for item in done if item.interrupt is not None]
@@ -331,11 +359,26 @@ class Loop:
                 return message
         raise AgentError("The conversation has no assistant message to resume; start a new run.")
 
-    def close_open_calls(self, reason: str) -> None:
+    def close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
         """Answer calls that have no result, so that any provider accepts the history."""
-        calls = open_calls(self.state)
-        if calls:
-            self._append(Message.tool(cancelled_result(call, reason) for call in calls))
+        results = _cancelled_results(self.state, reason)
+        if results:
+            self._append(Message.tool(results))
+        return results
+
+    def settled(self, reason: str) -> State:
+        """The state as it would be if the run had stopped now; nothing is told or changed."""
+        results = _cancelled_results(self.state, reason)
+        state = self.state.add_message(Message.tool(results)) if results else self.state
+        return state.add_messages(self._pending)
+
+
+def _wants_more(message: Message) -> bool:
+    return bool(message.tool_calls) or message.stop_reason == "pause_turn"
+
+
+def _cancelled_results(state: State, reason: str) -> tuple[ToolResult, ...]:
+    return tuple(cancelled_result(call, reason) for call in open_calls(state))
 
 
 def open_calls(state: State) -> list[ToolCall]:

@@ -27,6 +27,11 @@ class Arguments:
                     f"Tool {name!r} takes *{parameter.name}; a model needs named parameters, "
                     "so list them one by one."
                 )
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                raise ConfigurationError(
+                    f"Tool {name!r}: a model names every parameter, so {parameter.name!r} cannot "
+                    "stand before '/'; remove the slash."
+                )
             if parameter.name not in hints:
                 raise ConfigurationError(
                     f"Tool {name!r}: parameter {parameter.name!r} has no annotation; "
@@ -70,6 +75,8 @@ class Arguments:
 
 
 def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    if not inspect.isroutine(function):  # a functools.partial, or an object that can be called
+        function = getattr(function, "func", type(function).__call__)
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as error:

@@ -87,6 +87,11 @@ class Tool:
             raise ConfigurationError(
                 f"Tool {self.name!r}: run_on is 'pool', 'loop' or 'main', not {run_on!r}."
             )
+        if self.is_async and run_on == "main":
+            raise ConfigurationError(
+                f"Tool {self.name!r} is async and would not run on the main thread; "
+                "make it a plain function, or leave out run_on."
+            )
         self.run_on: RunOn = run_on or ("loop" if self.is_async else "pool")
         self.arguments = Arguments(self.name, function)
         self.description = description or short_description(function)
@@ -105,10 +110,13 @@ class Tool:
         return f"<Tool {self.name}>"
 
     def display(self, arguments: dict[str, Any]) -> str | None:
-        """What people read for a call with these arguments."""
-        if callable(self.display_text):
+        """What people read for a call with these arguments; they may be any a model sent."""
+        if not callable(self.display_text):
+            return self.display_text
+        try:
             return self.display_text(arguments)
-        return self.display_text
+        except Exception:
+            return None
 
 
 @overload

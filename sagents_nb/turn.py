@@ -82,7 +82,7 @@ async def take_turn(
         failure = error
     except ModelError as error:
         failure = error
-    except Exception as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         failure = ModelError(f"{model!r} failed: {type(error).__name__}: {error}")
         failure.__cause__ = error
     if failure is not None:
@@ -91,6 +91,8 @@ async def take_turn(
         else:
             message = partial.message("error", str(failure))
     assert message is not None
+    if failure is None and message.stop_reason == "error":
+        failure = ModelError(message.error or f"{model!r} ended with an error.")
     emitter.emit(MessageEnd, message=message)
     if message.usage is not None:
         emitter.emit(TokenUsage, usage=message.usage, model=model.name)

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..context import RunContext
 from ..errors import AgentError, ConfigurationError, MiddlewareError
 from ..events import Event
@@ -141,8 +143,8 @@ class Chain:
             outcome = await call_hook(item, "before_tool", function, call, ctx)
             if isinstance(outcome, ToolResult | Interrupt):
                 return outcome
-            if isinstance(outcome, ToolCall):
-                call = outcome
+            if isinstance(outcome, ToolCall):  # whose answer it needs does not change
+                call = replace(outcome, id=call.id, name=call.name)
             elif outcome is not None:
                 raise MiddlewareError(
                     f"{middleware_id(item)}.before_tool returned {type(outcome).__name__}; "
@@ -161,7 +163,7 @@ class Chain:
                     f"{middleware_id(item)}.after_tool returned {type(outcome).__name__}; "
                     "return None or a ToolResult."
                 )
-            result = outcome
+            result = replace(outcome, tool_call_id=call.id, name=call.name)
         return result
 
 
