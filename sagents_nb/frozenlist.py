@@ -8,6 +8,7 @@ no longer the newest copies, so a fork never sees its sibling's items.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,6 +18,16 @@ T = TypeVar("T")
 
 # One lock for all lists: it guards a length check and a list append, well under 1 µs.
 _lock = threading.Lock()
+
+
+def _new_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+# Another thread may hold it at the moment of a fork, and is not there to let it go.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)
 
 
 class FrozenList(Sequence[T], Generic[T]):
@@ -84,6 +95,9 @@ class FrozenList(Sequence[T], Generic[T]):
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]  # equal to lists, so not hashable either
+
+    def __reduce__(self) -> tuple[type[FrozenList[T]], tuple[list[T]]]:
+        return FrozenList, (self[:],)  # without what others appended to the shared list
 
     def __repr__(self) -> str:
         return repr(self[:])

@@ -147,9 +147,9 @@ def _check(index: int, request: ActionRequest, decision: Any) -> Decision:
             raise InvalidDecision(f"{where} is an edit without 'arguments', a dict.")
         try:
             decision = msgspec.convert(dict(decision), Decision)
-        except msgspec.ValidationError:
+        except msgspec.ValidationError as error:
             raise InvalidDecision(
-                f"{where} has the unknown type {decision['type']!r}; use one of {_names(request)}."
+                f"{where} cannot be read ({error}); its 'type' is one of {_names(request)}."
             ) from None
     if not isinstance(decision, Approve | Edit | Reject | Respond):
         raise InvalidDecision(

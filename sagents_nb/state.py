@@ -204,10 +204,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 "This is not an exported state: it has no 'state'; pass what State.export() gave."
             )
-        if exported.get("version", VERSION) > VERSION:
+        version = exported.get("version", VERSION)
+        if not isinstance(version, int) or version > VERSION:
             raise ConfigurationError(
-                f"This state has version {exported['version']}, newer than {VERSION}, the newest "
-                "this sagents_nb reads; upgrade sagents_nb."
+                f"This state has version {version!r}, but {VERSION} is the newest that this "
+                "sagents_nb reads; upgrade sagents_nb."
             )
         data = exported["state"]
         messages = data.get("messages")
@@ -217,7 +218,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
                     msgspec.convert(m, Message)
                     for m in (messages if isinstance(messages, list) else [])
                 ),
-                todos=numbered(msgspec.convert(t, _LooseTodo).todo for t in data.get("todos", [])),
+                todos=numbered(
+                    msgspec.convert(t, _LooseTodo).todo for t in data.get("todos") or []
+                ),
                 metadata=dict(data.get("metadata") or {}),
                 interrupt=msgspec.convert(data.get("interrupt"), Interrupt | None),
             )
@@ -239,7 +242,26 @@ class _LooseTodo(msgspec.Struct):
 
 def to_data(value: Any) -> Any:
     """``value`` as JSON-ready data: functions become null, unknown objects their repr."""
-    return msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)
+    try:
+        return msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)
+    except TypeError:  # a dict whose keys are neither text nor numbers
+        plain = _with_text_keys(value)
+        return msgspec.to_builtins(plain, enc_hook=_encode_unknown, str_keys=True)
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return replace(
+            value, **{n: _with_text_keys(getattr(value, n)) for n in value.__struct_fields__}
+        )
+    if isinstance(value, Mapping):
+        return {
+            key if isinstance(key, str | int | float) else repr(key): _with_text_keys(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset | FrozenList):
+        return [_with_text_keys(item) for item in value]
+    return value
 
 
 def _encode_unknown(value: Any) -> Any:
