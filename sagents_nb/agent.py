@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -26,6 +27,8 @@ from .result import RunResult
 from .runtime import runtime
 from .state import State
 from .tools import Tool, as_tool
+
+logger = logging.getLogger(__name__)
 
 Prompt = str | Message | Part | Iterable[Message] | State
 
@@ -270,7 +273,10 @@ def observed(
     def both(event: Event) -> None:
         sink(event)
         for hook in hooks:
-            hook(event, ctx)
+            try:
+                hook(event, ctx)
+            except Exception:  # who only watches cannot end the run
+                logger.exception("An on_event hook raised on %s", event.type)
 
     return both
 
@@ -289,8 +295,12 @@ def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Mes
         return (state.merge(prompt) if state else prompt), []
     if isinstance(prompt, Message):
         messages = [prompt]
-    elif isinstance(prompt, str) or not isinstance(prompt, Iterable):
+    elif isinstance(prompt, str | Part):
         messages = [Message.user(prompt)]
+    elif not isinstance(prompt, Iterable):
+        raise ConfigurationError(
+            f"A prompt is text, a Message, a list of them or a State, not {type(prompt).__name__}."
+        )
     else:
         messages = list(prompt)
         for message in messages:
@@ -344,7 +354,7 @@ class Execution:
             self.cancel()
             raise
 
-    def __await__(self) -> Any:
+    def __await__(self) -> Generator[Any, None, RunResult]:
         return self._wait().__await__()
 
     async def _wait(self) -> RunResult:

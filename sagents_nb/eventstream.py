@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 
 from .events import Event
 
@@ -18,40 +20,45 @@ class EventStream:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events = deque(events)
-        self._closed = False
+        self._lock = threading.Lock()  # without it a wake-up can be lost between two threads
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
+        self.closed = False
 
     def push(self, event: Event) -> None:
         """Add an event."""
-        self._events.append(event)
-        self._wake()
+        with self._lock:
+            self._events.append(event)
+            waiter, self._waiter = self._waiter, None
+        _wake(waiter)
 
     def close(self) -> None:
         """No more events: the reader ends after those that are there."""
-        self._closed = True
-        self._wake()
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None:
-            loop, future = waiter
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_resolve, future)
+        with self._lock:
+            self.closed = True
+            waiter, self._waiter = self._waiter, None
+        _wake(waiter)
 
     def __aiter__(self) -> EventStream:
         return self
 
     async def __anext__(self) -> Event:
         while True:
-            if self._events:
-                return self._events.popleft()
-            if self._closed:
-                raise StopAsyncIteration
-            loop = asyncio.get_running_loop()
-            future = loop.create_future()
-            self._waiter = (loop, future)
-            if not self._events and not self._closed:  # else it came while we set the waiter
-                await future
+            with self._lock:
+                if self._events:
+                    return self._events.popleft()
+                if self.closed:
+                    raise StopAsyncIteration
+                loop = asyncio.get_running_loop()
+                future = loop.create_future()
+                self._waiter = (loop, future)
+            await future
+
+
+def _wake(waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None) -> None:
+    if waiter is not None:
+        loop, future = waiter
+        with suppress(RuntimeError):  # the reader's loop was closed: nobody reads
+            loop.call_soon_threadsafe(_resolve, future)
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

@@ -23,24 +23,35 @@ class Runtime:
     """A daemon thread that runs an asyncio loop; started on first use."""
 
     def __init__(self) -> None:
+        self._inherited: list[Any] = []
+        self._forget()
+
+    def _forget(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._pid = 0
         self._pool: ThreadPoolExecutor | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    def after_fork(self) -> None:
+        """Begin anew in a forked child, which has the parent's memory but not its threads.
+
+        What belongs to the parent is kept, never closed: its loop shares the parent's sockets.
+        """
+        self._inherited.append((self._loop, self._pool, self._tasks))
+        self._forget()
+
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop, started if need be (again in a forked child, where threads are gone)."""
-        if self._loop is None or self._pid != os.getpid():
+        """The loop, started if need be."""
+        if self._loop is None:
             self._start()
         assert self._loop is not None
         return self._loop
 
     def _start(self) -> None:
         with self._lock:
-            if self._loop is not None and self._pid == os.getpid():
+            if self._loop is not None:
                 return
             loop = asyncio.new_event_loop()
             ready = threading.Event()
@@ -53,14 +64,11 @@ class Runtime:
             thread = threading.Thread(target=serve, name="sagents-runtime", daemon=True)
             thread.start()
             ready.wait()
-            self._pool = None
-            self._tasks = set()
-            self._loop, self._thread, self._pid = loop, thread, os.getpid()
+            self._loop, self._thread = loop, thread
 
     @property
     def pool(self) -> ThreadPoolExecutor:
         """Where sync tools run: a bounded pool, made on first use."""
-        _ = self.loop
         if self._pool is None:
             with self._lock:
                 if self._pool is None:
@@ -69,7 +77,7 @@ class Runtime:
 
     def here(self) -> bool:
         """Whether the caller is on the runtime thread."""
-        return threading.current_thread() is self._thread and self._pid == os.getpid()
+        return threading.current_thread() is self._thread
 
     def spawn(
         self, coroutine: Coroutine[Any, Any, T], context: contextvars.Context | None = None
@@ -136,3 +144,5 @@ def _copy_outcome(task: asyncio.Task[T], future: Future[T]) -> None:
 
 
 runtime = Runtime()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=runtime.after_fork)

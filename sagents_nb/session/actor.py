@@ -143,7 +143,7 @@ class Actor:
             follow_ups=self.queues.follow_ups,
         )
         self._set_status("running")
-        self._task = runtime.spawn(self._execute(run, self._loop, messages, decisions))
+        self._task = runtime.spawn(self._execute(run, self._loop, messages, decisions), run.context)
         return run
 
     async def _execute(
@@ -233,6 +233,7 @@ class Actor:
 
     def _take(self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str) -> Run | None:
         run_id = self.current_run.id if self.current_run else new_run_id()
+        run = Run(self.session, run_id, since=self.log.last)
         emitter = self._emitter.for_run(run_id)
         for tool_call_id, decision in decisions.items():
             emitter.emit(DecisionMade, tool_call_id=tool_call_id, decision=decision, by=by)
@@ -240,7 +241,7 @@ class Actor:
         if any(i not in self._decisions for i in interrupt.tool_call_ids):
             return None
         taken, self._decisions = self._decisions, {}
-        return self._start(Run(self.session, run_id), [], taken)
+        return self._start(run, [], taken)
 
     def _drop_interrupt(self, reason: str) -> None:
         """Answer the waiting calls as cancelled, so that the conversation can go on."""
@@ -301,7 +302,8 @@ class Actor:
         """Stop for good."""
         if self.status == "closed":
             return
-        self._state = self.state
+        if self._loop is not None:
+            self._state = self._loop.settled("the session was closed")
         self._stop_now()
         self._unsubscribe_files()
         self._emitter.emit(

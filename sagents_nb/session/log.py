@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from ..events import AgentEnd, Event, MessageEnd, MessageUpdate
 from ..eventstream import EventStream
@@ -28,29 +30,43 @@ class EventLog:
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._deltas: list[Event] = []
         self._listeners: list[Listener] = []
-        self._streams: list[EventStream] = []
+        self._streams: WeakSet[EventStream] = WeakSet()
+        self._untold: deque[tuple[Event, tuple[Listener, ...]]] = deque()
+        self._telling = False
+        self._closed = False
+        self.last = 0  # the newest event's sequence number
 
     def push(self, event: Event) -> None:
         """Keep an event and tell everybody; a listener that raises hurts nobody else."""
+        self.last = event.seq
         if type(event) is MessageUpdate:
             self._deltas.append(event)
         else:
             if type(event) is MessageEnd:
                 self._deltas.clear()
             self._events.append(event)
-        for listener in tuple(self._listeners):
-            try:
-                listener(event)
-            except Exception:
-                logger.exception("A subscriber raised on %s", event.type)
+        self._untold.append((event, tuple(self._listeners)))
+        if self._telling:  # a listener caused it: all hear of it after this one, in order
+            return
+        self._telling = True
+        while self._untold:
+            event, listeners = self._untold.popleft()
+            for listener in listeners:
+                if listener in self._listeners:
+                    _tell(listener, event)
+        self._telling = False
+        if self._closed:
+            self._release()
 
     def kept(self, since: int = 0) -> list[Event]:
         """What is kept after ``since``, in order."""
         events = [event for event in (*self._events, *self._deltas) if event.seq > since]
         return sorted(events, key=lambda event: event.seq)
 
-    def subscribe(self, listener: Listener) -> None:
-        """Add a listener, once."""
+    def subscribe(self, listener: Listener, since: int | None = None) -> None:
+        """Add a listener, once; with ``since`` it first hears what is kept after that."""
+        for event in [] if since is None else self.kept(since):
+            _tell(listener, event)
         if listener not in self._listeners:
             self._listeners.append(listener)
 
@@ -62,26 +78,44 @@ class EventLog:
     def follow(self, stream: EventStream, since: int = 0, run_id: str | None = None) -> None:
         """Feed a stream: what is kept after ``since``, then what comes.
 
-        With ``run_id`` only the events of that run, and the stream ends with the run.
+        With ``run_id`` only the events of that run, and the stream ends with the run. The
+        stream is let go with its reader.
         """
+        reader = weakref.ref(stream)
 
         def take(event: Event) -> None:
-            if run_id is not None and event.run_id != run_id:
-                return
-            stream.push(event)
-            if run_id is not None and isinstance(event, AgentEnd):
+            stream = reader()
+            if stream is None:
                 self.unsubscribe(take)
-                stream.close()
+            elif run_id is None or event.run_id == run_id:
+                stream.push(event)
+                if run_id is not None and isinstance(event, AgentEnd):
+                    self.unsubscribe(take)
+                    stream.close()
 
-        self._streams.append(stream)
-        self.subscribe(take)
         for event in self.kept(since):
-            if take in self._listeners:
+            if not stream.closed:
                 take(event)
+        if self._closed:
+            stream.close()
+        elif not stream.closed:
+            self._streams.add(stream)
+            self._listeners.append(take)
 
     def close(self) -> None:
         """No more events: streams end, listeners are let go."""
+        self._closed = True
+        if not self._telling:  # else a listener closed the session: the others hear of it first
+            self._release()
+
+    def _release(self) -> None:
         self._listeners.clear()
         for stream in self._streams:
             stream.close()
-        self._streams.clear()
+
+
+def _tell(listener: Listener, event: Event) -> None:
+    try:
+        listener(event)
+    except (Exception, SystemExit, KeyboardInterrupt):
+        logger.exception("A subscriber raised on %s", event.type)

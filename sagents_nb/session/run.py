@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,11 @@ class Run:
     A run that was resumed after an interrupt is a new handle with the same ``id``.
     """
 
-    def __init__(self, session: Session, run_id: str) -> None:
+    def __init__(self, session: Session, run_id: str, since: int = 0) -> None:
         self.session = session
         self.id = run_id
+        self.since = since  # events up to this one belong to an earlier handle with this id
+        self.context = contextvars.copy_context()  # tools see who sent it, also from the queue
         self.future: Future[RunResult] = Future()
         self.future.set_running_or_notify_cancel()  # an abandoned await must not cancel it
 
@@ -69,7 +72,8 @@ class Run:
 
     def __aiter__(self) -> EventStream:
         stream = EventStream()
-        self.session.follow(stream, self.id)
+        self.session.follow(stream, self.id, self.since)
+        self.future.add_done_callback(lambda _: stream.close())  # a queued run may never begin
         return stream
 
     def cancel(self) -> None:

@@ -232,13 +232,7 @@ class Session:
         With ``since`` it is first called for the kept events after that sequence number.
         Subscribing twice is one subscription. Returns the unsubscribe.
         """
-
-        def start() -> None:
-            for event in [] if since is None else self._actor.log.kept(since):
-                callback(event)
-            self._actor.log.subscribe(callback)
-
-        runtime.call(start)
+        runtime.call(self._actor.log.subscribe, callback, since)
         return lambda: runtime.post(self._actor.log.unsubscribe, callback)
 
     def events(self, since: int = 0) -> EventStream:
@@ -247,9 +241,9 @@ class Session:
         runtime.call(self._actor.log.follow, stream, since)
         return stream
 
-    def follow(self, stream: EventStream, run_id: str) -> None:
-        """Feed ``stream`` with the events of one run, from its first to its last."""
-        runtime.call(self._actor.log.follow, stream, 0, run_id)
+    def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
+        """Feed ``stream`` with the events of one run, up to its next end."""
+        runtime.call(self._actor.log.follow, stream, since, run_id)
 
     def replace(self, agent: Agent | None = None, state: State | None = None) -> None:
         """Go on with another agent or another state; raises Busy while a run is active."""
