@@ -152,7 +152,7 @@ def test_a_cancelled_stream_frees_the_server_at_once(engine: str, name: str) -> 
         await close_clients()
         return time.monotonic() - start
 
-    assert asyncio.run(main()) < 10
+    assert asyncio.run(main()) < 30
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import socket
 import socketserver
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from sagents_nb.messages import Delta, Message
 from sagents_nb.models import AnthropicModel, ModelRequest, OpenAIChatModel, OpenAIModel
@@ -211,3 +214,46 @@ def ask(model: Any, request: ModelRequest | None = None) -> Heard:
             await close_clients()
 
     return asyncio.run(main())
+
+
+def say(provider: Provider, name: str, events: list[Any], names: bool = True) -> Heard:
+    """What the model makes of these events; text is sent as it is."""
+    body = ""
+    for event in events:
+        if isinstance(event, str):
+            body += event
+        else:
+            head = f"event: {event['type']}\n" if names and "type" in event else ""
+            body += f"{head}data: {json.dumps(event)}\n\n"
+    provider.answer = Answer(body.encode(), framing="chunked")
+    return ask(model_for(name, provider.url))
+
+
+def message_of(heard: Heard) -> Message:
+    """The message that was heard, which is the same after a trip through the store."""
+    assert heard.error is None
+    assert heard.message is not None
+    data = msgspec.json.encode(heard.message)
+    assert msgspec.json.decode(data, type=Message) == heard.message
+    return heard.message
+
+
+ANSWERS = {
+    "anthropic": "anthropic_tool_use",
+    "openai": "openai_responses_text",
+    "openai-chat": "openai_chat_text",
+}
+
+
+def sent(provider: Provider, name: str, messages: list[Message], **more: Any) -> dict[str, Any]:
+    """The body that the server received."""
+    options = more.pop("options", {})
+    request = ModelRequest(messages, more.pop("system", ""), more.pop("tools", ()), options)
+    before = copy.deepcopy(request)
+    provider.answer = Answer(recorded(ANSWERS[name]), framing="chunked")
+    heard = ask(model_for(name, provider.url, **more), request)
+    assert heard.error is None
+    assert request == before
+    body = provider.requests[-1].body
+    assert body.pop("stream") is True
+    return body

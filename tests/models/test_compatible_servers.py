@@ -1,0 +1,115 @@
+"""Chat completions of servers that are only nearly like OpenAI's are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sagents_nb.messages import ToolCall, Usage
+from tests.models.loopback import Provider, message_of, say
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def part(text: str, **more: Any) -> dict[str, Any]:
+    name = more.pop("name", None)
+    function = {"arguments": text} | ({"name": name} if name else {})
+    return {**more, "function": function}
+
+
+DONE = "data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_reasoning_of_compatible_servers_is_thinking(provider: Provider, field: str) -> None:
+    events = [chunk(**{field: "hm"}), chunk(content="yes"), chunk("stop"), DONE]
+    answer = message_of(say(provider, "openai-chat", events))
+    assert answer.thinking == "hm"
+    assert answer.text == "yes"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        # as OpenAI does it
+        [
+            part("", index=0, id="a", name="f"),
+            part('{"n":1}', index=0),
+            part("", index=1, id="b", name="g"),
+            part('{"n":2}', index=1),
+        ],
+        # interleaved
+        [
+            part('{"n"', index=0, id="a", name="f"),
+            part('{"n"', index=1, id="b", name="g"),
+            part(":1}", index=0),
+            part(":2}", index=1),
+        ],
+        # the same index for all, told apart by their ids
+        [part('{"n":1}', index=0, id="a", name="f"), part('{"n":2}', index=0, id="b", name="g")],
+        # no index at all
+        [part('{"n":1}', id="a", name="f"), part('{"n":2}', id="b", name="g")],
+        # id and name in every piece
+        [
+            part('{"n":', index=0, id="a", name="f"),
+            part("1}", index=0, id="a", name="f"),
+            part('{"n":2}', index=1, id="b", name="g"),
+        ],
+        # arguments that are no text
+        [part({"n": 1}, index=0, id="a", name="f"), part({"n": 2}, index=1, id="b", name="g")],  # type: ignore[arg-type]
+    ],
+)
+def test_calls_are_put_together_however_a_server_splits_them(
+    provider: Provider, pieces: list[dict[str, Any]]
+) -> None:
+    events = [chunk(tool_calls=[piece]) for piece in pieces]
+    answer = message_of(say(provider, "openai-chat", [*events, chunk("tool_calls"), DONE]))
+    assert answer.tool_calls == [ToolCall("a", "f", {"n": 1}), ToolCall("b", "g", {"n": 2})]
+    assert answer.stop_reason == "tool_use"
+
+
+def test_a_call_without_an_id_is_given_one(provider: Provider) -> None:
+    events = [chunk(tool_calls=[part("{}", index=0, name="f")]), chunk("tool_calls"), DONE]
+    (call,) = message_of(say(provider, "openai-chat", events)).tool_calls
+    assert call.id.startswith("call_")
+
+
+@pytest.mark.parametrize(
+    ("finish", "stop"),
+    [
+        ("length", "max_tokens"),
+        ("content_filter", "refusal"),
+        ("brand_new", "end_turn"),
+        ("stop", "tool_use"),  # a normal end, which a forced tool_choice has too
+    ],
+)
+def test_the_reason_to_stop_decides_and_not_the_presence_of_calls(
+    provider: Provider, finish: str, stop: str
+) -> None:
+    events = [chunk(tool_calls=[part("{}", index=0, id="a", name="f")]), chunk(finish), DONE]
+    assert message_of(say(provider, "openai-chat", events)).stop_reason == stop
+
+
+def test_a_refusal_over_chat_is_told_apart(provider: Provider) -> None:
+    events = [chunk(refusal="I cannot."), chunk("stop"), DONE]
+    answer = message_of(say(provider, "openai-chat", events))
+    assert answer.stop_reason == "refusal"
+    assert answer.text == "I cannot."
+
+
+def test_cached_input_over_chat_is_counted_apart(provider: Provider) -> None:
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 90},
+    }
+    events = [chunk(content="x"), chunk("stop"), {"choices": [], "usage": usage}, DONE]
+    assert message_of(say(provider, "openai-chat", events)).usage == Usage(10, 5, 90)
+
+
+def test_a_server_that_never_says_done_is_read_to_its_end(provider: Provider) -> None:
+    events = [chunk(content="x"), chunk("stop"), {"choices": None, "usage": None, "new": 1}]
+    assert message_of(say(provider, "openai-chat", events)).text == "x"
