@@ -19,6 +19,8 @@ from .state import TODO_STATUSES, State
 if TYPE_CHECKING:
     import pandas
 
+    from .files import FileEntry
+
 _TIME = "datetime64[us, UTC]"
 _TOOL_STATUSES = ("completed", "failed", "rejected", "cancelled", "skipped", "interrupted")
 
@@ -79,7 +81,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 
 
 def frame(
-    kind: str, state: State, events: Sequence[Event] = (), files: Iterable[Any] = ()
+    kind: str, state: State, events: Sequence[Event] = (), files: Iterable[FileEntry] = ()
 ) -> pandas.DataFrame:
     """The frame of that kind; see ``COLUMNS`` for what each holds.
 
@@ -88,19 +90,20 @@ def frame(
     """
     if kind not in COLUMNS:
         raise ConfigurationError(f"There is no frame {kind!r}; kinds are {', '.join(COLUMNS)}.")
-    rows = {
-        "messages": lambda: _messages(state, events),
-        "tool_calls": lambda: _tool_calls(state, events),
-        "todos": lambda: [(str(t.id), t.content, t.status) for t in state.todos],
-        "usage": lambda: _usage(events),
-        "events": lambda: [(e.seq, e.type, e.run_id, e.ts) for e in events],
-        "files": lambda: [
-            (f.path, f.size, f.mime_type, f.sha256, f.modified_at.timestamp())
-            for f in files
-            if not f.is_directory
-        ],
-        "decisions": lambda: _decisions(events),
-    }[kind]()
+    if kind == "messages":
+        rows = _messages(state, events)
+    elif kind == "tool_calls":
+        rows = _tool_calls(state, events)
+    elif kind == "todos":
+        rows = [(str(t.id), t.content, t.status) for t in state.todos]
+    elif kind == "usage":
+        rows = _usage(events)
+    elif kind == "events":
+        rows = [(e.seq, e.type, e.run_id, e.ts) for e in events]
+    elif kind == "files":
+        rows = _files(files)
+    else:
+        rows = _decisions(events)
     return _typed(COLUMNS[kind], rows)
 
 
@@ -184,6 +187,14 @@ def _usage(events: Sequence[Event]) -> list[tuple[Any, ...]]:
         )
         for e in events
         if isinstance(e, TokenUsage)
+    ]
+
+
+def _files(files: Iterable[FileEntry]) -> list[tuple[Any, ...]]:
+    return [
+        (f.path, f.size, f.mime_type, f.sha256, f.modified_at.timestamp())
+        for f in files
+        if not f.is_directory
     ]
 
 

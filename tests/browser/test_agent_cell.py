@@ -76,7 +76,8 @@ def test_the_todo_list_changes(lab: Lab) -> None:
         ["First.", todos(("Look", "in_progress"), ("Write", "pending"))], LONG[:120],
         delay=0.02)
 s.follow_up("And now?")
-s.agent.model.turns += [["Next.", todos(("Look", "completed"), ("Write", "in_progress"))], "Done"]""",
+s.agent.model.turns += [
+    ["Next.", todos(("Look", "completed"), ("Write", "in_progress"))], "Done"]""",
         "%%agent\nPlan it.",
     )
     notebook.run_cell(1)
