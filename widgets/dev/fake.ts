@@ -31,7 +31,11 @@ export class FakeModel {
   };
 
   receive(message: FromKernel | { type: "bundle" }, buffers: DataView[] = []): void {
-    for (const callback of this.#listeners.get("msg:custom") ?? []) (callback as Function)(message, buffers);
+    this.fire("msg:custom", message, buffers);
+  }
+
+  fire(name: string, ...args: unknown[]): void {
+    for (const callback of this.#listeners.get(name) ?? []) (callback as Function)(...args);
   }
 
   events(events: WireEvent[]): void {

@@ -42,6 +42,10 @@ function nameOf(state: ViewState | null, open: boolean, runId: string): string {
   }
   if (run.status === "running") return open ? "running" : "closed";
   // A run that stopped for an approval waits only as long as the question stands.
-  if (run.status === "interrupted") return state.interrupt?.run_id === runId ? "interrupted" : "paused";
+  if (run.status === "interrupted") {
+    if (!open) return "closed";
+    const asker = state.interrupt && (state.interrupt.run_id || runId);
+    return asker === runId ? "interrupted" : "paused";
+  }
   return run.status;
 }

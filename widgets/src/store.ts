@@ -35,6 +35,8 @@ export class Store {
   constructor(private model: AnyModel) {
     model.on("msg:custom", (message: FromKernel) => this.receive(message));
     model.on("destroy", () => this.close());
+    // A comm is alive from the start and never comes back, so this is its end: a kernel's restart.
+    model.on("comm_live_update", () => this.close());
     this.#hello(0);
   }
 

@@ -260,3 +260,13 @@ test("ids that a provider uses twice keep each card its own result", async () =>
   );
   expect(find("tool-card").map((card) => card.dataset.status)).toEqual(["failed", "completed"]);
 });
+
+test("a panel whose kernel is gone is closed, and says what it knew", async () => {
+  await show(scenes.streaming!);
+  model.fire("comm_live_update");
+  await settle();
+  expect(one("status").dataset.status).toBe("closed");
+  expect(find("stop")).toHaveLength(0);
+  expect((one("composer") as HTMLTextAreaElement).disabled).toBe(true);
+  expect(find("entry").length).toBeGreaterThan(0);
+});
