@@ -161,7 +161,7 @@ def test_a_tool_may_say_that_its_content_is_an_error() -> None:
 # what it raises
 
 
-@pytest.mark.spec("S1.2.16", "A2.1.6")
+@pytest.mark.spec("A2.1.6")
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
     ("error", "said"),
@@ -282,14 +282,19 @@ def test_a_tool_is_told_about_its_call() -> None:
     def look(ctx: sa.ToolContext) -> str:
         seen.append((ctx.session_id, ctx.tool_call_id, ctx.scope, dict(ctx.values), ctx.cancelled))
         seen.append([m.role for m in ctx.state.messages])
+        seen.append((ctx.run.agent_id, list(ctx.run.tools)))
         return ""
 
     agent = agent_of(call("look"), "done", tools=[look], tool_context={"db": "handle"})
     sa.Session(agent, id="s1", scope="alice").send("go").result()
-    assert seen == [("s1", "c1", "alice", {"db": "handle"}, False), ["user", "assistant"]]
+    assert seen == [
+        ("s1", "c1", "alice", {"db": "handle"}, False),
+        ["user", "assistant"],
+        (agent.agent_id, ["look"]),
+    ]
 
 
-@pytest.mark.spec("S1.10.1", "A2.4.1")
+@pytest.mark.spec("S1.10.1")
 def test_keys_and_scopes_are_for_tools_only_and_never_exported() -> None:
     def look(ctx: sa.ToolContext) -> str:
         return str(len(ctx.values["api_key"]))
@@ -305,7 +310,7 @@ def test_keys_and_scopes_are_for_tools_only_and_never_exported() -> None:
     assert agent.agent_id not in exported
 
 
-@pytest.mark.spec("A2.4.1", "A2.1.4")
+@pytest.mark.spec("A2.1.4")
 @pytest.mark.parametrize("is_async", [False, True])
 def test_progress_is_told_between_start_and_end_from_sync_and_async_tools(is_async: bool) -> None:
     def work(ctx: sa.ToolContext) -> str:

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb import calls
+from sagents_nb.events import MessageUpdate, ToolExecutionEnd
+from tests.grammar import ungrammatical
+from tests.talking import agent_of, call, of, results, roles, run, session_of, unanswered
+
+
+def cancel_on(session: sa.Session, kind: str, count: int = 1) -> list[Any]:
+    """Cancel at the first event of that type; what is heard meanwhile."""
+    heard: list[Any] = []
+
+    def listen(event: Any) -> None:
+        heard.append(event)
+        if event.type == kind and len([e for e in heard if e.type == kind]) <= count:
+            session.cancel()
+
+    session.subscribe(listen)
+    return heard
+
+
+@pytest.mark.spec("A2.3.2", "P13", "P18")
+def test_cancelling_while_the_model_speaks_keeps_what_it_said_and_marks_it() -> None:
+    model = sa.ScriptedModel(["one two three four", "again"], delay=0.001)
+    session = sa.Session(sa.Agent(model, replace_default_middleware=True))
+    heard = cancel_on(session, "message_update")
+    result = session.send("go").result()
+    assert (result.status, session.status) == ("cancelled", "cancelled")
+    said = session.messages[-1]
+    assert said.stop_reason == "aborted"
+    assert said.error
+    assert said.text == of(MessageUpdate, heard)[0].delta.text
+    assert not ungrammatical(heard)
+    assert session.send("and again").result().text == "again"
+
+
+@pytest.mark.spec("P13", "S1.11.8")
+def test_cancelling_a_tool_stops_it_and_keeps_the_finished_messages() -> None:
+    stopped = threading.Event()
+
+    async def forever() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    def quick() -> str:
+        return "quick"
+
+    turns = [call("quick"), [call("forever", "c2"), call("forever", "c3")], "next"]
+    session = session_of(*turns, tools=[forever, quick])
+    heard: list[Any] = []
+
+    def listen(event: Any) -> None:
+        heard.append(event)
+        if event.type == "tool_execution_start" and event.tool_call.id == "c3":
+            session.cancel()
+
+    session.subscribe(listen)
+    assert session.send("go").result().status == "cancelled"
+    assert stopped.wait(2)
+    assert roles(session.messages) == ["user", "assistant", "tool", "assistant", "tool"]
+    assert results(session.state)[0] == "quick"
+    assert [e.status for e in of(ToolExecutionEnd, heard)] == ["completed", *["cancelled"] * 2]
+    assert not unanswered(session.messages)
+    assert not ungrammatical(heard)
+    assert session.send("next").result().text == "next"
+
+
+def test_a_sync_tool_sees_that_it_is_cancelled_and_its_late_result_is_ignored() -> None:
+    saw, left = threading.Event(), threading.Event()
+
+    def work(ctx: sa.ToolContext) -> str:
+        while not ctx.cancelled:
+            time.sleep(0.001)
+        saw.set()
+        ctx.progress("too late")
+        left.set()
+        return "too late"
+
+    session = session_of(call("work"), tools=[work])
+    heard = cancel_on(session, "tool_execution_start")
+    began = time.perf_counter()
+    assert session.send("go").result().status == "cancelled"
+    assert time.perf_counter() - began < 1
+    assert saw.wait(5)
+    assert left.wait(5)
+    assert "too late" not in results(session.state)
+    assert all(event.type != "tool_execution_update" for event in heard)
+
+
+@pytest.mark.spec("S1.11.8", "P13")
+def test_a_tool_that_will_not_stop_is_left_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "GRACE", 0.02)
+    go_home = asyncio.Event()
+
+    async def stubborn(ctx: sa.ToolContext) -> str:
+        while not go_home.is_set():
+            try:
+                await go_home.wait()
+            except asyncio.CancelledError:
+                continue
+        return "finally"
+
+    session = session_of(call("stubborn"), "next", tools=[stubborn])
+    heard = cancel_on(session, "tool_execution_start")
+    assert session.send("go").result(5).status == "cancelled"
+    told = len(heard)
+    release = sa.tool(name="release", run_on="loop")(lambda: go_home.set())
+    agent_of(call("release"), "ok", tools=[release]).run("let it go")
+    assert session.send("next").result().text == "next"
+    assert not ungrammatical(heard[:told])
+    assert not ungrammatical(heard[told:])
+    assert "finally" not in results(session.state)
+
+
+def test_cancelling_twice_does_not_wait_for_slow_cleaning_up() -> None:
+    cleaning = threading.Event()
+    done = asyncio.Event()
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cleaning.set()
+            await done.wait()
+
+    session = session_of([call("slow"), call("slow", "c2")], tools=[slow])
+    heard = cancel_on(session, "tool_execution_start")
+    running = session.send("go")
+    assert cleaning.wait(5)
+    session.cancel()
+    began = time.perf_counter()
+    assert running.result(5).status == "cancelled"
+    assert time.perf_counter() - began < 1
+    assert not ungrammatical(heard)
+    assert not unanswered(session.messages)
+
+
+def test_cancelling_at_once_keeps_what_was_said() -> None:
+    session = session_of("never")
+    running = session.send("precious words")
+    running.cancel()
+    assert running.result().status in ("cancelled", "completed")
+    assert session.messages[0].text == "precious words"
+
+
+@pytest.mark.spec("A2.3.2", "S1.11.1")
+def test_cancelling_what_is_idle_does_nothing() -> None:
+    session = session_of("hi")
+    session.cancel()
+    assert session.status == "idle"
+    finished = session.send("go")
+    finished.result()
+    finished.cancel()
+    session.cancel()
+    assert (session.status, finished.status) == ("idle", "completed")
+
+
+def test_cancelling_an_awaiting_task_cancels_the_run() -> None:
+    started = threading.Event()
+
+    async def forever() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    session = session_of(call("forever"), tools=[forever])
+
+    async def give_up() -> None:
+        running = session.send("go")
+        waiting = asyncio.ensure_future(running)
+        await asyncio.sleep(0)  # a task that was never begun could not cancel anything
+        while not started.is_set():
+            await asyncio.sleep(0.001)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert (await asyncio.wrap_future(running.future)).status == "cancelled"
+
+    run(give_up())
+    assert not unanswered(session.messages)
+
+
+@pytest.mark.parametrize("how", ["agent", "run"])
+def test_an_interrupt_of_the_kernel_while_waiting_cancels_the_run(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = threading.Event()
+    started = threading.Event()
+
+    async def forever() -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    from sagents_nb.mainthread import main_thread
+
+    def interrupted(future: Any, timeout: float | None = None) -> Any:
+        started.wait(5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_thread, "wait", interrupted)
+    agent = agent_of(call("forever"), tools=[forever])
+    session = sa.Session(agent)
+    with pytest.raises(KeyboardInterrupt):
+        agent.run("go") if how == "agent" else session.send("go").result()
+    assert stopped.wait(5)
+
+
+def test_something_cancelled_inside_a_tool_does_not_look_like_a_cancelled_run() -> None:
+    async def confused() -> None:
+        task = asyncio.ensure_future(asyncio.sleep(60))
+        task.cancel()
+        await task
+
+    result = agent_of(call("confused"), "I see", tools=[confused]).run("go")
+    assert (result.status, result.text) == ("completed", "I see")
+    assert "CancelledError" in results(result.state)[0]

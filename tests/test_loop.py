@@ -1,0 +1,505 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.events import AgentEnd, MessageEnd, MessageStart, MessageUpdate, TurnEnd
+from sagents_nb.models.base import ModelRequest
+from tests.grammar import ungrammatical
+from tests.talking import (
+    agent_of,
+    all_of,
+    call,
+    of,
+    results,
+    roles,
+    session_of,
+    streamed,
+    types,
+    unanswered,
+)
+
+
+@sa.tool
+def look(at: str = "") -> str:
+    """Look."""
+    return f"saw {at}"
+
+
+@sa.tool
+def submit(answer: str = "") -> str:
+    """Submit."""
+    if answer == "bad":
+        raise ValueError("not good enough")
+    return f"submitted {answer}"
+
+
+# the order of events
+
+
+@pytest.mark.spec("A2.1.1", "S1.2.6")
+def test_a_plain_answer_is_one_turn_with_the_prompt_first() -> None:
+    events = streamed(agent_of("hello"), "hi")
+    assert types(events) == [
+        "agent_start",
+        "turn_start",
+        "message_start",
+        "message_end",
+        "message_start",
+        "message_update",
+        "message_end",
+        "token_usage",
+        "turn_end",
+        "agent_end",
+    ]
+    end = of(AgentEnd, events)[0]
+    assert (roles(end.messages), end.status, end.error) == (
+        ["user", "assistant"],
+        "completed",
+        None,
+    )
+    assert of(TurnEnd, events)[0].tool_results == ()
+
+
+@pytest.mark.spec("A2.1.1", "A2.1.5")
+def test_only_the_new_messages_are_told_of() -> None:
+    state = agent_of("one").run("first").state
+    events = streamed(agent_of("two"), "second", state=state)
+    assert [e.message.text for e in of(MessageEnd, events)] == ["second", "two"]
+    assert [m.text for m in of(AgentEnd, events)[0].messages] == ["second", "two"]
+
+
+@pytest.mark.spec("A2.1.2")
+def test_several_prompts_are_all_told_of_before_the_model_is_asked() -> None:
+    agent = agent_of("ok")
+    events = streamed(agent, [sa.Message.user("a"), sa.Message("note", (sa.TextPart("n"),))])
+    assert types(events)[2:6] == ["message_start", "message_end"] * 2
+    assert roles(agent.model.requests[0].messages) == ["user", "note"]  # type: ignore[attr-defined]
+
+
+class Whole(sa.ChatModel):
+    """A model that does not stream."""
+
+    name = "whole"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
+        yield sa.Message.assistant("all at once")
+
+
+@pytest.mark.spec("A2.1.3")
+def test_a_model_that_only_gives_the_final_message_has_no_updates() -> None:
+    events = streamed(sa.Agent(Whole(), replace_default_middleware=True))
+    assert types(events)[4:6] == ["message_start", "message_end"]
+    assert not of(MessageUpdate, events)
+
+
+@pytest.mark.spec("A2.1.4")
+def test_a_tool_turn_tells_of_the_call_its_result_and_then_of_the_next_turn() -> None:
+    events = streamed(agent_of(call("look", at="sky"), "done", tools=[look]))
+    assert types(events, "message_update", "token_usage")[4:] == [
+        "message_start",
+        "message_end",
+        "tool_execution_start",
+        "tool_execution_end",
+        "message_start",
+        "message_end",
+        "turn_end",
+        "turn_start",
+        "message_start",
+        "message_end",
+        "turn_end",
+        "agent_end",
+    ]
+    assert [r.text for r in of(TurnEnd, events)[0].tool_results] == ["saw sky"]
+
+
+def test_the_updates_of_a_message_add_up_to_its_text() -> None:
+    model = sa.ScriptedModel(["a longer answer, in pieces"], chunk=3)
+    events = streamed(sa.Agent(model, replace_default_middleware=True))
+    pieces = [e.delta.text for e in of(MessageUpdate, events)]
+    assert len(pieces) > 5
+    assert "".join(pieces) == "a longer answer, in pieces"
+    assert of(MessageStart, events)[1].message.text == ""
+
+
+# turn rules
+
+
+@pytest.mark.spec("P2", "S1.2.9")
+def test_a_final_answer_on_the_last_allowed_call_is_a_success() -> None:
+    assert agent_of("yes", max_runs=1).run("go").status == "completed"
+    two = agent_of(call("look"), "yes", tools=[look], max_runs=2)
+    assert two.run("go").text == "yes"
+
+
+@pytest.mark.spec("P2", "S1.2.9", "P18")
+def test_a_model_that_never_stops_wanting_tools_is_stopped_and_can_be_continued() -> None:
+    turns = [call("look", f"c{n}") for n in range(3)]
+    agent = agent_of(*turns, "at last", tools=[look], max_runs=3)
+    with pytest.raises(sa.MaxRunsExceeded, match="continue") as raised:
+        agent.run("go")
+    result = raised.value.result
+    assert result.status == "error"
+    assert len(agent.model.requests) == 3  # type: ignore[attr-defined]
+    assert not unanswered(result.state.messages)
+    assert "limit of 3" in results(result.state)[-1]
+    assert agent.run("go on", state=result.state).text == "at last"
+
+
+@pytest.mark.spec("S1.2.9")
+def test_the_limit_can_be_given_per_run() -> None:
+    agent = agent_of(call("look"), call("look", "c2"), tools=[look])
+    with pytest.raises(sa.MaxRunsExceeded):
+        agent.run("go", max_runs=2)
+
+
+def test_a_model_that_only_pauses_is_stopped_by_the_limit_too() -> None:
+    pause = sa.Message.assistant("…", stop_reason="pause_turn")
+    assert agent_of(pause, "done").run("go").text == "done"
+    with pytest.raises(sa.MaxRunsExceeded):
+        agent_of(*[pause] * 9, max_runs=3).run("go")
+
+
+@pytest.mark.spec("P17", "A2.3.7")
+@pytest.mark.parametrize("reason", ["max_tokens", "end_turn", "stop_sequence"])
+def test_no_tool_runs_unless_the_model_stopped_for_tools(reason: Any) -> None:
+    ran: list[int] = []
+
+    def act() -> None:
+        ran.append(1)
+
+    cut = sa.Message.assistant("", [call("act")], stop_reason=reason)
+    result = agent_of(cut, "sorry", tools=[act]).run("go")
+    assert not ran
+    assert result.text == "sorry"
+    assert results(result.state) == [
+        f"Not run: The message ended with {reason!r} before it was done."
+    ]
+
+
+@pytest.mark.spec("P17")
+def test_unreadable_arguments_are_told_to_the_model_and_nothing_runs() -> None:
+    broken = sa.ToolCall("c1", "look", {}, error="the arguments are no JSON")
+    result = agent_of(broken, "sorry", tools=[look]).run("go")
+    assert results(result.state) == ["Not run: the arguments are no JSON"]
+
+
+def test_two_calls_with_one_id_are_not_both_run() -> None:
+    turn = [call("look", "same", at="a"), call("look", "same", at="b")]
+    result = agent_of(turn, "ok", tools=[look]).run("go")
+    assert results(result.state)[0] == "saw a"
+    assert "'same' too" in results(result.state)[1]
+
+
+# how a run ends
+
+
+@pytest.mark.spec("S1.2.11")
+def test_until_tool_ends_the_run_with_its_result_and_asks_the_model_no_more() -> None:
+    agent = agent_of(call("look"), call("submit", "c2", answer="42"), tools=[look, submit])
+    result = agent.with_(until_tool="submit").run("go")
+    assert result.status == "completed"
+    assert result.tool_result == sa.ToolResult("c2", "submit", "submitted 42")
+    assert roles(result.messages)[-1] == "tool"
+
+
+@pytest.mark.spec("S1.2.11")
+def test_until_tool_ends_the_run_also_with_an_error() -> None:
+    result = agent_of(call("submit", answer="bad"), tools=[submit]).run("go", until_tool="submit")
+    assert result.tool_result is not None
+    assert result.tool_result.is_error
+
+
+@pytest.mark.spec("S1.2.11")
+def test_the_first_of_several_names_ends_the_run() -> None:
+    agent = agent_of(call("look"), tools=[look, submit], until_tool=["submit", "look"])
+    assert agent.run("go").tool_result.name == "look"  # type: ignore[union-attr]
+
+
+@pytest.mark.spec("S1.2.11", "P18")
+def test_a_model_that_never_calls_it_is_an_error() -> None:
+    with pytest.raises(sa.UntilToolNotCalled, match="submit") as raised:
+        agent_of("no", tools=[submit], until_tool="submit").run("go")
+    assert raised.value.result.text == "no"
+
+
+@pytest.mark.spec("S1.2.11")
+def test_a_name_that_is_no_tool_is_refused_before_any_model_call() -> None:
+    agent = agent_of("x", tools=[look])
+    with pytest.raises(sa.ConfigurationError, match=r"submit.*look"):
+        agent.run("go", until_tool="submit")
+    assert agent.model.requests == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.spec("S1.2.14")
+def test_until_tool_success_lets_the_model_try_again() -> None:
+    turns = [call("submit", answer="bad"), call("submit", "c2", answer="good")]
+    agent = agent_of(*turns, tools=[submit], until_tool_success="submit")
+    assert agent.run("go").tool_result.text == "submitted good"  # type: ignore[union-attr]
+    with pytest.raises(sa.ConfigurationError, match="exclude"):
+        agent.with_(until_tool="submit")
+
+
+@pytest.mark.spec("S1.2.12", "S1.2.13")
+def test_until_tool_is_remembered_over_an_approval() -> None:
+    agent = agent_of(
+        call("look"), call("submit", "c2"), tools=[look, submit], interrupt_on={"look": True}
+    )
+    first = agent.run("go", until_tool="submit")
+    assert agent.resume(first, sa.Approve()).tool_result.name == "submit"  # type: ignore[union-attr]
+
+    gated = agent_of(call("submit"), "what else?", tools=[submit], interrupt_on={"submit": True})
+    waiting = gated.run("go", until_tool="submit")
+    assert gated.resume(waiting, sa.Approve()).tool_result.text == "submitted "  # type: ignore[union-attr]
+    with pytest.raises(sa.UntilToolNotCalled):
+        gated.resume(waiting, sa.Reject())
+
+
+@pytest.mark.spec("P18", "A2.3.3")
+def test_a_failing_model_raises_and_what_it_had_said_is_kept_and_marked() -> None:
+    class Breaks(sa.ChatModel):
+        name = "breaks"
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
+            yield sa.ThinkingDelta("hm")
+            yield "half an "
+            yield "answer"
+            yield sa.ToolCallDelta(0, '{"a', "c1", "look")
+            raise ConnectionError("cable out")
+
+    agent = sa.Agent(Breaks(), replace_default_middleware=True)
+    with pytest.raises(sa.ModelError, match="ConnectionError: cable out") as raised:
+        agent.run("go")
+    result = raised.value.result
+    said = result.state.messages[-1]
+    assert (said.text, said.thinking, said.tool_calls) == ("half an answer", "hm", [])
+    assert (said.stop_reason, said.error) == ("error", str(raised.value))
+    assert result.status == "error"
+
+
+def test_a_stream_that_ends_without_a_message_is_an_error() -> None:
+    class Cut(sa.ChatModel):
+        name = "cut"
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
+            yield "half"
+
+    with pytest.raises(sa.ModelError, match="without a final Message") as raised:
+        sa.Agent(Cut(), replace_default_middleware=True).run("go")
+    assert raised.value.kind == "cut_stream"
+
+
+@pytest.mark.spec("S1.2.7")
+def test_a_message_that_says_it_failed_fails_the_run() -> None:
+    failed = sa.Message("assistant", (sa.TextPart("so f"),), stop_reason="error", error="cut")
+    with pytest.raises(sa.ModelError, match="cut"):
+        agent_of(failed).run("go")
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()])
+def test_a_model_cannot_end_the_runtime_thread(error: BaseException) -> None:
+    def leave(request: ModelRequest) -> Any:
+        raise error
+
+    with pytest.raises(sa.ModelError):
+        agent_of(leave).run("go")
+    assert agent_of("alive").run("?").text == "alive"
+
+
+def test_leaving_a_stream_early_cancels_the_run() -> None:
+    stopped = asyncio.Event()
+
+    async def forever() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    async def leave_early() -> None:
+        stream = agent_of(call("forever"), tools=[forever]).stream("go")
+        async for event in stream:
+            if event.type == "tool_execution_start":
+                break
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    all_of(_one(leave_early()))
+    for _ in range(200):
+        if stopped.is_set():
+            return
+        agent_of("turn the loop").run("?")
+    raise AssertionError("the tool was not stopped")
+
+
+async def _one(coroutine: Any) -> AsyncIterator[Any]:
+    yield await coroutine
+
+
+# hooks
+
+
+class Recorder(sa.Middleware):
+    """Writes down when its hooks are called."""
+
+    def __init__(self, id: str, told: list[str]) -> None:
+        self.id = id
+        self.told = told
+
+    def _tell(self, hook: str) -> None:
+        self.told.append(f"{self.id}.{hook}")
+
+    def before_run(self, state: sa.State, ctx: sa.RunContext) -> None:
+        self._tell("before_run")
+
+    async def before_model(self, state: sa.State, ctx: sa.RunContext) -> None:
+        self._tell("before_model")
+
+    def after_model(self, state: sa.State, ctx: sa.RunContext) -> None:
+        self._tell("after_model")
+
+    def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> None:
+        self._tell("before_tool")
+
+    async def after_tool(
+        self, call: sa.ToolCall, result: sa.ToolResult, ctx: sa.RunContext
+    ) -> None:
+        self._tell("after_tool")
+
+    def after_run(self, state: sa.State, ctx: sa.RunContext) -> None:
+        self._tell("after_run")
+
+
+@pytest.mark.spec("P1")
+def test_hooks_go_around_the_run_the_model_and_the_tools_in_order_and_back() -> None:
+    told: list[str] = []
+    stack = [Recorder("a", told), Recorder("b", told)]
+    agent_of(call("look"), "done", tools=[look], middleware=stack).run("go")
+    model = ["a.before_model", "b.before_model", "b.after_model", "a.after_model"]
+    tool = ["a.before_tool", "b.before_tool", "b.after_tool", "a.after_tool"]
+    assert told == [
+        *("a.before_run", "b.before_run"),
+        *model,
+        *tool,
+        *model,
+        *("b.after_run", "a.after_run"),
+    ]
+
+
+@pytest.mark.spec("P1", "S1.2.2")
+def test_after_run_is_not_called_after_an_interrupt_or_an_error() -> None:
+    told: list[str] = []
+    options = {"tools": [look], "interrupt_on": {"look": True}}
+    agent = agent_of(call("look"), "done", middleware=[Recorder("a", told)], **options)
+    waiting = agent.run("go")
+    assert "a.after_run" not in told
+    agent.resume(waiting, sa.Approve())
+    assert told.count("a.after_run") == 1
+    assert told.count("a.before_run") == 2
+    told.clear()
+    with pytest.raises(sa.ModelError):
+        agent_of(ValueError("x"), middleware=[Recorder("a", told)]).run("go")
+    assert "a.after_run" not in told
+
+
+@pytest.mark.spec("S1.1.7", "S1.2.3")
+@pytest.mark.parametrize("hook", ["before_run", "before_model"])
+def test_a_hook_that_raises_ends_the_run_names_itself_and_loses_no_message(hook: str) -> None:
+    def fail(self: Any, state: sa.State, ctx: sa.RunContext) -> None:
+        raise ValueError("no quota")
+
+    kind = type("Quota", (sa.Middleware,), {hook: fail})
+    agent = agent_of("never said", middleware=[kind()])
+    with pytest.raises(sa.MiddlewareError, match=rf"Quota\.{hook} failed: ValueError: no quota"):
+        agent.run("precious words")
+    assert agent.model.requests == []  # type: ignore[attr-defined]
+
+    session = sa.Session(agent)
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    with pytest.raises(sa.MiddlewareError):
+        session.send("precious words").result()
+    assert [m.text for m in session.messages] == ["precious words"]
+    assert not ungrammatical(heard)
+
+
+@pytest.mark.parametrize("hook", ["after_model", "after_run"])
+def test_a_late_hook_that_raises_leaves_a_valid_history(hook: str) -> None:
+    def fail(self: Any, state: sa.State, ctx: sa.RunContext) -> None:
+        raise ValueError("no")
+
+    kind = type("Late", (sa.Middleware,), {hook: fail})
+    turns = [call("look"), "done"] if hook == "after_model" else ["done"]
+    with pytest.raises(sa.MiddlewareError, match=hook) as raised:
+        agent_of(*turns, tools=[look], middleware=[kind()]).run("go")
+    assert not unanswered(raised.value.result.state.messages)
+
+
+def test_hooks_may_change_the_state_the_call_and_the_result() -> None:
+    class Changes(sa.Middleware):
+        def before_model(self, state: sa.State, ctx: sa.RunContext) -> sa.State:
+            return state.put_metadata("asked", state.get_metadata("asked", 0) + 1)
+
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
+            return sa.ToolCall("another id", "another name", {"at": call.arguments["at"].upper()})
+
+        def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: sa.RunContext) -> Any:
+            return sa.ToolResult("another id", "another name", result.text + "!")
+
+    agent = agent_of(call("look", at="sky"), "done", tools=[look], middleware=[Changes()])
+    result = agent.run("go")
+    assert result.state.metadata == {"asked": 2}
+    assert result.state.messages[2].tool_results == [sa.ToolResult("c1", "look", "saw SKY!")]
+    assert result.state.messages[1].tool_calls == [call("look", at="sky")]
+
+
+@pytest.mark.spec("A2.3.6")
+def test_a_hook_may_answer_a_call_in_the_tools_place() -> None:
+    class Block(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
+            return sa.ToolResult("?", "?", "not on Sundays", is_error=True)
+
+    events = streamed(agent_of(call("look"), "ok", tools=[look], middleware=[Block()]))
+    end = next(e for e in events if e.type == "tool_execution_end")
+    assert (end.status, end.result) == (  # type: ignore[attr-defined]
+        "failed",
+        sa.ToolResult("c1", "look", "not on Sundays", is_error=True),
+    )
+
+
+def test_what_tools_did_is_kept_when_a_hook_after_them_raises() -> None:
+    class Audit(sa.Middleware):
+        def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: sa.RunContext) -> None:
+            if call.id == "c1":
+                raise ValueError("disk full")
+
+    turn = [call("look", at="a"), call("look", "c2", at="b")]
+    session = session_of(turn, tools=[look], middleware=[Audit()])
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    with pytest.raises(sa.MiddlewareError, match="after_tool"):
+        session.send("go").result()
+    assert results(session.state) == ["saw a", "saw b"]
+    assert not ungrammatical(heard)
+
+
+@pytest.mark.parametrize("hook", ["before_run", "before_model", "before_tool", "after_tool"])
+def test_a_hook_that_returns_something_odd_is_named(hook: str) -> None:
+    kind = type("Odd", (sa.Middleware,), {hook: lambda self, *rest: "text"})
+    with pytest.raises(sa.MiddlewareError, match=rf"Odd\.{hook} returned str"):
+        agent_of(call("look"), "done", tools=[look], middleware=[kind()]).run("go")
+
+
+def test_a_hook_that_watches_sees_every_event_and_cannot_hurt() -> None:
+    seen: list[str] = []
+
+    class Watch(sa.Middleware):
+        def on_event(self, event: Any, ctx: sa.RunContext) -> None:
+            seen.append(event.type)
+            raise ValueError("I only watch")
+
+    events = streamed(agent_of(call("look"), "done", tools=[look], middleware=[Watch()]))
+    assert seen == types(events)
+    assert session_of("fine", middleware=[Watch()]).send("go").result(5).text == "fine"
