@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mappin
 from concurrent.futures import Future
 from typing import Any
 
+from msgspec.structs import replace
+
 from .calls import checked_decisions
 from .context import RunContext
 from .errors import AgentError, ConfigurationError, InvalidDecision
@@ -259,8 +261,6 @@ class Agent:
             epoch=epoch,
         )
         if steering is not None and follow_ups is not None:
-            from dataclasses import replace
-
             config = replace(config, steering=steering, follow_ups=follow_ups)
         return Loop(config, ctx, state)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from .calls import (
     Prepared,
@@ -46,8 +47,7 @@ def _nothing() -> Sequence[Message]:
     return ()
 
 
-@dataclass(frozen=True)
-class LoopConfig:
+class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What the loop needs from outside: values and functions, no class tree.
 
     ``steering`` gives messages to inject before the next model call, ``follow_ups`` messages
@@ -57,8 +57,8 @@ class LoopConfig:
 
     model: ChatModel
     system: str = ""
-    chain: Chain = field(default_factory=lambda: Chain(()))
-    options: Mapping[str, Any] = field(default_factory=dict)
+    chain: Chain = msgspec.field(default_factory=lambda: Chain(()))
+    options: Mapping[str, Any] = {}
     max_runs: int = 50
     until_tool: frozenset[str] = frozenset()
     until_success: bool = False
@@ -68,8 +68,7 @@ class LoopConfig:
     follow_ups: Callable[[], Sequence[Message]] = _nothing
 
 
-@dataclass
-class Outcome:
+class Outcome(msgspec.Struct):
     """How a run ended. ``error`` is set exactly if ``status`` is "error"."""
 
     status: str
@@ -78,7 +77,7 @@ class Outcome:
     usage: Usage
     tool_result: ToolResult | None = None
     error: AgentError | None = None
-    artifacts: dict[str, Any] = field(default_factory=dict)
+    artifacts: dict[str, Any] = {}
 
 
 class Loop:

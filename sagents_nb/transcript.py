@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Sequence
 
@@ -88,6 +87,8 @@ def _indent(text: str) -> str:
 
 def folded(summary: str, messages: Iterable[Message]) -> str:
     """HTML: the summary line with the transcript folded under it. Everything is escaped text."""
+    import html
+
     body = html.escape(markdown(messages))
     return (
         f"<details><summary>{html.escape(summary)}</summary>"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import mimetypes
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -83,6 +82,8 @@ def new_file(
         elif isinstance(content, str):
             mime_type = "text/markdown"
         else:
+            import mimetypes  # 4 ms, so only when bytes are first written
+
             mime_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
     file_type = "markdown" if isinstance(content, str) else "binary"
     return FileEntry(
