@@ -1,0 +1,264 @@
+"""What the demo model makes of results: tables, a finding in a sentence, a report."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from .demo_words import QUANTITIES, stems, superlative, words
+
+Rows = list[dict[str, Any]]
+
+GROUPS = ("by", "group", "groupby", "group_by", "per", "category", "grouping")
+_COUNTS = ("count", "n", "rows", "size", "number", "frequency")
+_ASKED = {
+    "median": ("median", "50%"),
+    "maximum": ("max", "maximum"),
+    "minimum": ("min", "minimum"),
+    "total": ("sum", "total"),
+    "sum": ("sum", "total"),
+    "mean": ("mean", "average", "avg"),
+    "average": ("mean", "average", "avg"),
+    "many": _COUNTS,
+    "count": _COUNTS,
+}
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One call and what came of it; ``status`` is "ok", "error" or "rejected"."""
+
+    step: str
+    name: str
+    arguments: dict[str, Any]
+    text: str
+    status: str
+
+    @property
+    def rows(self) -> Rows:
+        """The result as a table, [] if it is none."""
+        return table_of(self.text) if self.status == "ok" else []
+
+
+def table_of(text: str) -> Rows:
+    """Records in a text: JSON of several shapes, or a Markdown table.
+
+    >>> table_of('{"mean": {"a": 1, "b": 2}}')
+    [{'': 'a', 'mean': 1}, {'': 'b', 'mean': 2}]
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _markdown_rows(text)
+    if isinstance(value, dict):
+        nested = [v for v in value.values() if isinstance(v, list) and v and _records(v)]
+        if len(nested) == 1:  # {"data": [...]}
+            return list(nested[0])
+        if value and all(isinstance(v, dict) for v in value.values()):
+            labels = dict.fromkeys(label for column in value.values() for label in column)
+            return [{"": label, **{c: v.get(label) for c, v in value.items()}} for label in labels]
+        if value and all(not isinstance(v, dict | list) for v in value.values()):
+            numeric = [v for v in value.values() if _is_number(v)]
+            if len(numeric) == len(value) > 1 and not set(value) & {"mean", "min", "max", "std"}:
+                return [{"": label, "value": number} for label, number in value.items()]
+            return [value]
+        return []
+    return list(value) if isinstance(value, list) and value and _records(value) else []
+
+
+def _records(value: list[Any]) -> bool:
+    return all(
+        isinstance(r, dict) and r and not any(isinstance(v, dict | list) for v in r.values())
+        for r in value
+    )
+
+
+def _markdown_rows(text: str) -> Rows:
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("|")]
+    if len(lines) < 3 or not re.fullmatch(r"[|:\-\s]+", lines[1]):
+        return []
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [
+        {name: _parsed(cell) for name, cell in zip(cells[0], row, strict=False)}
+        for row in cells[2:]
+    ]
+
+
+def _parsed(cell: str) -> Any:
+    try:
+        return float(cell) if "." in cell else int(cell)
+    except ValueError:
+        return cell
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def number(value: Any) -> str:
+    """A number as people write it.
+
+    >>> number(5076.016), number(168), number(43.92193), number(0.12345)
+    ('5,076', '168', '43.9', '0.123')
+    """
+    if not _is_number(value):
+        return "" if value is None else str(value)
+    if float(value).is_integer():
+        return f"{int(value):,}"
+    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 3
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if digits == 3 else text
+
+
+def numeric_columns(rows: Rows) -> list[str]:
+    """The columns that hold numbers, and nothing else but gaps."""
+    return [
+        column
+        for column in rows[0]
+        if any(_is_number(row.get(column)) for row in rows)
+        and all(_is_number(row.get(column)) or row.get(column) is None for row in rows)
+    ]
+
+
+def finding(fact: Fact, asked: str) -> str:
+    """What a table says to a question, in a sentence or two; "" without a table."""
+    rows = fact.rows
+    if not rows:
+        return ""
+    given = [str(v) for v in fact.arguments.values() if isinstance(v, str)]
+    columns = numeric_columns(rows)
+    labels = [c for c in rows[0] if c not in columns]
+    # What it was grouped by is a label even where it is a number, such as a year.
+    grouped = [v for name, v in fact.arguments.items() if name in GROUPS and v in rows[0]]
+    label = next((c for c in [*grouped, *labels] if c in given), labels[0] if labels else "")
+    columns = [c for c in columns if c != label]
+    if len(rows) == 1 or label not in rows[0]:
+        return _single(rows, columns, given)
+    column = _column(columns, asked, given)
+    if column is None:
+        names = list(dict.fromkeys(str(row.get(label)) for row in rows))
+        return f"There are {len(names)}: {_listed(names[:12])}{', …' if len(names) > 12 else ''}."
+    measured = next((g for g in given if g in columns or (g != label and "_" in g)), None)
+    what = column.replace("_", " ") if column not in given else column
+    if measured and measured != column and column.lower() not in _COUNTS and measured not in column:
+        what = f"{column} {measured}"
+    return _ranked(rows, label, column, what, asked)
+
+
+def _column(columns: Sequence[str], asked: str, given: Sequence[str]) -> str | None:
+    said = words(asked)
+    for word in said:
+        for name in _ASKED.get(word, ()):
+            for column in columns:
+                if name in re.split(r"[^a-z0-9%]+", column.lower()):
+                    return column
+    for column in columns:
+        if column in given or re.search(
+            r"(?:^|_)(?:mean|average|avg|value)(?:_|$)", column.lower()
+        ):
+            return column
+    said_stems = stems(asked)
+    mentioned = [c for c in columns if stems(c.replace("_", " ")) & said_stems]
+    others = [c for c in columns if c.lower() not in (*_COUNTS, "index", "id")]
+    return next(iter([*mentioned, *others, *columns]), None)
+
+
+def _ranked(rows: Rows, label: str, column: str, what: str, asked: str) -> str:
+    extreme = superlative(asked)
+    counted = column.lower() in _COUNTS
+    measures = set(words(what)) & QUANTITIES
+    if extreme and extreme[2] and measures and not measures & set(extreme[2]):
+        extreme = None  # "the heaviest" says nothing about lengths, or how many there are
+    more = extreme[1] if extreme else True
+    ranked = sorted(
+        (row for row in rows if _is_number(row.get(column))), key=lambda r: r[column], reverse=more
+    )
+    if not ranked:
+        return ""
+    (top, first), *rest = [(str(row.get(label)), number(row[column])) for row in ranked]
+    others = _listed([f"{name} {value}" for name, value in rest[:4]])
+    tail = "" if len(rest) <= 4 else f", the last of {len(ranked)} is {rest[-1][0]} ({rest[-1][1]})"
+    against = f", against {others}{tail}" if rest else ""
+    if extreme and extreme[0] not in ("most", "least", "best", "worst", "highest", "lowest"):
+        kind = f"{extreme[0]} {label}".strip()
+        return f"The {kind} is {top}: its {what} is {first}{against}."
+    sentence = f"{top} has the {'highest' if more else 'lowest'} {what}: {first}{against}."
+    if counted:
+        total = number(sum(row[column] for row in ranked))
+        sentence = (
+            f"{top} has the {'most' if more else 'fewest'}: {first}{against}; {total} in all."
+        )
+    return sentence
+
+
+def _single(rows: Rows, columns: Sequence[str], given: Sequence[str]) -> str:
+    if len(rows) > 1:
+        return f"There are {len(rows)} rows of {_listed(list(rows[0])[:6])}."
+    said = ", ".join(
+        f"{c or 'value'} {number(v)}" for c, v in list(rows[0].items())[:8] if v is not None
+    )
+    about = next((g for g in given if "_" in g), "")
+    return f"{about}: {said}." if about else f"{said[:1].upper()}{said[1:]}."
+
+
+def _listed(items: Sequence[str]) -> str:
+    return (
+        items[0]
+        if len(items) == 1
+        else ", ".join(items[:-1]) + f" and {items[-1]}"
+        if items
+        else ""
+    )
+
+
+def markdown_table(rows: Rows, limit: int = 20) -> str:
+    """The rows as a Markdown table."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    numeric = set(numeric_columns(rows))
+    lines = [
+        "| " + " | ".join(c or " " for c in columns) + " |",
+        "|" + "|".join("---:" if c in numeric else "---" for c in columns) + "|",
+    ]
+    for row in rows[:limit]:
+        shown = (str(row.get(c)) if "year" in c.lower() else number(row.get(c)) for c in columns)
+        cells = (cell.replace("|", "\\|").replace("\n", " ") for cell in shown)
+        lines.append("| " + " | ".join(cells) + " |")
+    if len(rows) > limit:
+        lines.append(f"\n{len(rows) - limit} more rows are left out.")
+    return "\n".join(lines)
+
+
+def call_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """A call as it would be written in Python."""
+    return f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
+
+
+def heading(fact: Fact) -> str:
+    """What a fact is about: the step it came from, else what was called."""
+    text = fact.step.rstrip("?.")
+    if not text:
+        values = [str(v) for k, v in fact.arguments.items() if k not in GROUPS]
+        groups = [f"by {v}" for k, v in fact.arguments.items() if k in GROUPS]
+        text = " ".join([*(values or [fact.name.replace("_", " ")]), *groups])
+    return text[:1].upper() + text[1:120]
+
+
+def report(facts: Sequence[tuple[Fact, str]], title: str) -> str:
+    """A Markdown report of facts, each with what was asked of it.
+
+    The findings first, then the tables, each with the call that it is from.
+    """
+    title = " ".join((title[:1].upper() + title[1:120]).split()) or "Report"
+    sections = [f"# {title}"]
+    good = [(fact, asked) for fact, asked in facts if fact.status == "ok"]
+    sections += dict.fromkeys(text for fact, asked in good if (text := finding(fact, asked)))
+    for fact, _ in good:
+        if heading(fact).lower() != title.lower():
+            sections.append(f"## {heading(fact)}")
+        sections.append(markdown_table(fact.rows) if fact.rows else fact.text.strip())
+        sections.append(f"Source: `{call_text(fact.name, fact.arguments)}`")
+    return "\n\n".join(section for section in sections if section) + "\n"

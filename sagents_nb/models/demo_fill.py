@@ -1,0 +1,292 @@
+"""How the demo model fills in a tool's arguments from the words of a step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .demo_data import GROUPS
+from .demo_tools import Offer, Parameter, conforms
+from .demo_words import (
+    ARITHMETIC,
+    IDENTIFIER,
+    NUMBER,
+    PATH,
+    groups,
+    quoted,
+    stem,
+    stems,
+    superlative,
+    unquoted,
+    word_set,
+    words,
+)
+
+PATHS = ("path", "file", "filename", "filepath", "directory", "dir", "folder")
+CONTENTS = ("content", "contents", "text", "body", "message", "markdown", "note")
+CODES = ("code", "expression", "formula", "sql", "command", "script")
+COLUMNS = ("column", "columns", "field", "variable", "measure", "metric", "feature")
+FREE = ("pattern", "query", "question", "prompt", "instructions", "topic", "term", "request")
+_BY = re.compile(
+    r"\b(?:by|per|for (?:each|every)|in (?:each|every)|of each|across|between|grouped by)\s+"
+    r"(?:the\s+)?([A-Za-z]\w*)",
+    re.IGNORECASE,
+)
+_OF = re.compile(
+    r"\b(?:compare|describe|average|mean|median|mode|sum|total|of|about|plot|analy[sz]e|"
+    r"summari[sz]e)\s+(?:the\s+)?([A-Za-z]\w*)",
+    re.IGNORECASE,
+)
+_PROPER = re.compile(
+    r"\b(?:in|for|of|to|at|from|about|on|near|with)\s+((?:[A-Z][\w-]*)(?:\s+[A-Z][\w-]*)*)"
+)
+_TAIL = re.compile(r"\s+(?:in|to|into|from|as|of)\s+(?:the\s+|all\s+)?(?:files?|\x00)\s*$")
+_VAGUE = word_set("it them that this these those all data everything file files rows row")
+
+
+class Filler:
+    """Fills in the arguments of one step.
+
+    ``wider`` is the text of the whole request, where a step leaves something out;
+    ``columns`` are names seen in results; ``before`` the arguments that a follow-up question
+    takes over; ``path`` the last path that was used and ``written`` the last that was
+    written; ``compose`` writes the content of a file.
+    """
+
+    def __init__(
+        self,
+        clause: str,
+        *,
+        wider: str = "",
+        columns: Sequence[str] = (),
+        before: Mapping[str, Any] | None = None,
+        path: str | None = None,
+        written: str | None = None,
+        compose: Callable[[], str] = str,
+    ) -> None:
+        self.clause = clause
+        self.wider = wider
+        self.columns = list(columns)
+        self.before = before or {}
+        self.path = path
+        self.written = written
+        self.compose = compose
+        self.bare = unquoted(clause)
+        self.paths: list[str] = PATH.findall(self.bare) or [
+            q for q in quoted(clause) if PATH.fullmatch(q)
+        ]
+        self.quotes = [q for q in quoted(clause) if q not in self.paths]
+        self.numbers = NUMBER.findall(PATH.sub(" ", self.bare))
+
+    def fill(self, offer: Offer) -> dict[str, Any] | list[str]:
+        """The arguments, or the names of those that are needed and cannot be found."""
+        self.known = list(dict.fromkeys([*offer.columns, *self.columns]))
+        self.offer = offer
+        arguments: dict[str, Any] = {}
+        missing = []
+        # What splits into groups comes first: what is left is what they are compared by.
+        for p in sorted(offer.parameters, key=lambda p: not p.called(*GROUPS)):
+            value = self._value(p, arguments)
+            if value is None and p.required and "default" in p.schema:
+                value = p.schema["default"]
+            if value is not None and conforms(value, p.schema, offer.schema):
+                arguments[p.name] = value
+            elif p.required:
+                missing.append(p.name)
+        if missing:
+            return missing
+        arguments = {p.name: arguments[p.name] for p in offer.parameters if p.name in arguments}
+        return arguments if conforms(arguments, offer.schema, offer.schema) else ["arguments"]
+
+    def _value(self, p: Parameter, arguments: Mapping[str, Any]) -> Any:
+        found = self._found(p, arguments)
+        if found is None and p.name in self.before:
+            return self.before[p.name]
+        if found is None and p.choices and p.required:
+            return next((c for c in p.choices if "general" in str(c)), p.choices[0])
+        return found
+
+    def _found(self, p: Parameter, arguments: Mapping[str, Any]) -> Any:
+        if p.choices:
+            text = f" {self.clause.lower()} "
+            return next(
+                (c for c in p.choices if re.search(rf"\b{re.escape(str(c).lower())}\b", text)), None
+            )
+        if p.type == "boolean":
+            return self._switch(p)
+        if p.type in ("integer", "number"):
+            return self._number(p)
+        if p.type == "array":
+            return self._several(p, arguments)
+        if p.type != "string":
+            return None
+        if p.called(*PATHS):
+            return self._path(p)
+        if p.called(*GROUPS):
+            return self._group()
+        if p.called(*COLUMNS):
+            return self._column(arguments)
+        if p.called(*CODES):
+            match = ARITHMETIC.search(self.bare)
+            return self._quote() or (match[0].strip() if match else None)
+        if p.called("old", "new", *CONTENTS):
+            return self._content(p)
+        if p.called(*FREE):
+            return self._free(p)
+        return self._named(p)
+
+    def _switch(self, p: Parameter) -> bool | None:
+        if not {stem(word) for word in p.words} <= {stem(word) for word in words(self.bare)}:
+            return False if p.required else None
+        return not re.search(rf"\b(?:no|not|without|don't)\s+{p.words[0]}", self.bare, re.I)
+
+    def _number(self, p: Parameter) -> int | float | None:
+        span = re.search(r"(\d+)\s*(?:to|-|–|and|until|through)\s*(\d+)", self.bare)
+        if span and p.called("start", "end", "first", "last", "from", "to", "until"):
+            return int(span[1] if p.called("start", "first", "from") else span[2])
+        names = "|".join(re.escape(w) for w in p.words if len(w) > 2) or "$^"
+        near = re.search(rf"\b(?:{names})s?\s*(?:=|:|of|is)?\s*(-?\d+(?:\.\d+)?)", self.bare, re.I)
+        near = near or re.search(rf"(-?\d+(?:\.\d+)?)\s*(?:{names})s?\b", self.bare, re.I)
+        text = near[1] if near else self.numbers.pop(0) if self.numbers and p.required else None
+        if text is None:
+            return None
+        return int(float(text)) if p.type == "integer" else float(text)
+
+    def _several(self, p: Parameter, arguments: Mapping[str, Any]) -> list[Any] | None:
+        items = p.schema.get("items", {})
+        if not isinstance(items, Mapping) or items.get("type", "string") != "string":
+            numbers = [float(n) if "." in n else int(n) for n in self.numbers]
+            return numbers or ([] if p.required else None)
+        taken = set(map(str, arguments.values()))
+        found = [name for name in self._mentioned() or self.quotes if name not in taken]
+        if not found and p.required:
+            one = self._column(arguments) if p.called(*COLUMNS) else None
+            found = [one] if one else []
+        return found if found or p.required else None
+
+    def _path(self, p: Parameter) -> str | None:
+        if self.paths:
+            return self.paths.pop(0)
+        refers = re.search(
+            r"\b(?:it|that|this|the (?:file|report|summary|notes?))\b", self.bare, re.I
+        )
+        if "write" not in self.offer.groups:
+            return self.path if refers and p.required else None
+        if refers and refers[0].lower().startswith("the ") and self.written:
+            return self.written
+        said = stems(self.bare)
+        name = next(
+            (n for n in ("report", "summary", "notes", "plan") if stem(n) in said), "result"
+        )
+        return f"/{name}.md" if p.required else None
+
+    def _group(self) -> str | None:
+        if match := _BY.search(self.bare):
+            return self._as_column(match[1])
+        for text in (self.bare, unquoted(self.wider)):
+            match = re.search(
+                r"\bwhich\s+(?!is\b|are\b|was\b|has\b|have\b|one|of\b)([a-z]\w+)\b", text, re.I
+            )
+            if match and superlative(text):
+                return self._as_column(match[1])
+        return None
+
+    def _as_column(self, word: str) -> str:
+        """The known column of that name, in singular or plural."""
+        return next((c for c in self.known if stem(c) == stem(word)), word)
+
+    def _mentioned(self) -> list[str]:
+        found = [name for name in IDENTIFIER.findall(self.bare) if name != self.offer.name]
+        said = stems(self.bare)
+        for column in self.known:
+            parts = {stem(w) for w in column.split("_") if len(w) > 2}
+            if column not in found and parts and parts <= said:
+                found.append(column)
+        return found
+
+    def _column(self, arguments: Mapping[str, Any]) -> str | None:
+        taken = set(map(str, arguments.values()))
+        for candidate in (*self._mentioned(), *self.quotes):
+            if candidate not in taken:
+                return candidate
+        quantity = superlative(self.clause) or (
+            superlative(self.wider) if not self.before else None
+        )
+        for word in quantity[2] if quantity else ():
+            for column in self.known:
+                if word in column.lower().split("_"):
+                    return column
+        for match in _OF.finditer(self.bare):
+            word = match[1]
+            if word.lower() not in _VAGUE and self._as_column(word) not in taken:
+                return self._as_column(word)
+        if self.wider and not self.before:
+            return Filler(self.wider, columns=self.known)._wider_column(self.offer, taken)
+        return None
+
+    def _wider_column(self, offer: Offer, taken: set[str]) -> str | None:
+        self.known, self.offer = self.columns, offer
+        return next((c for c in self._mentioned() if c not in taken), None)
+
+    def _quote(self) -> str | None:
+        return self.quotes.pop(0) if self.quotes else None
+
+    def _content(self, p: Parameter) -> str | None:
+        if (text := self._quote()) is not None:
+            return text
+        if p.called("old", "new"):
+            return None
+        match = re.search(r"(?:\b(?:saying|that says)\b|:)\s*(.+)$", self.clause, re.S)
+        if match:
+            return match[1].strip()
+        if self.offer.groups & {"write", "send"} or p.required:
+            return self.compose() or None
+        return None
+
+    def _free(self, p: Parameter) -> str | None:
+        if (text := self._quote()) is not None:
+            return text
+        if glob := next((path for path in self.paths if "*" in path), None):
+            self.paths.remove(glob)
+            return glob
+        if not p.required or p.name in self.before:
+            return None
+        rest = _TAIL.sub("", PATH.sub("\x00", self.bare).strip().rstrip("?"))
+        rest = re.sub(r"\x00", "", rest)
+        if "delegate" in self.offer.groups or p.called("instructions", "prompt", "request"):
+            match = re.search(r":\s+(.+)$", self.clause, re.S) or re.search(
+                r"\bto\s+(.+)$", self.clause, re.S
+            )
+            text = match[1].strip() if match else self.clause
+            return text[:1].upper() + text[1:]
+        verbs = r"^(?:search|look up|look|find|grep|ask|query|get|fetch|tell)\b"
+        rest = re.sub(
+            verbs + r"(?:\s+(?:me|for|the web|online|about|up|lines?|with))*", "", rest, flags=re.I
+        )
+        if "ask" in self.offer.groups:  # "ask me which I like" → "Which you like?"
+            rest = re.sub(r"^(?:me|the user|whether|if)\s+", "", rest.strip(), flags=re.I)
+            rest = re.sub(r"\bI\b", "you", re.sub(r"\bmy\b", "your", rest))
+            return f"{rest[:1].upper()}{rest[1:]}?"
+        return rest.strip() or None
+
+    def _named(self, p: Parameter) -> str | None:
+        names = r"\s+".join(map(re.escape, p.words))
+        match = re.search(rf"\b{names}\s*(?:=|:|is|called|named|of)?\s+([\w-]+)", self.bare, re.I)
+        if match and not p.called("name"):
+            return match[1]
+        if not p.required and not self.quotes:
+            return None
+        if (text := self._quote()) is not None:
+            return text
+        if match := _PROPER.search(self.bare):
+            return match[1]
+        if found := self._mentioned():
+            return found[0]
+        capital = re.search(r"(?<=\s)([A-Z][\w-]*(?:\s+[A-Z][\w-]*)*)", self.bare)
+        if capital:
+            return capital[1]
+        rest = [w for w in re.findall(r"[\w-]+", self.bare) if stem(w) not in self.offer.name_stems]
+        rest = [w for w in rest if w.lower() not in _VAGUE and not groups([stem(w)]) and len(w) > 2]
+        rest = [w for w in rest if stem(w) in stems(w)]
+        return rest[-1] if rest else None

@@ -1,0 +1,139 @@
+"""What the demo model says: the answer at the end, and answers where there are no tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from .base import ModelRequest
+from .demo_data import Fact, finding
+from .demo_talk import Talk, path_of, rejection
+from .demo_words import THANKS, clauses, quoted, words
+
+if TYPE_CHECKING:
+    from .demo_plan import Plan
+
+_LONG = 600
+
+
+def answer(plan: Plan) -> str:
+    """The end of a task: what was found and done, and what was not and why."""
+    said: list[str] = []
+    worked = {fact.step for fact in plan.facts if fact.status == "ok"}
+    last = {fact.step: fact for fact in plan.facts if fact.status == "ok"}
+    for fact in plan.facts:
+        if fact.status == "ok":
+            if last[fact.step] is fact:
+                said.append(_of(fact, plan))
+        elif fact.status == "rejected":
+            message = rejection(fact)
+            because = f" (“{message}”)" if message else ""
+            said.append(f"You rejected `{fact.name}`{because}, so I left that out.")
+        elif fact.step not in worked:
+            said.append(f"`{fact.name}` failed: {_short(fact.text)}")
+    for index, reason in plan.unable.items():
+        said.append(f"I cannot do “{plan.steps[index].rstrip('?')}”: {reason}.")
+    if plan.unable:
+        said.append(_tools(plan))
+    if plan.left_out:
+        said.append(f"I stopped after {len(plan.steps)} steps. Left: {'; '.join(plan.left_out)}.")
+    said = list(dict.fromkeys(s for s in said if s))
+    if said:
+        return "\n\n".join(said)
+    if plan.talk.done and not plan.steps:
+        return "I stopped. " + " ".join(f"`{d.call.name}` had run." for d in plan.talk.done[-3:])
+    return _introduction(plan)
+
+
+def _of(fact: Fact, plan: Plan) -> str:
+    offer = plan.chooser.offer(fact.name)
+    does = offer.groups if offer else set()
+    path = path_of(fact.arguments)
+    if "write" in does and path:
+        title = _heading(fact)
+        return f"I wrote {path}{f' (“{title}”)' if title else ''}."
+    if "list" in does:
+        return _listing(fact)
+    if found := finding(fact, plan.asked(fact)):
+        return found
+    if "read" in does and path:
+        lines = [re.sub(r"^\s*\d+\t", "", line) for line in fact.text.split("\n")]
+        return f"{path} says:\n\n" + _short("\n".join(lines))
+    if "delegate" in does:
+        return f"The helper says: {_short(fact.text)}"
+    return _short(fact.text) or f"`{fact.name}` ran and returned nothing."
+
+
+def _heading(fact: Fact) -> str:
+    for value in fact.arguments.values():
+        if isinstance(value, str) and (match := re.match(r"# (.+)", value)):
+            return match[1]
+    return ""
+
+
+def _listing(fact: Fact) -> str:
+    try:
+        entries = json.loads(fact.text)
+    except ValueError:
+        return _short(fact.text)
+    names = [
+        str(e.get("path", e)) if isinstance(e, dict) else str(e)
+        for e in (entries if isinstance(entries, list) else [entries])
+        if not (isinstance(e, dict) and e.get("type") == "directory")
+    ]
+    count = "1 file" if len(names) == 1 else f"{len(names)} files"
+    more = ", …" if len(names) > 20 else ""
+    return f"There {'is' if len(names) == 1 else 'are'} {count}: {', '.join(names[:20])}{more}."
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _LONG else text[:_LONG].rstrip() + " …"
+
+
+def _tools(plan: Plan) -> str:
+    names = [f"`{offer.name}`" for offer in plan.chooser.offers]
+    if not names:
+        return "I have no tools here, and as the demo model I know nothing by myself."
+    return f"What I have are these tools: {', '.join(names)}."
+
+
+def _introduction(plan: Plan) -> str:
+    if THANKS.match(plan.talk.task.strip()):
+        return "You are welcome."
+    greets = re.match(r"(?:hi|hello|hey|good)\b", plan.talk.task.strip(), re.IGNORECASE)
+    greeting = "Hello. " if greets else ""
+    return (
+        f"{greeting}I am the demo model: I work offline, and I plan, call tools and write files "
+        f"as I am told in plain sentences. {_tools(plan)}"
+    )
+
+
+def without_tools(request: ModelRequest, talk: Talk) -> str:
+    """A title or a summary, if that is what is asked for; else ""."""
+    asked = f"{request.system}\n{talk.task}".lower()
+    if re.search(r"\btitle\b", asked):
+        return _title(talk.task)
+    if re.search(r"\b(?:summary|summari[sz]e)\b", asked):
+        return _summary(request, talk)
+    return ""
+
+
+def _title(text: str) -> str:
+    """The first words of what the title is for."""
+    marked = re.search(r"(?:<[a-z_]+>|:)\s*(\S.*)", text, re.DOTALL)
+    subject = next(iter(quoted(text)), "") or (marked[1] if marked else text)
+    picked = next(iter(clauses(re.sub(r"</?[a-z_]+>", " ", subject))), "").split()[:7]
+    title = " ".join(picked).strip(" .,:;?!")
+    return title[:1].upper() + title[1:] if words(title) else "Conversation"
+
+
+def _summary(request: ModelRequest, talk: Talk) -> str:
+    """What people asked for and what calls found, as a list."""
+    asked = [m.text.strip() for m in request.messages if m.role == "user" and m.text.strip()]
+    lines = [f"- The user asked: {text[:300]}" for text in asked[:-1][-10:] or asked]
+    for fact in [*talk.earlier, *(d.fact("") for d in talk.done)][-20:]:
+        text = finding(fact, talk.task) or fact.text.strip()[:200]
+        lines.append(f"- `{fact.name}` ({fact.status}): {text}")
+    return "Summary of the conversation so far:\n" + "\n".join(lines)

@@ -1,0 +1,230 @@
+"""How the demo model picks a tool for a step: words of the step against words of the tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from ..tools import ToolSpec
+from .demo_words import (
+    ACTS,
+    ARITHMETIC,
+    DELEGATES,
+    IDENTIFIER,
+    PATH,
+    first_verb,
+    groups,
+    stem,
+    stems,
+    superlative,
+    unquoted,
+    words,
+)
+
+ENOUGH = 4.0
+
+
+class Parameter:
+    """One argument of a tool: its name, its JSON Schema, and whether it must be given."""
+
+    def __init__(self, name: str, schema: Mapping[str, Any], required: bool) -> None:
+        self.name = name
+        self.schema = schema
+        self.required = required
+        self.words = words(name.replace("_", " "))
+
+    @property
+    def choices(self) -> list[Any]:
+        """The values of an enum, [] without one."""
+        if "const" in self.schema:
+            return [self.schema["const"]]
+        return [value for value in self.schema.get("enum", []) if value is not None]
+
+    @property
+    def type(self) -> str:
+        """The JSON type; "string" where several or none are named."""
+        kind = self.schema.get("type", "string")
+        if isinstance(kind, list):
+            kind = next((k for k in kind if k != "null"), "string")
+        return str(kind)
+
+    def called(self, *names: str) -> bool:
+        """Whether its name holds one of these words."""
+        return any(word in names for word in self.words)
+
+
+class Offer:
+    """A tool as the demo model sees it."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self.name = spec.name
+        self.description = spec.description
+        self.schema = spec.schema
+        required = set(spec.schema.get("required", ()))
+        self.parameters = [
+            Parameter(name, _resolved(schema, spec.schema), name in required)
+            for name, schema in spec.schema.get("properties", {}).items()
+        ]
+
+    @cached_property
+    def name_stems(self) -> set[str]:
+        """The stems of its name."""
+        return {stem(word) for word in words(self.name.replace("_", " "))}
+
+    @cached_property
+    def groups(self) -> set[str]:
+        """What its name says it does, such as "read"."""
+        return groups(self.name_stems)
+
+    @cached_property
+    def _described(self) -> set[str]:
+        # The first sentence says what a tool does; the rest mentions other tools, too.
+        return stems(re.split(r"(?<=[.:])\s", self.description, maxsplit=1)[0])
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """Identifiers that its description and its enums mention, such as column names."""
+        texts = [self.description]
+        found: list[str] = []
+        for parameter in self.parameters:
+            texts.append(str(parameter.schema.get("description", "")))
+            found += [c for c in parameter.choices if isinstance(c, str)]
+        own = {p.name for p in self.parameters} | {self.name}
+        found += [name for text in texts for name in IDENTIFIER.findall(text) if name not in own]
+        return list(dict.fromkeys(found))
+
+    def score(self, clause: str) -> float:
+        """How well this tool fits a clause; below ``ENOUGH`` it does not."""
+        if re.search(rf"\b{re.escape(self.name)}\b", clause) and "_" in self.name:
+            return 100.0
+        bare = unquoted(PATH.sub(" ", clause))
+        said = stems(bare)
+        verb = groups([stem(first_verb(bare))])
+        asked = groups(said) if verb != {"write"} else verb
+        sum_asked = any(p.called("expression", "formula", "code") for p in self.parameters) and (
+            ARITHMETIC.search(bare) is not None
+        )
+        if (self.groups & ACTS) and not (self.groups & asked) and not sum_asked:
+            return 0.0
+        delegates = "delegate" in self.groups and DELEGATES.match(clause)
+        score = 5.0 * sum_asked + 20.0 * bool(delegates)
+        score += 4.0 * len(said & self.name_stems) + min(3, len(said & self._described))
+        score += 6.0 * bool(verb & self.groups) + 2.0 * bool((asked - verb) & self.groups)
+        score += 2.0 * bool(asked & groups(self._described))
+        if superlative(bare) and self.groups & {"describe", "count"}:
+            score += 4.0
+        text = clause.lower()
+        for parameter in self.parameters:
+            score += min(2, len(said & {stem(word) for word in parameter.words}))
+            score += 3.0 * any(
+                len(str(c)) > 1 and re.search(rf"\b{re.escape(str(c).lower())}\b", text)
+                for c in parameter.choices
+            )
+        # Files: a path needs a tool that takes one, and such a tool needs a path or the word.
+        takes_path = any(p.called("path", "file", "filename") for p in self.parameters)
+        if PATH.search(unquoted(clause)):
+            score += 2.0 if takes_path else -2.0
+        elif takes_path and not said & {"fil", "it", "report", "not"}:
+            score -= 3.0
+        return score
+
+
+def best(offers: Iterable[Offer], clause: str) -> list[Offer]:
+    """The tools that fit a clause, the best first."""
+    scored = [(offer.score(clause), -n, offer) for n, offer in enumerate(offers)]
+    fitting = sorted((s for s in scored if s[0] >= ENOUGH), key=lambda s: s[:2], reverse=True)
+    return [offer for _, _, offer in fitting]
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema without a $ref at its top, and of a choice the first that is not null."""
+    for _ in range(5):
+        if not isinstance(schema, Mapping):
+            return {}
+        if "$ref" in schema:
+            schema = {**_referred(schema["$ref"], root), **_without(schema, "$ref")}
+        elif isinstance(schema.get("anyOf"), list):
+            options = [o for o in schema["anyOf"] if o != {"type": "null"}]
+            schema = {**(options[0] if options else {}), **_without(schema, "anyOf")}
+        else:
+            break
+    return schema if isinstance(schema, Mapping) else {}
+
+
+def _referred(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    target: Any = root
+    for part in reference.removeprefix("#/").split("/"):
+        target = target.get(part, {}) if isinstance(target, Mapping) else {}
+    return target if isinstance(target, Mapping) else {}
+
+
+def _without(schema: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {k: v for k, v in schema.items() if k != key}
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def conforms(value: Any, schema: Any, root: Mapping[str, Any]) -> bool:
+    """Whether a value is what a JSON Schema asks for; keywords it does not know are ignored.
+
+    >>> conforms({"n": 3}, {"type": "object", "properties": {"n": {"maximum": 2}}}, {})
+    False
+    """
+    if not isinstance(schema, Mapping):
+        return schema is not False
+    if "$ref" in schema:
+        return conforms(value, _referred(schema["$ref"], root), root)
+    if "anyOf" in schema and not any(conforms(value, s, root) for s in schema["anyOf"]):
+        return False
+    kinds: Sequence[str] = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(
+        isinstance(value, _TYPES.get(k, (object,)))
+        and not (isinstance(value, bool) and k in ("integer", "number"))
+        for k in kinds
+    ):
+        return False
+    if ("enum" in schema and value not in schema["enum"]) or value != schema.get("const", value):
+        return False
+    return _within(value, schema) and _parts_conform(value, schema, root)
+
+
+def _within(value: Any, schema: Mapping[str, Any]) -> bool:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return bool(
+            value >= schema.get("minimum", value)
+            and value <= schema.get("maximum", value)
+            and ("exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"])
+            and ("exclusiveMaximum" not in schema or value < schema["exclusiveMaximum"])
+            and ("multipleOf" not in schema or value % schema["multipleOf"] == 0)
+        )
+    if isinstance(value, str):
+        if "pattern" in schema and not re.search(schema["pattern"], value):
+            return False
+        return bool(schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)))
+    if isinstance(value, list):
+        return bool(schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)))
+    return True
+
+
+def _parts_conform(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
+    if isinstance(value, list):
+        return all(conforms(item, schema.get("items", {}), root) for item in value)
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        rest = schema.get("additionalProperties", {})
+        return all(name in value for name in schema.get("required", ())) and all(
+            conforms(item, known.get(name, rest), root) for name, item in value.items()
+        )
+    return True

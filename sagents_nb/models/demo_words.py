@@ -1,0 +1,261 @@
+"""What the demo model knows of English: clauses, verbs that mean the same, superlatives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+QUOTED = re.compile(r"\"([^\"\n]*)\"|“([^”\n]*)”|`([^`\n]+)`|(?<![\w'])'([^'\n]+)'(?!\w)")
+PATH = re.compile(
+    r"(?<![\w./:])/(?:[\w.*?-]+/)*[\w*?-][\w.*?-]*(?<![.?])"
+    r"|(?<![\w./@])[\w-]+(?:/[\w-]+)*\.(?:md|txt|csv|tsv|json|py|html|ya?ml|log|rst|ipynb|sql)\b"
+)
+IDENTIFIER = re.compile(r"\b[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+\b")
+NUMBER = re.compile(r"(?<![\w./-])-?\d+(?:\.\d+)?(?![\w/])")
+ARITHMETIC = re.compile(r"\(*\d[\d\s.()]*(?:(?:\*\*|//|[-+*/%])\s*\(*\d[\d.]*[\s)]*)+")
+WORD = re.compile(r"[A-Za-z]+")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text as a set."""
+    return frozenset(text.split())
+
+
+# What a verb is for → the words people use, and tools are named after.
+_GROUPS = {
+    "write": "write save store create record export note put",
+    "read": "read open show display view print cat",
+    "list": "list ls",
+    "delete": "delete remove erase discard",
+    "move": "move rename",
+    "edit": "edit replace change correct substitute fix modify",
+    "search": "search find grep look lookup locate query google",
+    "count": "count number tally many",
+    "describe": "describe compare average mean median summarize summarise summary statistic "
+    "stat analyze analyse analysis distribution differ aggregate group",
+    "run": "run execute compute calculate evaluate calculator eval",
+    "plot": "plot chart draw graph visualize visualise",
+    "get": "get fetch retrieve load download check inspect",
+    "send": "send email mail post notify publish",
+    "ask": "ask user",
+    "delegate": "delegate helper subagent agent assistant task colleague",
+    "add": "add sum plus total",
+    "multiply": "multiply times product",
+    "weather": "weather forecast temperature rain",
+    "time": "time date clock today",
+    "translate": "translate translation",
+    "plan": "plan todo",
+}
+# These act on something: a tool that does it is only called when it is asked for.
+ACTS = frozenset({"write", "delete", "move", "edit", "send", "delegate", "plan", "run"})
+
+_NOT_VERBS = word_set(
+    "mean median summary statistic stat analysis distribution many number total weather forecast "
+    "temperature rain time date clock today helper agent assistant subagent task colleague times "
+    "product plus translation todo ls calculator group"
+)
+_VERBS = frozenset(
+    word_set(" ".join(_GROUPS.values())) - _NOT_VERBS
+    | word_set("make use give tell explain answer report call do prepare set test try finish")
+)
+_QUESTION = word_set("which what who how where when why is are does do did was were")
+_STOP = word_set(
+    "a an and are as at be by do for from give has have how i in is it its me my of on or our "
+    "please short so than that the their them then there this to us was we were what which who "
+    "with you your about all each every into"
+)
+
+# adjective → (does more come first, the word of the quantity)
+_ADJECTIVES = {
+    "heav": (True, "mass weight"),
+    "light": (False, "mass weight"),
+    "long": (True, "length duration"),
+    "short": (False, "length height duration"),
+    "tall": (True, "height"),
+    "deep": (True, "depth"),
+    "wide": (True, "width"),
+    "old": (True, "age year"),
+    "young": (False, "age year"),
+    "larg": (True, "size mass area count"),
+    "big": (True, "size mass area count"),
+    "small": (False, "size mass area count"),
+    "expensiv": (True, "price cost"),
+    "cheap": (False, "price cost"),
+    "fast": (True, "speed"),
+    "slow": (False, "speed"),
+    "hot": (True, "temperature temp"),
+    "cold": (False, "temperature temp"),
+    "high": (True, ""),
+    "low": (False, ""),
+    "most": (True, ""),
+    "least": (False, ""),
+    "few": (False, ""),
+    "common": (True, "count"),
+    "rar": (False, "count"),
+    "great": (True, ""),
+    "best": (True, ""),
+    "worst": (False, ""),
+    "maximum": (True, ""),
+    "minimum": (False, ""),
+}
+QUANTITIES = word_set(" ".join(quantity for _, quantity in _ADJECTIVES.values()))
+_SUPERLATIVE = re.compile(
+    r"\b(most|least|best|worst|maximum|minimum|rarest|commonest|[a-z]{3,10}est)\b", re.IGNORECASE
+)
+_SEPARATOR = re.compile(
+    r",?\s+(?:and\s+)?then\s+|,\s+(?:and\s+)?(?:(?:then|finally|also)\s+)?|"
+    r"\s+and\s+(?:(?:then|finally|also)\s+)?|\s+before\s+you\s+"
+)
+_LEAD = re.compile(
+    r"^(?:(?:please|now|then|finally|first|next|also|ok|okay|so|and|hi|hello|hey)[,!]?\s+|"
+    r"(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+you\s+to\s+|"
+    r"i(?:'d| would)\s+like\s+you\s+to\s+|let(?:'s| us)\s+|you\s+should\s+)+",
+    re.IGNORECASE,
+)
+_PLEASE = re.compile(r",?\s+(?:please|now|for me)$", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
+_PLAN = re.compile(
+    r"^(?:(?:make|write|create|prepare|draw up|start with|use|keep)\s+)?(?:me\s+)?"
+    r"(?:a|an|the|your)?\s*(?:short|brief|quick|small|simple)?\s*"
+    r"(?:plan|to-?do(?:\s+list|s)?|todos?)\b(?!\w)",
+    re.IGNORECASE,
+)
+DELEGATES = re.compile(
+    r"^(?:delegate\b|hand\b.*\bover\b|(?:ask|have|let|tell|use)\s+(?:an?|the|another|your|my)\s+"
+    r"(?:[\w-]+\s+)?(?:helper|sub-?agent|agent|assistant|colleague|worker)\b)",
+    re.IGNORECASE,
+)
+THANKS = re.compile(r"^(?:thanks?(?:\s+you)?|great|nice|cool)\b", re.IGNORECASE)
+_ABOUT = re.compile(r"^(?:what can you do|who are you|what are you|help|please)\W*$", re.IGNORECASE)
+_TALK = re.compile(
+    r"^(?:hi|hello|hey|thanks?(?:\s+you)?|good (?:morning|day|evening)|great|ok(?:ay)?|yes|no|"
+    r"nice|cool|bye)\b[^?]{0,20}$",
+    re.IGNORECASE,
+)
+STOP = re.compile(
+    r"^(?:stop|never ?mind|cancel(?: that| it| the rest)?|forget it)\b", re.IGNORECASE
+)
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """A word without its ending, so that forms of one word are equal.
+
+    >>> stem("averages") == stem("average"), stem("counting"), stem("species")
+    (True, 'count', 'speci')
+    """
+    word = word.lower()
+    for ending, instead in (("ies", "i"), ("iest", ""), ("ing", ""), ("est", ""), ("ed", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)] + instead
+            break
+    else:
+        word = word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+_GROUP_OF = {stem(word): group for group, words in _GROUPS.items() for word in words.split()}
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case; identifiers fall apart into theirs."""
+    return [w.lower() for w in WORD.findall(re.sub(r"([a-z])([A-Z])", r"\1 \2", text))]
+
+
+def stems(text: str) -> set[str]:
+    """The stems of the words that carry meaning."""
+    return {stem(word) for word in words(text) if word not in _STOP}
+
+
+def groups(stemmed: Iterable[str]) -> set[str]:
+    """What those words ask for, or offer: names such as "read" or "count"."""
+    return {_GROUP_OF[s] for s in stemmed if s in _GROUP_OF}
+
+
+def first_verb(text: str) -> str:
+    """The first word that is a verb, "" without one."""
+    return next((word for word in words(unquoted(text)) if word in _VERBS), "")
+
+
+def quoted(text: str) -> list[str]:
+    """The texts in quotation marks or backticks."""
+    return [next(g for g in m.groups() if g is not None) for m in QUOTED.finditer(text)]
+
+
+def unquoted(text: str) -> str:
+    """The text without what is quoted."""
+    return QUOTED.sub(" ", text)
+
+
+def superlative(text: str) -> tuple[str, bool, list[str]] | None:
+    """The superlative of a text: ``(word, does more come first, words of the quantity)``.
+
+    >>> superlative("Which species is the heaviest?")
+    ('heaviest', True, ['mass', 'weight'])
+    """
+    for match in _SUPERLATIVE.finditer(unquoted(text)):
+        word = match[0].lower()
+        for candidate in (word, stem(word), stem(stem(word) + "y")):
+            for adjective, (more, quantity) in _ADJECTIVES.items():
+                # "larg" and "larger", "bigg" and "big"
+                if candidate == adjective or candidate.rstrip("iy") == adjective:
+                    return word, more, quantity.split()
+                if candidate[:-1] == adjective and candidate[-1:] == candidate[-2:-1]:
+                    return word, more, quantity.split()
+    return None
+
+
+def is_question(text: str) -> bool:
+    """Whether a clause asks something."""
+    first = (words(text) or [""])[0]
+    return first in _QUESTION or (text.rstrip().endswith("?") and first not in _VERBS)
+
+
+def is_plan(text: str) -> bool:
+    """Whether a clause only asks for a plan."""
+    return bool(_PLAN.match(_LEAD.sub("", text.strip())))
+
+
+def is_talk(text: str) -> bool:
+    """Whether a clause is a greeting, thanks, or a question about the model."""
+    return bool(_TALK.match(text.strip()) or _ABOUT.match(text.strip()))
+
+
+def clauses(text: str) -> list[str]:
+    """The parts of a prompt that each ask for one thing, without "please" and the like.
+
+    >>> clauses("Which is best? Please count the rows, and save 'a, b.' to /x.md")
+    ['Which is best?', 'count the rows', "save 'a, b.' to /x.md"]
+    """
+    kept: list[str] = []
+
+    def hide(match: re.Match[str]) -> str:
+        kept.append(match[0])
+        return f"\x00{len(kept) - 1}\x00"
+
+    # Quotes first: what is quoted may look like a path, and a dot in a path ends no sentence.
+    hidden = PATH.sub(hide, QUOTED.sub(hide, _BULLET.sub("\n", text)))
+    parts: list[str] = []
+    for sentence in re.split(r"(?<=[.!?])\s+|[\n;]+", hidden):
+        sentence = sentence.strip()
+        begin = 0
+        for separator in _SEPARATOR.finditer(sentence):
+            following = words(_LEAD.sub("", sentence[separator.end() :]))[:1]
+            if following and (following[0] in _VERBS or following[0] in ("which", "how", "what")):
+                parts.append(sentence[begin : separator.start()])
+                begin = separator.end()
+        parts.append(sentence[begin:])
+
+    def restore(part: str) -> str:
+        while "\x00" in part:
+            part = re.sub("\x00(\\d+)\x00", lambda m: kept[int(m[1])], part)
+        return part
+
+    found = []
+    for part in parts:
+        bare = _LEAD.sub("", part.strip().rstrip(".!,").strip())
+        bare = _PLEASE.sub("", bare)
+        if bare:
+            found.append(restore(bare))
+    return found
