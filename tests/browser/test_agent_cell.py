@@ -95,6 +95,7 @@ def test_approve_writes_the_file_and_only_then_the_next_cell_runs(lab: Lab) -> N
     )
     notebook.run_cell(1)
     expect(part(notebook, 1, "approval")).to_contain_text("# Report")
+    expect(part(notebook, 1, "tool-card")).to_contain_text("Needs approval")
     notebook.run_cell(2)
     expect(notebook.cell_prompt(2)).to_have_text("[*]:")
     notebook.page.wait_for_timeout(400)

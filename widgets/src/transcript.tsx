@@ -5,12 +5,13 @@ import { PartialTurn } from "./partial";
 import { count } from "./format";
 import { Icon } from "./icons";
 import { ownersOf, resultsByEntry } from "./calls";
-import type { ViewState } from "./protocol";
+import type { ToolInfo, ViewState } from "./protocol";
 
 export function Transcript({ state, runId = "" }: { state: ViewState; runId?: string }) {
   const pane = useStickyPane(state);
   const results = useMemo(() => resultsByEntry(state.entries), [state.entries]);
   const owners = useMemo(() => ownersOf(state.entries), [state.entries]);
+  const asked = useMemo(() => askedCalls(state.interrupt), [state.interrupt]);
   // History from before this kernel has no sequence numbers, so the place is the key.
   const entries = state.entries
     .map((entry, index) => ({ entry, key: state.earlier + index }))
@@ -39,8 +40,8 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
               key={key}
               entry={entry}
               results={results.get(entry) ?? {}}
-              infoOf={(id) => (owners.get(id) === entry ? state.tools[id] : undefined)}
-              over={state.runs[entry.run_id]?.ended != null}
+              infoOf={(id) => (owners.get(id) === entry ? (asked[id] ?? state.tools[id]) : undefined)}
+              over={isOver(state, entry.run_id)}
             />
           );
         })}
@@ -59,6 +60,23 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
       )}
     </div>
   );
+}
+
+/** What is known of the calls that wait for a person: they have not started. */
+function askedCalls(interrupt: ViewState["interrupt"]): Record<string, ToolInfo> {
+  const requests = interrupt?.action_requests ?? [];
+  return Object.fromEntries(
+    requests.map((request) => [
+      request.tool_call_id,
+      { name: request.tool_name, status: "interrupted", display_text: request.display_text ?? null },
+    ]),
+  );
+}
+
+/** Whether nothing of the run can be on its way: one that asks goes on after the answer. */
+function isOver(state: ViewState, runId: string): boolean {
+  const run = state.runs[runId];
+  return run?.ended != null && !(run.status === "interrupted" && state.interrupt);
 }
 
 /** Keeps the end in sight as long as the reader has not scrolled away from it. */

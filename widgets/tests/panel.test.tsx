@@ -270,3 +270,15 @@ test("a panel whose kernel is gone is closed, and says what it knew", async () =
   expect((one("composer") as HTMLTextAreaElement).disabled).toBe(true);
   expect(find("entry").length).toBeGreaterThan(0);
 });
+
+test("a call that waits for a person says so in the transcript, and a free one beside it waits too", async () => {
+  const call = (id: string, name: string) => ({ type: "tool_call" as const, id, name });
+  const message = { role: "assistant", parts: [call("w1", "write_file"), call("l1", "ls")] };
+  await show({
+    ...waiting(write),
+    entries: [{ seq: 3, run_id: "r1", ts: 1, message }],
+    runs: { r1: { status: "interrupted", started: 1, ended: 2 } },
+  });
+  const cards = [...el.querySelectorAll<HTMLElement>("[data-testid=tool-card]")];
+  expect(cards.map((card) => card.dataset.status)).toEqual(["interrupted", "pending"]);
+});
