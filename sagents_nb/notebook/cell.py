@@ -8,6 +8,7 @@ from IPython.display import display, update_display
 
 from ..errors import SagentsError
 from ..mainthread import main_thread
+from ..messages import Message, Usage
 from ..result import RunResult
 from ..session import Run, Session
 from ..transcript import markdown
@@ -25,6 +26,7 @@ async def run_cell(
 
     ``unattended``: nobody can click, so the session's headless policy decides.
     """
+    wait = wait and not plain  # there would be nothing to click
     main_thread.attach(asyncio.get_running_loop())
     run = session.send(prompt)
     shown = _Shown(session, run, live=not (unattended or plain))
@@ -33,8 +35,8 @@ async def run_cell(
     try:
         result = await _settled(session, run, unattended, wait)
     except asyncio.CancelledError:
-        session.cancel()
-        shown.finish(await _stopped(session))
+        _stop(session, run)
+        shown.finish(await _stopped(session, run))
         raise KeyboardInterrupt("The run was stopped.") from None
     except SagentsError as error:
         shown.finish(getattr(error, "result", None))
@@ -45,12 +47,15 @@ async def run_cell(
 
 async def _settled(session: Session, run: Run, unattended: bool, wait: bool) -> RunResult:
     """The result once nothing is left to decide."""
-    messages = []
+    messages: list[Message] = []
+    usage, duration = Usage(), 0.0
     while True:
         await _heartbeat(run)
         result = run.future.result()
         messages += result.messages
-        result.messages = messages
+        usage += result.usage
+        duration += result.duration
+        result.messages, result.usage, result.duration = messages, usage, duration
         interrupt = result.interrupt
         if result.status != "interrupted" or interrupt is None:
             return result
@@ -84,10 +89,19 @@ async def _decided(session: Session, run: Run) -> Run | None:
     return following
 
 
-async def _stopped(session: Session) -> RunResult | None:
-    run = session.current_run
-    if run is None:
-        return None
+def _stop(session: Session, run: Run) -> None:
+    """Stop what this cell began, not what it waits behind."""
+    current = session.current_run
+    if current is not None and current.id == run.id:  # after a decision it is another handle
+        session.cancel()
+    else:
+        run.cancel()
+
+
+async def _stopped(session: Session, run: Run) -> RunResult | None:
+    current = session.current_run
+    if current is not None and current.id == run.id:
+        run = current
     for _ in range(20):
         if run.done:
             break

@@ -37,14 +37,16 @@ class Conversations:
 
     def session_for(self, options: argparse.Namespace) -> Session:
         """The session that a ``%%agent`` line asks for, with its changes applied."""
-        session = self.current
-        if options.name and (session is None or session.id != options.name):
-            if options.name in sessions.list() and not options.new:
-                session = sessions.get(options.name)
-            else:
-                session = self._start(self._agent(session), options.name)
-        elif session is None or options.new or session.status == "closed":
-            session = self._start(self._agent(session))
+        session, name = self.current, options.name
+        if name and name in sessions.list() and options.new:
+            raise UsageError(
+                f"There is a conversation {name!r} already; leave out --new to go on with it, or "
+                "choose another name."
+            )
+        if session is None or session.status == "closed" or options.new:
+            session = self._start(self._agent(session), name)
+        elif name and session.id != name:
+            session = self._start(session.agent, name)
         changed = self._changed(session.agent, options)
         if changed is not session.agent:
             session.replace(agent=changed)
@@ -52,8 +54,13 @@ class Conversations:
         return session
 
     def _start(self, agent: Agent, name: str | None = None) -> Session:
-        self._count += 1
-        return sessions.start(agent, name or f"notebook-{self._count}")
+        """The conversation of that name, or a new one with a name of its own."""
+        taken = sessions.list()  # an extension that was loaded before left some, say
+        while name is None:
+            self._count += 1
+            if f"notebook-{self._count}" not in taken:
+                name = f"notebook-{self._count}"
+        return sessions.start(agent, name)
 
     def _agent(self, session: Session | None) -> Agent:
         if session is not None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..mainthread import main_thread
 from ..session import Session
-from ..transcript import markdown
 from .arguments import parse
 from .cell import run_cell
 from .conversations import Conversations
 from .interpolate import interpolate
 from .magics import AgentMagics
-from .widget import panel_of
+from .policy import unattended
+from .widget import panel_of, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
 
@@ -25,6 +26,9 @@ class Extension:
 
     def install(self) -> None:
         """Register the magics, the cell transformer and the display of sessions."""
+        loop = getattr(getattr(self.shell, "kernel", None), "io_loop", None)
+        if loop is not None:  # so that tools find the main thread in every cell
+            main_thread.attach(loop.asyncio_loop)
         self.shell.register_magics(AgentMagics(self.shell, self.conversations))
         self.shell.input_transformers_cleanup.append(awaiting_cell)
         formatter = self.shell.display_formatter.mimebundle_formatter
@@ -32,7 +36,8 @@ class Extension:
 
     def remove(self) -> None:
         """Take it all away again."""
-        self.shell.input_transformers_cleanup.remove(awaiting_cell)
+        if awaiting_cell in self.shell.input_transformers_cleanup:
+            self.shell.input_transformers_cleanup.remove(awaiting_cell)
         self.shell.display_formatter.mimebundle_formatter.pop(Session, None)
         for kind in ("line", "cell"):
             self.shell.magics_manager.magics[kind].pop("agent", None)
@@ -52,12 +57,6 @@ class Extension:
             background=options.background,
             wait=not options.no_wait,
         )
-
-
-def unattended(shell: Any) -> bool:
-    """Whether nobody can click: nbclient, nbval and papermill run cells without stdin."""
-    kernel = getattr(shell, "kernel", None)
-    return kernel is None or not getattr(kernel, "_allow_stdin", False)
 
 
 def awaiting_cell(lines: list[str]) -> list[str]:
@@ -80,15 +79,11 @@ async def run(line: str, body: str) -> Any:
     """What a rewritten cell calls."""
     from IPython import get_ipython
 
-    return await getattr(get_ipython(), _ATTRIBUTE).run(line, body)  # type: ignore[no-untyped-call]
+    return await getattr(get_ipython(), _ATTRIBUTE).run(line, body)
 
 
 def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> Any:
-    from IPython import get_ipython
-
-    if unattended(get_ipython()):  # static at once: a saved widget is dead
-        return {"text/plain": repr(session), "text/markdown": markdown(session.messages)}
-    return panel_of(session)._repr_mimebundle_()
+    return static_bundle(session, repr(session)) or panel_of(session)._repr_mimebundle_()
 
 
 def load(shell: Any) -> None:

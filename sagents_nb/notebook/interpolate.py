@@ -10,6 +10,8 @@ from typing import Any
 # and a value's own braces are never looked at (jupyter-ai#27, #967).
 _FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
 _SHOWN = 4000
+# pandas 2 and 3 name the module of the class differently.
+_FRAMES = ("pandas.DataFrame", "pandas.core.frame.DataFrame")
 
 
 def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
@@ -44,21 +46,27 @@ def describe(value: Any, limit: int = _SHOWN) -> str:
     """
     if isinstance(value, str):
         text = value
-    elif hasattr(value, "columns") and hasattr(value, "dtypes") and hasattr(value, "head"):
-        text = describe_frame(value)
     else:
-        text = repr(value)
+        try:
+            text = describe_frame(value) if is_frame(value) else repr(value)
+        except Exception as error:  # a repr of the user's, say
+            text = f"<{type(value).__name__} that cannot be shown: {error!r}>"
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
+
+
+def is_frame(value: Any) -> bool:
+    """Whether it is a data frame of pandas; pandas need not be installed to ask."""
+    return any(f"{kind.__module__}.{kind.__qualname__}" in _FRAMES for kind in type(value).__mro__)
 
 
 def describe_frame(frame: Any) -> str:
     """A data frame's shape, columns with types and missing values, and first rows."""
     rows, width = frame.shape
     lines = [f"DataFrame, {rows:,} rows × {width} columns"]
-    for column in frame.columns[:50]:
-        missing = int(frame[column].isna().sum())
+    for i, column in enumerate(frame.columns[:50]):  # by place: names may be there twice
+        missing = int(frame.iloc[:, i].isna().sum())
         lines.append(
-            f"- {column}: {frame[column].dtype}" + (f", {missing} missing" if missing else "")
+            f"- {column}: {frame.dtypes.iloc[i]}" + (f", {missing} missing" if missing else "")
         )
     if width > 50:
         lines.append(f"- and {width - 50} more columns")

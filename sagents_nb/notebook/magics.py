@@ -28,6 +28,11 @@ HELP = """%%agent [options]         run the prompt below it
 %agent help               this text
 """
 
+_COMMANDS = (
+    *("approve", "cancel", "files", "frame", "help", "list", "model"),
+    *("reject", "reset", "status", "todos", "tools", "usage", "use"),
+)
+
 
 @magics_class
 class AgentMagics(Magics):
@@ -43,12 +48,11 @@ class AgentMagics(Magics):
         """Talk to an agent: %%agent runs the text below it; %agent help lists the rest."""
         if cell is not None:  # normally rewritten to an awaiting call before it gets here
             raise UsageError("%%agent must be the first line of its cell; see %agent help.")
-        command, _, rest = line.strip().partition(" ")
-        action = getattr(self, f"_{command or 'status'}", None)
-        if action is None:
+        command, *rest = line.strip().split(maxsplit=1) or ["status"]
+        if command not in _COMMANDS:
             raise UsageError(f"%agent knows no {command!r}; see %agent help.")
         try:
-            return action(rest.strip())
+            return getattr(self, f"_{command}")("".join(rest))
         except SagentsError as error:
             raise UsageError(str(error)) from None
 

@@ -10,6 +10,12 @@ from ..interrupts import Approve, Interrupt, Reject
 DENIED = "Nobody was there to decide, so the policy for unattended runs denied it."
 
 
+def unattended(shell: Any) -> bool:
+    """Whether nobody can click: nbclient, nbval and papermill run cells without stdin."""
+    kernel = getattr(shell, "kernel", None)
+    return kernel is None or not getattr(kernel, "_allow_stdin", False)
+
+
 def decide(policy: Any, interrupt: Interrupt) -> list[Any]:
     """One decision per waiting call.
 

@@ -5,12 +5,14 @@ Runs on the runtime loop; the comm handler only enqueues.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import SagentsError
 from ..session import Session
 from ..state import to_data
+from .protocol import plain
 
 SHOWN_CHARACTERS = 200_000
 
@@ -19,21 +21,22 @@ Reply = Callable[[dict[str, Any]], None]
 
 def answer(session: Session, request: dict[str, Any], send: Reply) -> None:
     """Do what the page asks; a request that makes no sense is an error, never an exception."""
-    request_id = request.get("id", "")
-    handler = _HANDLERS.get(request.get("type", ""))
+    kind, request_id = request.get("type"), request.get("id", "")
     try:
+        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
         if handler is None:
-            raise ValueError(f"This kernel knows no request {request.get('type')!r}.")
-        reply = handler(session, request)
-    except (SagentsError, KeyError, TypeError, ValueError, AttributeError) as error:
-        text = (
-            str(error)
-            if isinstance(error, SagentsError | ValueError)
-            else f"Bad request: {error!r}"
-        )
-        send({"type": "error", "id": request_id, "kind": type(error).__name__, "message": text})
-    else:
-        send({"type": "reply", "id": request_id, **reply})
+            raise ValueError(f"This kernel knows no request {reprlib.repr(kind)}.")
+        reply = {"type": "reply", "id": request_id, **handler(session, request)}
+    except Exception as error:  # whatever a page sends, the kernel goes on
+        told = isinstance(error, SagentsError) or type(error) is ValueError
+        text = str(error) if told else f"Bad request: {reprlib.repr(error)}"
+        reply = {
+            "type": "error",
+            "id": request_id,
+            "kind": type(error).__name__,
+            "message": text[:1000],
+        }
+    send(plain(reply))
 
 
 def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:

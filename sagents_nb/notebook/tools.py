@@ -5,12 +5,18 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import signal
+import sys
+import threading
 import traceback
+from collections.abc import Iterator
 from typing import Any
+
+from IPython.core.autocall import ExitAutocall
 
 from ..middleware import Middleware
 from ..tools import Tool, ToolOutput, tool
-from .interpolate import describe
+from .interpolate import describe, is_frame
 
 _SHOWN = 10_000
 
@@ -30,7 +36,7 @@ class NotebookTools(Middleware):
         if self._shell is None:
             from IPython import get_ipython
 
-            self._shell = get_ipython()  # type: ignore[no-untyped-call]
+            self._shell = get_ipython()
         if self._shell is None:
             raise RuntimeError("NotebookTools needs IPython; use it inside a notebook.")
         return self._shell
@@ -78,7 +84,7 @@ class NotebookTools(Middleware):
                 rows: how many rows to show, at most 50
             """
             frame = self.shell.user_ns.get(name)
-            if not hasattr(frame, "describe") or not hasattr(frame, "columns"):
+            if not is_frame(frame):
                 raise ValueError(f"{name!r} is no data frame of this notebook.")
             head = frame.head(min(rows, 50)).to_csv(index=False)
             statistics = frame.describe(include="all").to_csv()
@@ -96,6 +102,38 @@ class NotebookTools(Middleware):
         return [inspect_variables, show_frame, run_python]
 
 
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let the kernel's interrupt end this code, and the cell that waits for it.
+
+    While a cell awaits, the kernel's own handler only asks the loop to cancel the cell; but
+    the loop is not turning while this code blocks it, for ever perhaps.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    outer = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if callable(outer) and outer is not signal.default_int_handler:
+            outer(signal.SIGINT, None)
+        raise
+    finally:
+        signal.signal(signal.SIGINT, outer or signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def _staying(namespace: dict[str, Any]) -> Iterator[None]:
+    """Let ``exit()`` end the code; IPython's would end the kernel."""
+    ending = {n: v for n, v in namespace.items() if isinstance(v, ExitAutocall)}
+    namespace.update(dict.fromkeys(ending, sys.exit))
+    try:
+        yield
+    finally:
+        namespace.update({n: v for n, v in ending.items() if namespace.get(n) is sys.exit})
+
+
 def run_code(code: str, namespace: dict[str, Any]) -> ToolOutput:
     """Run code in that namespace, like a cell: output, then the value of a last expression."""
     out = io.StringIO()
@@ -103,11 +141,16 @@ def run_code(code: str, namespace: dict[str, Any]) -> ToolOutput:
     try:
         body = ast.parse(code)
         last = body.body.pop() if body.body and isinstance(body.body[-1], ast.Expr) else None
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        with (
+            _interruptible(),
+            _staying(namespace),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(out),
+        ):
             exec(compile(body, "<run_python>", "exec"), namespace)
             if isinstance(last, ast.Expr):
                 value = eval(compile(ast.Expression(last.value), "<run_python>", "eval"), namespace)
-    except Exception:
+    except (Exception, SystemExit):
         trace = traceback.format_exc(limit=-3)
         return ToolOutput(f"{out.getvalue()}{trace}"[-_SHOWN:], is_error=True)
     text = out.getvalue()

@@ -10,11 +10,13 @@ from typing import Any
 
 import anywidget
 import traitlets
+from IPython import get_ipython
 
 from ..runtime import runtime
 from ..session import Session
-from ..transcript import markdown
+from ..transcript import folded, markdown
 from .bundle import loader, panel
+from .policy import unattended
 from .publisher import Publisher
 from .requests import answer
 
@@ -73,7 +75,18 @@ class Panel(anywidget.AnyWidget):
         return data, metadata
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return self.mimebundle(markdown(self.session.messages))
+        messages = self.session.messages
+        return static_bundle(self.session, repr(self)) or self.mimebundle(markdown(messages))
+
+
+def static_bundle(session: Session, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The conversation folded under its name, where nobody could click; else None.
+
+    Static at once: the widget of a saved notebook is dead.
+    """
+    if not unattended(get_ipython()):
+        return None
+    return {"text/plain": name, "text/html": folded(name, session.messages)}, {}
 
 
 _panels: dict[Session, Panel] = {}

@@ -1,0 +1,115 @@
+"""A real kernel in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.manager import KernelManager
+
+from tests.conftest import PRIVATE_PREFIXES
+
+ROOT = Path(__file__).parents[2]
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class Cell:
+    """What one cell put out."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.reply: dict[str, Any] = {}
+        self.duration = 0.0
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The contents of the messages of that type."""
+        return [m["content"] for m in self.messages if m["msg_type"] == kind]
+
+    @property
+    def error(self) -> str:
+        """The name of the exception it ended with, or ""."""
+        return str(self.reply.get("ename", ""))
+
+    @property
+    def text(self) -> str:
+        """What it printed."""
+        return "".join(content["text"] for content in self.of("stream"))
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The data of its value."""
+        found: dict[str, Any] = self.of("execute_result")[-1]["data"]
+        return found
+
+    @property
+    def shown(self) -> list[dict[str, Any]]:
+        """The data of what it displayed."""
+        return [content["data"] for content in self.of("display_data")]
+
+    @property
+    def updates(self) -> list[dict[str, Any]]:
+        """The data of what it displayed anew."""
+        return [content["data"] for content in self.of("update_display_data")]
+
+
+class Kernel:
+    """Started with this Python and this checkout, without anybody's keys."""
+
+    def __init__(self, folder: Path) -> None:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_PREFIXES)}
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.manager = KernelManager()
+        self.manager.kernel_cmd = [
+            sys.executable,
+            "-m",
+            "ipykernel_launcher",
+            "-f",
+            "{connection_file}",
+        ]
+        self.manager.start_kernel(
+            env={**kept, "PYTHONPATH": path, "IPYTHONDIR": str(folder)}, cwd=str(folder)
+        )
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=60)
+
+    def stop(self) -> None:
+        """End it."""
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+    def start(self, code: str, *, front_end: bool = False) -> str:
+        """Run a cell without waiting; ``front_end`` says that somebody could click."""
+        return self.client.execute(code, allow_stdin=front_end)
+
+    def finish(self, id: str, timeout: float = 30.0) -> Cell:
+        """What the cell put out, once it has ended and the kernel is idle again."""
+        cell, end = Cell(), time.monotonic() + timeout
+        while True:
+            message = self.client.get_iopub_msg(timeout=max(end - time.monotonic(), 0.01))
+            if message["parent_header"].get("msg_id") != id:
+                continue
+            cell.messages.append(message)
+            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                break
+        while not cell.reply:
+            reply = self.client.get_shell_msg(timeout=max(end - time.monotonic(), 0.01))
+            if reply["parent_header"]["msg_id"] == id:
+                cell.reply = reply["content"]
+        return cell
+
+    def run(self, code: str, *, front_end: bool = False, timeout: float = 30.0) -> Cell:
+        """Run a cell to its end."""
+        began = time.monotonic()
+        cell = self.finish(self.start(code, front_end=front_end), timeout)
+        cell.duration = time.monotonic() - began
+        return cell
+
+    def ok(self, code: str, *, front_end: bool = False) -> Cell:
+        """Run a cell that must not fail."""
+        cell = self.run(code, front_end=front_end)
+        assert not cell.error, "\n".join(cell.reply["traceback"])
+        return cell

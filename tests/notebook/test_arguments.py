@@ -1,0 +1,61 @@
+"""What may stand behind ``%%agent``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from IPython.core.error import UsageError
+
+from sagents_nb.notebook.arguments import names, parse, parser
+
+
+def test_nothing_is_the_default() -> None:
+    options = vars(parse(""))
+    assert not any(options.values())
+    assert set(options) == {
+        *("new", "name", "model", "approve", "tools", "background", "plain", "raw", "no_wait"),
+    }
+
+
+def test_all_at_once() -> None:
+    options = parse(
+        "--new --name 'my talk' --model demo --approve a,b --tools f --background --plain --raw "
+        "--no-wait"
+    )
+    assert (options.name, options.model, options.approve) == ("my talk", "demo", "a,b")
+    assert options.new
+    assert options.background
+    assert options.plain
+    assert options.raw
+    assert options.no_wait
+
+
+@pytest.mark.parametrize(
+    "line", ["--bogus", "word", "--name", "--name 'open", "--model", "--new=3", "-x", "--help"]
+)
+def test_an_error_is_one_sentence_that_says_what_is_wrong(line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(line)
+    text = str(caught.value)
+    assert text.startswith("%%agent: ")
+    assert "\n" not in text
+    assert text.endswith(".")
+
+
+def test_every_option_has_a_help_text() -> None:
+    assert all(action.help for action in parser()._actions)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (None, []),
+        ("", []),
+        ("a", ["a"]),
+        ("a,b", ["a", "b"]),
+        ("a, b ,,c d", ["a", "b", "c", "d"]),
+    ],
+)
+def test_names(value: Any, found: list[str]) -> None:
+    assert names(value) == found

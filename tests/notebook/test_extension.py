@@ -1,0 +1,381 @@
+"""``%load_ext sagents_nb`` in an IPython of this process: the magics and what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+import sagents_nb as sa
+from sagents_nb.notebook.extension import awaiting_cell
+from sagents_nb.notebook.magics import _COMMANDS, HELP, AgentMagics
+from tests.notebook.conftest import value
+from tests.notebook.pages import plan, session_of, write
+
+
+def run(shell: InteractiveShell, code: str) -> Any:
+    """Run a cell quietly; its value, or what it raised."""
+    with capture_output():
+        return value(shell.run_cell(code))
+
+
+def use(shell: InteractiveShell, session: Any) -> Any:
+    shell.user_ns["s"] = session
+    run(shell, "%agent use s")
+    return session
+
+
+# Loading
+
+
+def test_loading_twice_is_loading_once(shell: InteractiveShell) -> None:
+    sa.load_ipython_extension(shell)
+    assert shell.input_transformers_cleanup.count(awaiting_cell) == 1
+    extension = shell._sagents_nb
+    shell.extension_manager.load_extension("sagents_nb")
+    assert shell._sagents_nb is extension
+
+
+def test_unloading_takes_everything_away_and_loading_brings_it_back(
+    shell: InteractiveShell,
+) -> None:
+    formatter = shell.display_formatter.mimebundle_formatter
+    assert formatter.lookup_by_type(sa.Session)
+    for _ in range(2):
+        sa.unload_ipython_extension(shell)
+    assert awaiting_cell not in shell.input_transformers_cleanup
+    assert "agent" not in shell.magics_manager.magics["line"]
+    assert "agent" not in shell.magics_manager.magics["cell"]
+    with pytest.raises(KeyError):
+        formatter.lookup_by_type(sa.Session)
+    sa.load_ipython_extension(shell)
+    assert shell.input_transformers_cleanup.count(awaiting_cell) == 1
+    assert "agent" in shell.magics_manager.magics["line"]
+
+
+def test_unloading_is_content_when_somebody_removed_the_transformer(
+    shell: InteractiveShell,
+) -> None:
+    shell.input_transformers_cleanup.remove(awaiting_cell)
+    sa.unload_ipython_extension(shell)
+    assert "agent" not in shell.magics_manager.magics["line"]
+
+
+def test_after_a_reload_a_new_conversation_does_not_meet_the_old_one(
+    shell: InteractiveShell,
+) -> None:
+    shell.user_ns["one"] = sa.Agent(sa.ScriptedModel(["I am one."]))
+    shell.user_ns["two"] = sa.Agent(sa.ScriptedModel(["I am two."]))
+    run(shell, "%agent use one")
+    assert run(shell, "%%agent\nhi").text == "I am one."
+    sa.unload_ipython_extension(shell)
+    sa.load_ipython_extension(shell)
+    run(shell, "%agent use two")
+    assert run(shell, "%%agent\nhi").text == "I am two."
+
+
+# The awaiting cell
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%%agent\nhi",
+        "%%agent --plain\nhi",
+        "\n\n%%agent\nhi",
+        "%%agent",
+        '%%agent\nquotes \' " """ \\ and {braces}\n\n%time\n!ls\n',
+    ],
+)
+def test_an_agent_cell_becomes_one_that_awaits(cell: str) -> None:
+    (line,) = awaiting_cell(cell.splitlines(keepends=True))
+    assert line.startswith("await ")
+    compile(line, "<cell>", "exec", flags=0x2000)  # top-level await
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "",
+        "\n",
+        "x = 1\n%%agent\nhi",
+        "# %%agent\nhi",
+        "%%agents\nhi",
+        "%%agent?",
+        "%%agent??",
+        "%agent status",
+        "%%time\n%%agent\nhi",
+        "text = '''\n%%agent\n'''",
+    ],
+)
+def test_any_other_cell_is_left_alone(cell: str) -> None:
+    lines = cell.splitlines(keepends=True)
+    assert awaiting_cell(list(lines)) == lines
+
+
+def test_the_prompt_arrives_as_it_was_typed(shell: InteractiveShell) -> None:
+    session = use(shell, session_of("Ok.", "Ok.", "Ok."))
+    shell.user_ns["n"] = 3
+    typed = 'line \'one\' """ \\n\n\n  %time {n}\n!ls {unknown} ünï'
+    run(shell, f"%%agent\n{typed}\n")
+    assert session.messages[0].text == typed.replace("{n}", "3")
+    run(shell, f"%%agent --raw\n{typed}\n")
+    assert session.messages[2].text == typed
+
+
+def test_an_empty_prompt_asks_nobody(shell: InteractiveShell) -> None:
+    session = use(shell, session_of("Ok."))
+    assert run(shell, "%%agent\n   \n") is None
+    assert session.messages == []
+
+
+def test_the_magic_itself_refuses_a_cell(shell: InteractiveShell) -> None:
+    with pytest.raises(UsageError, match="first line of its cell"):
+        shell.run_cell_magic("agent", "", "hi")
+
+
+def test_bad_options_are_one_sentence_and_start_nothing(shell: InteractiveShell) -> None:
+    before = sa.sessions.list()
+    with pytest.raises(UsageError, match=r"^%%agent: unrecognized arguments: --bogus"):
+        run(shell, "%%agent --bogus\nhi")
+    assert sa.sessions.list() == before
+
+
+# Which conversation
+
+
+def test_without_use_there_is_a_default_agent(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAGENTS_MODEL", "demo")
+    result = run(shell, "%%agent\nSay hello in one short sentence.")
+    assert result.status == "completed"
+    assert result.text
+    session = shell._sagents_nb.conversations.current
+    assert session.id.startswith("notebook-")
+    tools = {tool.name for tool in session.agent.tools}
+    assert {"run_python", "inspect_variables", "show_frame", "write_todos", "read_file"} <= tools
+    assert "notebook" in session.agent.assembled_system_prompt
+
+
+def test_the_default_agent_asks_before_it_runs_python(shell: InteractiveShell) -> None:
+    extension = shell._sagents_nb.conversations
+    agent = extension._agent(None)
+    call = sa.ToolCall("p1", "run_python", {"code": "gone = 1"})
+    session = use(shell, sa.Session(agent.with_(model=sa.ScriptedModel([call, "Ok."]))))
+    run(shell, "%%agent\nRun it.")
+    assert "policy" in session.messages[2].tool_results[0].text
+    assert "gone" not in shell.user_ns
+
+
+def test_new_name_and_going_on(shell: InteractiveShell) -> None:
+    shell.user_ns["agent"] = sa.Agent(sa.ScriptedModel([str(i) for i in range(9)]))
+    run(shell, "%agent use agent")
+    conversations = shell._sagents_nb.conversations
+    first = conversations.current
+    run(shell, "%%agent\nhi")
+    run(shell, "%%agent --new\nhi")
+    second = conversations.current
+    assert second is not first
+    run(shell, "%%agent --name talk-a\nhi")
+    third = conversations.current
+    assert third.id == "talk-a"
+    run(shell, "%%agent --name talk-b\nhi")
+    run(shell, "%%agent --name talk-a\nhi")
+    assert conversations.current is third
+    assert len(third.messages) == 4
+    run(shell, "%%agent --new --name talk-c\nhi")
+    assert conversations.current.id == "talk-c"
+    for name in ("talk-a", "talk-c"):
+        with pytest.raises(UsageError, match="already"):
+            run(shell, f"%%agent --new --name {name}\nhi")
+    assert len(third.messages) == 4
+
+
+def test_a_closed_conversation_is_followed_by_a_new_one(shell: InteractiveShell) -> None:
+    session = use(shell, session_of("One.", "Two."))
+    run(shell, "%%agent\nhi")
+    session.close()
+    assert run(shell, "%%agent\nhi").text == "Two."
+    assert shell._sagents_nb.conversations.current is not session
+
+
+def test_options_change_the_agent(shell: InteractiveShell) -> None:
+    shell.user_ns["double"] = double
+    session = use(shell, session_of(sa.ToolCall("c1", "double", {"n": 4}), "Ok."))
+    run(shell, "%%agent --tools double --approve double\nhi")
+    assert "double" in {tool.name for tool in session.agent.tools}
+    assert "policy" in session.messages[2].tool_results[0].text
+    run(shell, "%%agent --model demo\nhi")
+    assert session.agent.model.name == "demo"
+    with pytest.raises(UsageError, match="no function 'missing'"):
+        run(shell, "%%agent --tools missing\nhi")
+    with pytest.raises(sa.ConfigurationError):
+        run(shell, "%%agent --model nonsense:x\nhi")
+
+
+def double(n: int) -> int:
+    """Twice as much.
+
+    Args:
+        n: a number
+    """
+    return 2 * n
+
+
+# %agent
+
+
+def say(shell: InteractiveShell, line: str) -> str:
+    return repr(run(shell, f"%agent {line}"))
+
+
+def test_help_names_every_command_and_option(shell: InteractiveShell) -> None:
+    text = say(shell, "help")
+    assert text.startswith(HELP)
+    for command in _COMMANDS:
+        assert callable(getattr(AgentMagics, f"_{command}"))
+        assert command in text
+    for option in ("--new", "--name", "--model", "--approve", "--tools", "--no-wait", "--raw"):
+        assert f"  {option} " in text
+
+
+def test_a_question_mark_shows_help(shell: InteractiveShell) -> None:
+    with capture_output() as captured:
+        shell.run_cell("%agent?")
+    assert "Talk to an agent" in captured.stdout
+    with capture_output() as captured:
+        shell.run_cell("%%agent?")
+    assert "Talk to an agent" in captured.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("", "status", "todos", "files", "usage", "approve", "reject", "cancel", "reset"),
+        *("model", "model demo", "tools", "tools add x", "frame", "frame todos"),
+    ],
+)
+def test_without_a_conversation_a_command_says_how_to_start_one(
+    shell: InteractiveShell, line: str
+) -> None:
+    with pytest.raises(UsageError, match="There is no conversation yet"):
+        run(shell, f"%agent {line}")
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["bogus", "session", "remove_tools", "trait_values", "_use", "config_changed", "Status", "-h"],
+)
+def test_an_unknown_command_is_one_sentence(shell: InteractiveShell, word: str) -> None:
+    use(shell, session_of())
+    with pytest.raises(UsageError) as caught:
+        run(shell, f"%agent {word} x")
+    assert str(caught.value) == f"%agent knows no {word!r}; see %agent help."
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "number", "sa"])
+def test_use_of_what_is_no_agent(shell: InteractiveShell, name: str) -> None:
+    shell.user_ns["number"] = 3
+    with pytest.raises(UsageError, match="no Agent or Session"):
+        run(shell, f"%agent use {name}")
+
+
+def test_use_says_whom_cells_talk_to(shell: InteractiveShell) -> None:
+    shell.user_ns["mine"] = sa.Agent(sa.ScriptedModel([]))
+    assert "Cells talk to 'notebook-" in say(shell, "use mine")
+    session = shell.user_ns["s"] = sa.Session(shell.user_ns["mine"], id="talk")
+    assert say(shell, "use s") == "Cells talk to 'talk' now (scripted)."
+    assert shell._sagents_nb.conversations.current is session
+
+
+def test_what_the_commands_say(shell: InteractiveShell) -> None:
+    session = use(
+        shell, session_of([plan("Look", "Write")], [write()], "Done.", id="talk", gate=True)
+    )
+    assert say(shell, "") == say(shell, "status") == "talk: idle, 0 messages, model scripted"
+    assert say(shell, "todos") == "The to-do list is empty."
+    assert say(shell, "files") == "There are no files."
+    session.headless = "approve"
+    run(shell, "%%agent\nGo.")
+    assert say(shell, "status") == "talk: idle, 6 messages, model scripted"
+    assert say(shell, "todos") == "[ ] Look\n[ ] Write"
+    assert say(shell, "files").split() == ["8", "/report.md"]
+    assert say(shell, "usage") == "0 tokens: 0 in, 0 out"
+    assert isinstance(run(shell, "%agent frame"), pd.DataFrame)
+    assert list(run(shell, "%agent frame decisions")["by"]) == ["policy"]
+    with pytest.raises(UsageError, match="nonsense"):
+        run(shell, "%agent frame nonsense")
+    assert say(shell, "reset") == "'talk' is empty now."
+    assert session.messages == []
+
+
+def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(
+    shell: InteractiveShell,
+) -> None:
+    two = [write("/a.md", "A\x1b[2J", "w1"), write("/b.md", "B", "w2")]
+    session = use(shell, session_of(two, "Done.", gate=True))
+    session.send("Go").result(10)
+    text = say(shell, "status")
+    assert "2 call(s) wait for a decision:" in text
+    assert "file_path = '/a.md'" in text
+    assert "\x1b" not in text
+    assert "w2" in say(shell, "approve w1")
+    with pytest.raises(UsageError, match="No decision is open"):
+        run(shell, "%agent approve w1")
+    assert say(shell, "reject Not that one.") == "Rejected; the run goes on."
+    assert session.current_run.result(10).text == "Done."
+    assert session.files.list() == ["/a.md"]
+    with pytest.raises(UsageError, match="nothing waits"):
+        run(shell, "%agent approve")
+
+
+def test_cancel_stops_what_waits(shell: InteractiveShell) -> None:
+    session = use(shell, session_of(write(), gate=True))
+    session.send("Go").result(10)
+    assert say(shell, "cancel") == "Stopped."
+    assert session.status == "cancelled"
+    assert say(shell, "cancel") == "Stopped."
+
+
+def test_model_and_tools_are_shown_and_changed(shell: InteractiveShell) -> None:
+    session = use(shell, session_of())
+    shell.user_ns["double"] = double
+    assert "Scripted" in say(shell, "model")
+    assert "double: Twice as much." in say(shell, "tools add double")
+    assert "double" not in say(shell, "tools remove double")
+    with pytest.raises(UsageError, match="ls cannot be removed"):
+        run(shell, "%agent tools remove ls")
+    with pytest.raises(UsageError, match="no function 'nothing'"):
+        run(shell, "%agent tools add nothing")
+    say(shell, "model demo")
+    assert session.agent.model.name == "demo"
+    with pytest.raises(UsageError):
+        run(shell, "%agent model nonsense:x")
+
+
+def test_list_names_the_live_conversations(shell: InteractiveShell) -> None:
+    shell.user_ns["mine"] = sa.Agent(sa.ScriptedModel([]))
+    run(shell, "%agent use mine")
+    id = shell._sagents_nb.conversations.current.id
+    assert f"{id}: idle, 0 messages" in say(shell, "list")
+
+
+# What a session looks like
+
+
+def test_a_session_is_shown_as_text_where_nobody_could_click(shell: InteractiveShell) -> None:
+    session = use(shell, session_of("Hello <b>there</b>.", id="talk"))
+    run(shell, "%%agent\nhi")
+    show = shell.display_formatter.mimebundle_formatter
+    data, _ = show(session)
+    assert data["text/plain"] == "<Session 'talk': idle, 2 messages>"
+    assert "&gt; hi\n\nHello &lt;b&gt;there" in data["text/html"]
+    assert set(data) == {"text/plain", "text/html"}
+    view, _ = show(sa.ChatView(session))
+    assert view["text/plain"] == "<Panel 'chat' of session 'talk'>"
+    assert set(view) == {"text/plain", "text/html"}

@@ -1,0 +1,105 @@
+"""``{name}`` in a prompt."""
+
+from __future__ import annotations
+
+import builtins
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sagents_nb.notebook.interpolate import describe, describe_frame, interpolate, is_frame
+
+
+@pytest.mark.parametrize(
+    ("prompt", "result"),
+    [
+        ("{n}", "3"),
+        ("{text}", "a {n} b"),
+        ("{n}{n} {{n}} {{{n}}}", "33 {n} {3}"),
+        ("{thing.size} {thing.part.name}", "7 'deep'"[:2] + "deep"),
+        (
+            "{unknown} {n.unknown} {thing.part.unknown}",
+            "{unknown} {n.unknown} {thing.part.unknown}",
+        ),
+        ('{"json": {"a": 1}}', '{"json": {"a": 1}}'[:-2] + "}"),
+        ("{n!r} {n:>10} {n[0]} {n()} {0} {} { n }", "{n!r} {n:>10} {n[0]} {n()} {0} {} { n }"),
+        ("f(x) { return x; }", "f(x) { return x; }"),
+        ("{", "{"),
+        ("", ""),
+    ],
+)
+def test_only_names_that_are_known_are_replaced(prompt: str, result: str) -> None:
+    thing = SimpleNamespace(size=7, part=SimpleNamespace(name="deep"))
+    assert interpolate(prompt, {"n": 3, "text": "a {n} b", "thing": thing}) == result
+
+
+@given(st.text(), st.text())
+def test_a_value_is_never_looked_at_again(before: str, value: str) -> None:
+    assert interpolate("{x}", {"x": value[:3000], "y": 1}) == value[:3000]
+    no_braces = before.replace("{", "(").replace("}", ")")
+    assert interpolate(no_braces, {"x": value}) == no_braces
+
+
+def test_a_long_value_says_that_there_is_more() -> None:
+    assert describe("x" * 5000) == "x" * 4000 + "… (5,000 characters in all)"
+    assert describe(list(range(10)), limit=5) == "[0, 1… (30 characters in all)"
+
+
+def test_a_value_that_cannot_be_shown_says_so() -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    assert "Broken that cannot be shown" in describe(Broken())
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({"name": ["Ada", None, "Bob"], "age": [36, 41, 17]})
+
+
+def test_a_frame_is_described() -> None:
+    text = interpolate("Look at {df}.", {"df": frame()})
+    assert text.startswith("Look at DataFrame, 3 rows × 2 columns\n- name: ")
+    assert ", 1 missing\n- age: int64\nFirst rows:\nname,age\nAda,36\n" in text
+
+
+def test_a_wide_frame_says_how_many_columns_are_left_out() -> None:
+    text = describe_frame(pd.DataFrame([range(60)]))
+    assert "- and 10 more columns" in text
+    assert text.count("\n- ") == 51
+
+
+def test_frames_with_odd_columns() -> None:
+    twice = pd.DataFrame([[1, None]], columns=["a", "a"])
+    assert "- a: int64\n- a: object, 1 missing" in describe_frame(twice)
+    levels = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")]))
+    assert "('x', 'a'): int64" in describe_frame(levels)
+    assert describe_frame(pd.DataFrame()).startswith("DataFrame, 0 rows × 0 columns")
+
+
+@pytest.mark.parametrize("value", [pd.DataFrame, pd, frame().age, 3, None, "df"])
+def test_what_is_no_frame(value: Any) -> None:
+    assert not is_frame(value)
+    assert describe(value) == (value if isinstance(value, str) else repr(value))
+
+
+def test_a_subclass_of_a_frame_is_a_frame() -> None:
+    class Mine(pd.DataFrame):
+        pass
+
+    assert is_frame(Mine({"a": [1]}))
+
+
+def test_asking_does_not_import_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        assert not name.startswith("pandas")
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    assert describe([1]) == "[1]"

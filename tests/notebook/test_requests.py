@@ -1,0 +1,320 @@
+"""What a page may ask: one reply or one error each, and nothing a page sends does harm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jupyter_client.session import json_packer
+
+import sagents_nb as sa
+from sagents_nb.notebook.requests import answer
+from sagents_nb.runtime import runtime
+from tests.notebook.pages import session_of, until, write
+
+MESSAGES = Path(__file__).parents[2] / "tests/fixtures/protocol/messages.json"
+
+
+def ask(session: Any, request: Any) -> dict[str, Any]:
+    """The one answer to a request."""
+    answers: list[dict[str, Any]] = []
+    runtime.call(answer, session, request, answers.append)
+    assert len(answers) == 1
+    json_packer(answers[0])
+    return answers[0]
+
+
+def waiting_session(*more: Any) -> Any:
+    """A session that waits for a decision on ``write_file``."""
+    session = session_of(write(), *(more or ("Done.",)), gate=True)
+    assert session.send("Write.").result(10).status == "interrupted"
+    return session
+
+
+def decision(session: Any, **changed: Any) -> dict[str, Any]:
+    """The message that approves what waits."""
+    interrupt = session.interrupt
+    request = interrupt.action_requests[0]
+    decisions = {"w1": {"type": "approve", "digest": request.digest, **changed.pop("w1", {})}}
+    asked = {"type": "decide", "id": "1", "interrupt_id": interrupt.id, "decisions": decisions}
+    return {**asked, **changed}
+
+
+def test_send_starts_a_run() -> None:
+    session = session_of("Hello.")
+    reply = ask(session, {"type": "send", "id": "7", "text": "hi"})
+    assert reply == {"type": "reply", "id": "7", "run_id": session.current_run.id}
+    assert session.current_run.result(10).text == "Hello."
+
+
+def test_send_while_a_run_is_active_waits_behind_it() -> None:
+    session = session_of("word " * 40, "Second.", delay=0.005)
+    first = session.send("one")
+    assert ask(session, {"type": "send", "id": "1", "text": "two"})["type"] == "reply"
+    first.result(10)
+    until(lambda: session.status == "idle")
+    assert session.messages[-1].text == "Second."
+
+
+@pytest.mark.parametrize("text", ["", "   \n", None, 3, ["hi"], {"a": 1}])
+def test_there_must_be_something_to_send(text: Any) -> None:
+    session = session_of("Hello.")
+    reply = ask(session, {"type": "send", "id": "1", "text": text})
+    assert (reply["type"], reply["kind"]) == ("error", "ValueError")
+    assert reply["message"] == "There is nothing to send."
+    assert session.messages == []
+
+
+def test_send_to_a_closed_session_says_so() -> None:
+    session = session_of("Hello.")
+    session.close()
+    reply = ask(session, {"type": "send", "id": "1", "text": "hi"})
+    assert (reply["type"], reply["kind"]) == ("error", "NotRunning")
+
+
+def test_an_approval_runs_the_call() -> None:
+    session = waiting_session()
+    assert ask(session, decision(session)) == {"type": "reply", "id": "1"}
+    until(lambda: session.status == "idle")
+    assert session.files.read("/report.md").text == "# Report"
+
+
+def test_an_edit_and_a_rejection_are_taken() -> None:
+    session = waiting_session()
+    edit = {"type": "edit", "arguments": {"file_path": "/other.md", "content": "mine"}}
+    assert ask(session, decision(session, w1=edit))["type"] == "reply"
+    until(lambda: session.status == "idle")
+    assert session.files.list() == ["/other.md"]
+    session = waiting_session()
+    assert (
+        ask(session, decision(session, w1={"type": "reject", "message": "no"}))["type"] == "reply"
+    )
+    until(lambda: session.status == "idle")
+    assert session.files.list() == []
+    assert "They said: no" in session.messages[-2].tool_results[0].text
+
+
+@pytest.mark.spec("P4")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"w1": {"digest": "0" * 64}},
+        {"w1": {"digest": ""}},
+        {"w1": {"digest": None}},
+        {"interrupt_id": "another"},
+        {"interrupt_id": None},
+    ],
+)
+def test_an_approval_of_something_else_is_stale_and_runs_nothing(changed: Any) -> None:
+    session = waiting_session()
+    reply = ask(session, decision(session, **changed))
+    assert (reply["type"], reply["id"], reply["kind"]) == ("error", "1", "StaleApproval")
+    assert session.status == "interrupted"
+    assert session.files.list() == []
+    assert ask(session, decision(session))["type"] == "reply"
+
+
+@pytest.mark.spec("P4")
+def test_the_second_answer_is_stale() -> None:
+    session = waiting_session()
+    asked = decision(session)
+    assert ask(session, asked)["type"] == "reply"
+    until(lambda: session.status == "idle")
+    reply = ask(session, asked)
+    assert reply["kind"] == "StaleApproval"
+    assert len(session.messages) == 4
+
+
+@pytest.mark.spec("P4")
+def test_an_approval_of_the_last_epoch_is_stale() -> None:
+    """The same call with the same id and arguments was asked for again."""
+    session = waiting_session(write(), "Done.")
+    old = decision(session)
+    session.reject().result(10)
+    assert session.status == "interrupted"
+    assert ask(session, old)["kind"] == "StaleApproval"
+    assert ask(session, {**old, "interrupt_id": session.interrupt.id})["kind"] == "StaleApproval"
+    assert session.files.list() == []
+
+
+@pytest.mark.parametrize(
+    ("decisions", "kind"),
+    [
+        ({}, "InvalidDecision"),
+        ({"w9": {"type": "approve", "digest": "x"}}, "InvalidDecision"),
+        ({"w1": {"type": "explode"}}, "InvalidDecision"),
+        ({"w1": {}}, "InvalidDecision"),
+        ({"w1": {"type": "edit"}}, "InvalidDecision"),
+        ({"w1": {"type": "edit", "arguments": {"nonsense": 1}}}, "InvalidDecision"),
+        ({"w1": {"type": "respond", "answer": 1}}, "InvalidDecision"),
+        ({"w1": "approve"}, "ValueError"),
+        ({"w1": None}, "TypeError"),
+        ([], "AttributeError"),
+        ("approve", "AttributeError"),
+        (None, "AttributeError"),
+    ],
+)
+def test_a_decision_that_makes_no_sense_changes_nothing(decisions: Any, kind: str) -> None:
+    session = waiting_session()
+    good = decision(session)
+    digest = good["decisions"]["w1"]["digest"]
+    if isinstance(decisions, dict) and isinstance(decisions.get("w1"), dict):
+        decisions = {"w1": {"digest": digest, **decisions["w1"]}}
+    reply = ask(session, {**good, "decisions": decisions})
+    assert (reply["type"], reply["kind"]) == ("error", kind)
+    assert session.status == "interrupted"
+    assert session.files.list() == []
+    assert ask(session, good)["type"] == "reply"
+
+
+def test_cancel_as_often_as_you_like() -> None:
+    session = waiting_session()
+    for i in range(3):
+        assert ask(session, {"type": "cancel", "id": str(i)}) == {"type": "reply", "id": str(i)}
+    assert session.status == "cancelled"
+    session.close()
+    assert ask(session, {"type": "cancel", "id": "c"})["type"] == "reply"
+
+
+@pytest.mark.parametrize(
+    ("content", "shown", "truncated"),
+    [
+        ("# Report", "# Report", False),
+        ("", "", False),
+        (b"plain bytes", "plain bytes", False),
+        (b"\x89PNG\x00\x01", None, False),
+        ("x" * 200_000, "x" * 200_000, False),
+        ("ü" * 200_001, "ü" * 200_000, True),
+    ],
+)
+def test_read_file(content: Any, shown: str | None, truncated: bool) -> None:
+    session = session_of()
+    entry = session.files.write("/a/b.md", content)
+    reply = ask(session, {"type": "read_file", "id": "1", "path": "/a/b.md"})
+    assert reply["file"] == {
+        "path": "/a/b.md",
+        "size": entry.size,
+        "content": shown,
+        "truncated": truncated,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/missing.md", "FileMissing"),
+        ("/a", "WrongKind"),
+        ("/../etc/passwd", "InvalidPath"),
+        ("", None),
+        (None, None),
+        (["/a/b.md"], None),
+        ("/\ud800", None),
+        ("/" + "x" * 1_000_000, None),
+    ],
+)
+def test_read_file_of_what_is_no_file(path: Any, kind: str | None) -> None:
+    session = session_of()
+    session.files.write("/a/b.md", "x")
+    reply = ask(session, {"type": "read_file", "id": "1", "path": path})
+    assert reply["type"] == "error"
+    assert kind in (None, reply["kind"])
+
+
+def test_read_result_gives_the_whole_of_what_was_shortened() -> None:
+    long = "0123456789" * 10_000
+
+    @sa.tool
+    def much() -> str:
+        """Say much."""
+        return long
+
+    session = session_of(sa.ToolCall("c1", "much", {}), "Done.", tools=[much])
+    session.send("Go").result(10)
+    reply = ask(session, {"type": "read_result", "id": "1", "tool_call_id": "c1"})
+    assert reply["result"]["content"] == long
+    reply = ask(session, {"type": "read_result", "id": "2", "tool_call_id": "c2"})
+    assert (reply["type"], reply["kind"]) == ("error", "ValueError")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"type": None},
+        {"type": []},
+        {"type": {"a": 1}},
+        {"type": "bundle of joy", "id": "1"},
+        {"type": "__class__"},
+        {"type": "send"},
+        {"type": "decide"},
+        {"type": "decide", "decisions": {"w1": {"type": "approve"}}},
+        {"type": "read_file"},
+        {"type": "read_result"},
+        {"type": "read_result", "tool_call_id": {"not": "hashable"}},
+        {"type": "x" * 1_000_000},
+    ],
+)
+def test_a_bad_request_is_an_error_of_one_short_sentence(request_: dict[str, Any]) -> None:
+    session = waiting_session()
+    reply = ask(session, request_)
+    assert reply["type"] == "error"
+    assert reply["id"] == request_.get("id", "")
+    assert 0 < len(reply["message"]) < 300
+    assert session.status == "interrupted"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+KINDS = st.sampled_from(["decide", "read_file", "read_result", "cancle", "hello", ""])
+FIELDS = st.sampled_from(["id", "decisions", "interrupt_id", "path", "tool_call_id", "text"])
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(KINDS, st.dictionaries(FIELDS, JSON))
+def test_whatever_a_page_sends_is_answered_once(kind: str, fields: dict[str, Any]) -> None:
+    session = SHARED[0] if SHARED else waiting_session()
+    SHARED[:] = [session]
+    reply = ask(session, {"type": kind, **fields})
+    assert reply["type"] == "error"
+    assert session.status == "interrupted"
+    assert session.files.list() == []
+
+
+SHARED: list[Any] = []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script><img src=x onerror=alert(1)>",
+        "](javascript:alert(1)) `${process.exit()}` {{7*7}} %s %d \x00\x1b[2J\u202e",
+        "\ud800 half a pair",
+        "x" * 5_000_000,
+    ],
+    ids=["html", "templates", "surrogate", "huge"],
+)
+def test_odd_text_arrives_as_it_is(text: str) -> None:
+    seen: list[str] = []
+
+    def say(request: Any) -> str:
+        seen.append(request.messages[-1].text)
+        return "Ok."
+
+    session = session_of(say)
+    assert ask(session, {"type": "send", "id": "1", "text": text})["type"] == "reply"
+    assert session.current_run.result(10).text == "Ok."
+    assert seen == [text]
+
+
+def test_the_examples_of_the_protocol_are_answered() -> None:
+    session = waiting_session()
+    for request in json.loads(MESSAGES.read_text())["from_page"]:
+        if request["type"] not in ("bundle", "hello"):
+            assert ask(session, request)["id"] == request["id"]
