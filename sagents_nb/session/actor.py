@@ -143,7 +143,8 @@ class Actor:
             follow_ups=self.queues.follow_ups,
         )
         self._set_status("running")
-        self._task = runtime.spawn(self._execute(run, self._loop, messages, decisions), run.context)
+        self._task = None
+        runtime.spawn(self._execute(run, self._loop, messages, decisions), run.context)
         return run
 
     async def _execute(
@@ -154,6 +155,8 @@ class Actor:
         decisions: Mapping[str, Decision] | None,
     ) -> None:
         began = time.perf_counter()
+        if self._loop is loop:  # a task that is cancelled before its first step never ends a run
+            self._task = asyncio.current_task()
         outcome = await loop.run(messages, decisions)
         if self._loop is not loop:  # reset or closed meanwhile: a late result changes nothing
             _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}))

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import gc
+import logging
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.events import AgentEnd, MessageUpdate
+from tests.grammar import ungrammatical
+from tests.session.gates import Gate
+from tests.talking import agent_of, all_of, call, of, run, session_of, types
+
+
+def test_subscribers_hear_every_event_once_in_order() -> None:
+    session = session_of("one", "two")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    session.subscribe(heard.append)  # the same one again is one subscription
+    session.send("a").result()
+    session.send("b").result()
+    assert [e.seq for e in heard] == list(range(1, len(heard) + 1))
+    assert {e.session_id for e in heard} == {session.id}
+    assert types(heard)[0] == "status_changed"
+    assert types(heard)[-1] == "status_changed"
+
+
+@pytest.mark.spec("A2.1.6")
+def test_subscribing_tells_nothing_by_itself_and_unsubscribing_ends_it() -> None:
+    session = session_of("one", "two")
+    heard: list[Any] = []
+    unsubscribe = session.subscribe(heard.append)
+    session.steering_mode = "all"
+    assert heard == []
+    session.send("a").result()
+    unsubscribe()
+    unsubscribe()
+    count = len(heard)
+    session.send("b").result()
+    assert len(heard) == count > 0
+
+
+def test_late_subscribers_may_ask_for_what_was(caplog: pytest.LogCaptureFixture) -> None:
+    session = session_of("one")
+    early: list[Any] = []
+    session.subscribe(early.append)
+    session.send("a").result()
+    late: list[Any] = []
+    session.subscribe(late.append, since=0)
+    told = [e for e in early if not isinstance(e, MessageUpdate)]
+    assert late == told  # the pieces of a finished message are in the message
+    later: list[Any] = []
+    session.subscribe(later.append, since=early[-2].seq)
+    assert later == early[-1:]
+
+
+def test_a_subscriber_that_raises_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    session = session_of("one", "two")
+    heard: list[Any] = []
+
+    def broken(event: Any) -> None:
+        raise SystemExit("I am broken")
+
+    session.send("a").result()
+    with caplog.at_level(logging.ERROR):
+        session.subscribe(broken, since=0)
+        session.subscribe(heard.append)
+        assert session.send("b").result(5).text == "two"
+    assert types(heard).count("agent_end") == 1
+    assert "A subscriber raised" in caplog.text
+
+
+def test_what_a_subscriber_causes_is_told_to_all_after_what_caused_it() -> None:
+    session = session_of("one", "two", "three")
+    first: list[int] = []
+    second: list[int] = []
+
+    def meddle(event: Any) -> None:
+        first.append(event.seq)
+        if event.type == "agent_end" and len(session.messages) == 2:
+            session.follow_up("and then")
+            session.send("again")
+
+    session.subscribe(meddle)
+    session.subscribe(lambda event: second.append(event.seq))
+    session.send("a").result()
+    assert session.current_run is not None
+    session.current_run.result()
+    assert first == second == sorted(first)
+
+
+def test_a_subscriber_cannot_wait_for_what_waits_for_it() -> None:
+    session = session_of("one")
+    raised: list[Exception] = []
+
+    def wait(event: Any) -> None:
+        try:
+            assert session.current_run is not None
+            session.current_run.result()
+        except sa.Busy as error:
+            raised.append(error)
+
+    session.subscribe(wait)
+    session.send("a").result(5)
+    assert "await" in str(raised[0])
+
+
+def test_the_events_of_a_session_can_be_iterated_from_any_number() -> None:
+    session = session_of("one", "two")
+    session.send("a").result()
+    session.send("b").result()
+    session.close()
+    everything = all_of(session.events())
+    numbers = [e.seq for e in everything]
+    assert numbers == sorted(set(numbers))
+    assert all_of(session.events(since=numbers[4])) == everything[5:]
+
+
+def test_a_run_can_be_iterated_while_it_goes_on_and_afterwards() -> None:
+    gate = Gate()
+    session = session_of(call("hold"), "done", tools=[gate.tool])
+    running = session.send("go")
+
+    async def read() -> list[Any]:
+        events = []
+        async for event in running:
+            events.append(event)
+            if event.type == "tool_execution_start":
+                gate.open()
+        return events
+
+    live = run(read())
+    assert not ungrammatical(live)
+    assert isinstance(live[-1], AgentEnd)
+    later = all_of(running)
+    assert later == [e for e in live if not isinstance(e, MessageUpdate)]
+
+
+def test_iterating_a_run_shows_that_run_only() -> None:
+    session = session_of("one", "two")
+    first, second = session.send("a"), session.send("b")
+    second.result()
+    for which in (first, second):
+        events = all_of(which)
+        assert {e.run_id for e in events} == {which.id}
+        assert types(events).count("agent_start") == types(events).count("agent_end") == 1
+
+
+def test_a_resumed_run_is_iterated_from_the_decision_on() -> None:
+    def act() -> str:
+        return ""
+
+    session = session_of(call("act"), "done", tools=[act], interrupt_on={"act": True})
+    first = session.send("go")
+    first.result()
+    resumed = session.resume(sa.Approve())
+    assert resumed.id == first.id
+    events = all_of(resumed)
+    assert types(events)[:2] == ["decision", "agent_start"]
+    assert of(AgentEnd, events)[0].status == "completed"
+    assert of(AgentEnd, all_of(first))[0].status == "interrupted"
+
+
+def test_iterating_a_run_that_never_begins_ends() -> None:
+    gate = Gate()
+    session = session_of(call("hold"), "done", tools=[gate.tool])
+    session.send("go")
+    gate.wait()
+    queued = session.send("no")
+
+    async def read() -> list[Any]:
+        stream = queued.__aiter__()
+        queued.cancel()
+        return [event async for event in stream]
+
+    assert run(read()) == []
+    gate.open()
+
+
+def test_a_reader_who_went_away_costs_nothing() -> None:
+    session = session_of("one", "two")
+    before = len(session._actor.log._listeners)
+
+    async def look_once() -> None:
+        async for _ in session.events():
+            return
+
+    session.send("a").result()
+    run(look_once())
+    gc.collect()
+    session.send("b").result()
+    assert len(session._actor.log._listeners) == before
+    assert len(session._actor.log._streams) == 0
+
+
+def test_todos_are_told_of_as_the_whole_list() -> None:
+    def plan() -> Any:
+        return sa.ToolOutput("ok", update={"todos": [sa.Todo("a"), sa.Todo("b")]})
+
+    session = session_of(call("plan"), "done", tools=[plan])
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    session.send("go").result()
+    (event,) = [e for e in heard if e.type == "todos_updated"]
+    assert list(event.todos) == session.todos == [sa.Todo("a", id=1), sa.Todo("b", id=2)]
+
+
+def test_file_changes_are_told_of_with_the_run_that_made_them() -> None:
+    session = sa.Session(sa.Agent(sa.ScriptedModel([call_write(), "done"])))
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    running = session.send("go")
+    running.result()
+    session.files.write("/by-hand.txt", "x")
+    session.cancel()  # has the runtime loop turn once more
+    told = [(e.path, e.run_id) for e in heard if e.type == "file_updated"]
+    assert told == [("/a.txt", running.id), ("/by-hand.txt", "")]
+
+
+def call_write() -> sa.ToolCall:
+    return call("write_file", file_path="/a.txt", content="x")
+
+
+@pytest.mark.spec("S1.11.5")
+def test_a_run_begins_with_running_and_ends_with_idle() -> None:
+    session = session_of("one")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    session.send("a").result()
+    changes = [(e.previous, e.status) for e in heard if e.type == "status_changed"]
+    assert changes == [("idle", "running"), ("running", "idle")]
+    assert types(heard)[1] == "agent_start"
+    assert types(heard)[-2:] == ["agent_end", "status_changed"]
+
+
+def test_an_agent_streams_the_same_events_as_a_session() -> None:
+    async def read() -> list[Any]:
+        return [event async for event in agent_of("hi").stream("a")]
+
+    session = session_of("hi")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    session.send("a").result()
+    assert types(run(read())) == types(heard, "status_changed")

@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.events import MessageQueued
+from tests.session.gates import Gate
+from tests.talking import agent_of, call, of, roles, session_of, types, unanswered
+
+
+@pytest.fixture
+def gate() -> Any:
+    gate = Gate()
+    yield gate
+    gate.open()
+
+
+def held(gate: Gate, *turns: Any) -> tuple[sa.Session, sa.Run]:
+    """A session whose first run waits inside a tool."""
+    session = session_of(call("hold"), *turns, tools=[gate.tool])
+    run = session.send("first")
+    gate.wait()
+    return session, run
+
+
+def test_a_message_is_answered_and_the_conversation_grows() -> None:
+    session = session_of("one", "two")
+    assert session.send("a").result().text == "one"
+    assert session.send("b").result().text == "two"
+    assert [m.text for m in session.messages] == ["a", "one", "b", "two"]
+    assert session.status == "idle"
+
+
+def test_anything_that_is_a_prompt_can_be_sent() -> None:
+    session = session_of(*"abc")
+    session.send(sa.Message.user("message", source="cell 1")).result()
+    session.send(sa.TextPart("part")).result()
+    session.send([sa.Message.user("two"), sa.Message.user("at once")]).result()
+    texts = [m.text for m in session.messages if m.role == "user"]
+    assert texts == ["message", "part", "two", "at once"]
+    assert session.messages[0].metadata == {"source": "cell 1"}
+
+
+@pytest.mark.parametrize("prompt", [5, None, ["text"], [], {"role": "user"}, sa.State()])
+def test_what_is_no_prompt_is_refused_and_nothing_starts(prompt: Any) -> None:
+    session = session_of("x")
+    with pytest.raises(sa.ConfigurationError):
+        session.send(prompt)
+    assert (session.status, session.messages) == ("idle", [])
+
+
+# while a run is active
+
+
+@pytest.mark.spec("P6")
+def test_by_default_a_message_waits_and_then_has_its_own_run(gate: Gate) -> None:
+    session, first = held(gate, "one", "two", "three")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    later = [session.send("second"), session.send("third")]
+    assert session.info()["queued"] == 2
+    assert [r.status for r in later] == ["running", "running"]
+    gate.open()
+    assert [r.result().text for r in (first, *later)] == ["one", "two", "three"]
+    assert [e.message.text for e in of(MessageQueued, heard)] == ["second", "third"]
+    assert [m.text for m in session.messages if m.role == "user"] == ["first", "second", "third"]
+    assert types(heard).count("agent_end") == 3
+
+
+@pytest.mark.spec("S1.11.2")
+def test_no_idle_status_is_told_between_runs_that_wait(gate: Gate) -> None:
+    session, _ = held(gate, "one", "two")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    last = session.send("second")
+    gate.open()
+    last.result()
+    changes = [e.status for e in heard if e.type == "status_changed"]
+    assert changes == ["idle"]
+
+
+def test_a_message_may_insist_on_not_waiting(gate: Gate) -> None:
+    session, _ = held(gate, "one")
+    with pytest.raises(sa.Busy, match="steer"):
+        session.send("now!", when="raise")
+    with pytest.raises(sa.ConfigurationError, match="when"):
+        session.send("now!", when="soon")
+    assert session.info()["queued"] == 0
+
+
+@pytest.mark.spec("P6")
+def test_a_steered_message_reaches_the_active_run_before_its_next_model_call(gate: Gate) -> None:
+    session, first = held(gate, "as you wish")
+    assert session.send("rather this", when="steer") is first
+    gate.open()
+    assert first.result().text == "as you wish"
+    assert roles(session.messages) == ["user", "assistant", "tool", "user", "assistant"]
+    assert session.messages[3].text == "rather this"
+    assert not unanswered(session.messages)
+
+
+@pytest.mark.spec("A2.2.1")
+def test_steered_messages_come_one_a_turn_unless_all_are_wanted(gate: Gate) -> None:
+    session, first = held(gate, "one", "two")
+    session.steer("a")
+    session.steer("b")
+    gate.open()
+    assert first.result().text == "two"
+    assert [m.text for m in session.messages][3:] == ["a", "one", "b", "two"]
+
+    other = Gate()
+    session, first = held(other, "both")
+    session.steering_mode = "all"
+    session.steer("a")
+    session.steer("b")
+    other.open()
+    assert first.result().text == "both"
+    assert [m.text for m in session.messages][3:] == ["a", "b", "both"]
+
+
+@pytest.mark.spec("A2.2.1")
+def test_what_was_steered_before_a_run_is_heard_by_its_first_model_call() -> None:
+    session = session_of("ok")
+    session.steer("also this")
+    session.send("do it").result()
+    assert [m.text for m in session.messages] == ["do it", "also this", "ok"]
+
+
+@pytest.mark.spec("A2.2.5")
+def test_follow_ups_go_on_in_the_same_run_one_turn_each(gate: Gate) -> None:
+    session, first = held(gate, "one", "two", "three")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    session.follow_up("then a")
+    session.follow_up("then b")
+    gate.open()
+    assert first.result().text == "three"
+    assert [m.text for m in session.messages][3:] == ["one", "then a", "two", "then b", "three"]
+    assert types(heard).count("agent_end") == 1
+
+
+@pytest.mark.spec("A2.2.5")
+def test_steering_comes_before_follow_ups(gate: Gate) -> None:
+    session, first = held(gate, "one", "two")
+    session.follow_up("later")
+    session.steer("now")
+    gate.open()
+    first.result()
+    assert [m.text for m in session.messages][3:] == ["now", "one", "later", "two"]
+
+
+def test_a_queue_has_only_the_modes_there_are() -> None:
+    session = session_of()
+    session.follow_up_mode = "all"
+    assert (session.steering_mode, session.follow_up_mode) == ("one-at-a-time", "all")
+    with pytest.raises(sa.ConfigurationError, match="one-at-a-time"):
+        session.steering_mode = "some"
+
+
+@pytest.mark.spec("A2.2.6", "P12")
+def test_queues_survive_a_cancellation_and_not_a_reset(gate: Gate) -> None:
+    session, first = held(gate, "steered", "second")
+    session.steer("s")
+    waiting = session.send("waits")
+    first.cancel()
+    assert first.result().status == "cancelled"
+    assert not waiting.done
+    assert session.info()["queued"] == 2
+    session.reset()
+    assert session.info()["queued"] == 0
+    assert waiting.result().status == "cancelled"
+    assert session.messages == []
+
+
+def test_what_an_earlier_stop_left_waiting_comes_first() -> None:
+    gate = Gate()
+    session, first = held(gate, "to the second", "to the third")
+    second = session.send("second")
+    first.cancel()
+    first.result()
+    third = session.send("third")
+    gate.open()
+    assert (second.result().text, third.result().text) == ("to the second", "to the third")
+
+
+def test_a_queued_message_can_be_taken_back(gate: Gate) -> None:
+    session, first = held(gate, "one")
+    second = session.send("no, sorry")
+    second.cancel()
+    assert second.result(5).status == "cancelled"
+    gate.open()
+    first.result()
+    assert "no, sorry" not in [m.text for m in session.messages]
+
+
+# again
+
+
+@pytest.mark.spec("A2.3.3", "S1.11.7")
+def test_a_failed_answer_can_be_asked_for_again_without_a_new_message() -> None:
+    session = session_of(ConnectionError("cable"), "here I am")
+    with pytest.raises(sa.ModelError):
+        session.send("hello?").result()
+    assert (session.status, "cable" in (session.error or "")) == ("error", True)
+    assert session.retry().result().text == "here I am"
+    assert [m.text for m in session.messages] == ["hello?", "here I am"]
+    assert (session.status, session.error) == ("idle", None)
+
+
+@pytest.mark.spec("S1.11.7")
+def test_after_a_failure_the_next_message_works() -> None:
+    session = session_of(ConnectionError("cable"), "back")
+    with pytest.raises(sa.ModelError):
+        session.send("hello?").result()
+    assert session.send("and now?").result().text == "back"
+
+
+@pytest.mark.spec("A2.3.1", "A2.1.5")
+def test_there_is_nothing_to_retry_after_an_answer_or_before_the_first_message() -> None:
+    session = session_of("answer")
+    with pytest.raises(sa.NotRunning):
+        session.retry()
+    session.send("a").result()
+    with pytest.raises(sa.NotRunning):
+        session.retry()
+
+
+@pytest.mark.spec("A2.3.1")
+def test_a_run_cannot_be_retried_while_it_runs(gate: Gate) -> None:
+    session, _ = held(gate, "one")
+    with pytest.raises(sa.Busy):
+        session.retry()
+
+
+def test_the_usage_of_all_runs_adds_up() -> None:
+    def costs(tokens: int) -> sa.Message:
+        return sa.Message.assistant("a", usage=sa.Usage(tokens, 1))
+
+    session = session_of(costs(10), costs(20))
+    session.send("a").result()
+    session.send("b").result()
+    assert session.usage == sa.Usage(30, 2)
+
+
+def test_the_same_agent_serves_many_conversations() -> None:
+    agent = agent_of(*("ok" for _ in range(4)))
+    sessions = [sa.Session(agent) for _ in range(4)]
+    for number, session in enumerate(sessions):
+        session.send(str(number))
+    texts = [s.current_run.result().state.messages[0].text for s in sessions if s.current_run]
+    assert texts == ["0", "1", "2", "3"]
