@@ -18,16 +18,20 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_Item = tuple[Callable[[], Any], "Future[Any]"]
+
 
 class MainThread:
     """A queue of functions that only the main thread takes from."""
 
     def __init__(self) -> None:
+        # A run can be quicker than its caller's way from send() to result().
+        self.grace = 1.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._forget()
 
     def _forget(self) -> None:
-        self._work: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._work: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._waiting = 0
 
@@ -43,24 +47,49 @@ class MainThread:
     def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
         """Queue a function, in a copy of the caller's context; from any thread.
 
-        Raises RuntimeError if the main thread neither waits here nor has a loop attached.
+        The future fails with a RuntimeError if within ``grace`` seconds the main thread neither
+        waits here nor has a loop attached.
         """
         future: Future[T] = Future()
         context = contextvars.copy_context()
+        item: _Item = (lambda: context.run(function, *args), future)
         with self._changed:
-            self._check()
-            self._work.append((lambda: context.run(function, *args), future))
+            self._work.append(item)
             self._changed.notify_all()
-            if not self._waiting and self._loop is not None:
-                self._loop.call_soon_threadsafe(self._drain)
+            self._call_for([item])
         return future
 
-    def _check(self) -> None:
-        if not self._waiting and (self._loop is None or not self._loop.is_running()):
-            raise RuntimeError(
-                "This tool needs the main thread, which is busy elsewhere; "
-                "await the run in a notebook cell, or wait for it with run.result()."
-            )
+    @property
+    def _loop_turns(self) -> bool:
+        return self._loop is not None and self._loop.is_running()
+
+    def _call_for(self, items: list[_Item]) -> None:
+        """Have somebody take these items; with the lock held."""
+        if self._waiting:
+            return
+        if self._loop is not None and self._loop_turns:
+            self._loop.call_soon_threadsafe(self._drain)
+            return
+        timer = threading.Timer(self.grace, self._give_up, [items])
+        timer.daemon = True
+        timer.start()
+
+    def _give_up(self, items: list[_Item]) -> None:
+        with self._changed:
+            left = [item for item in items if item in self._work]
+            if left and (self._waiting or self._loop_turns):
+                self._call_for(left)
+                return
+            for item in left:
+                self._work.remove(item)
+        for _, future in left:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(
+                    RuntimeError(
+                        "This tool needs the main thread, which is busy elsewhere; "
+                        "await the run in a notebook cell, or wait for it with run.result()."
+                    )
+                )
 
     def wait(self, future: Future[T], timeout: float | None = None) -> T:
         """``future.result(timeout)``, taking work meanwhile if this is the main thread."""
@@ -84,16 +113,8 @@ class MainThread:
     def _leave(self) -> None:
         with self._changed:
             self._waiting -= 1
-            try:
-                self._check()
-            except RuntimeError as error:  # what came at the last moment is told so
-                while self._work:
-                    _, future = self._work.popleft()
-                    if future.set_running_or_notify_cancel():
-                        future.set_exception(error)
-            else:
-                if self._work and not self._waiting and self._loop is not None:
-                    self._loop.call_soon_threadsafe(self._drain)
+            if self._work:  # it came at the last moment
+                self._call_for(list(self._work))
 
     def _wake(self, _: Future[Any]) -> None:
         with self._changed:

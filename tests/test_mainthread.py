@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.mainthread import MainThread, main_thread
+from tests.talking import agent_of, call, results, run, session_of
+
+
+@sa.tool(run_on="main")
+def where() -> bool:
+    """Whether this is the main thread."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def test_a_tool_runs_on_the_main_thread_while_that_waits_for_the_result() -> None:
+    session = session_of(call("where"), "done", tools=[where])
+    assert session.send("go").result(5).text == "done"
+    assert results(session.state) == ["true"]
+    assert results(agent_of(call("where"), "done", tools=[where]).run("go").state) == ["true"]
+
+
+def test_several_at_once_take_turns() -> None:
+    turn = [call("where", f"c{n}") for n in range(4)]
+    assert results(agent_of(turn, "done", tools=[where]).run("go").state) == ["true"] * 4
+
+
+def test_without_anybody_there_the_model_is_told_so_and_how_to_change_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(main_thread, "grace", 0.01)
+
+    async def elsewhere() -> sa.RunResult:
+        return await agent_of(call("where"), "done", tools=[where]).arun("go")
+
+    (text,) = results(run(elsewhere()).state)
+    assert "busy elsewhere" in text
+    assert "run.result()" in text
+
+
+def test_a_run_that_is_quicker_than_its_caller_waits_for_the_main_thread() -> None:
+    session = session_of(call("where"), "done", tools=[where])
+    asked = threading.Event()
+    session.subscribe(lambda event: asked.set() if event.type == "tool_execution_start" else None)
+    running = session.send("go")
+    assert asked.wait(5)
+    time.sleep(0.01)  # the tool is asked for, and nobody is there yet
+    assert running.result(5).text == "done"
+    assert results(session.state) == ["true"]
+
+
+def test_a_loop_that_turns_on_the_main_thread_can_take_the_work() -> None:
+    async def kernel() -> sa.RunResult:
+        main_thread.attach(asyncio.get_running_loop())
+        return await agent_of(call("where"), "done", tools=[where]).arun("go")
+
+    try:
+        assert results(run(kernel()).state) == ["true"]
+    finally:
+        main_thread._loop = None
+
+
+def test_a_tool_on_the_main_thread_may_fail_or_be_interrupted() -> None:
+    @sa.tool(run_on="main")
+    def fail() -> None:
+        raise ValueError("no plot")
+
+    @sa.tool(run_on="main")
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    result = agent_of([call("fail"), call("stop", "c2")], "done", tools=[fail, stop]).run("go")
+    assert results(result.state)[0] == "ValueError: no plot"
+    assert "person stopped" in results(result.state)[1]
+
+
+def test_it_sees_the_context_of_the_run() -> None:
+    name = contextvars.ContextVar("name", default="nobody")
+
+    @sa.tool(run_on="main")
+    def who() -> str:
+        return name.get()
+
+    token = name.set("alice")
+    try:
+        assert results(agent_of(call("who"), "ok", tools=[who]).run("go").state) == ["alice"]
+    finally:
+        name.reset(token)
+
+
+def test_other_threads_simply_wait() -> None:
+    thread, future = MainThread(), Future[str]()
+    threading.Timer(0.01, future.set_result, ["done"]).start()
+    outcome: list[str] = []
+    waiting = threading.Thread(target=lambda: outcome.append(thread.wait(future, 5)))
+    waiting.start()
+    waiting.join(5)
+    assert outcome == ["done"]
+
+
+def test_the_time_limit_holds_also_when_work_comes_in_between() -> None:
+    thread, never = MainThread(), Future[None]()
+    thread.grace = 0.001
+    over = threading.Event()
+
+    def keep_busy() -> None:
+        while not over.is_set():
+            try:
+                thread.submit(time.sleep, 0.001).result(1)
+            except RuntimeError:  # nobody waits any more, or not yet
+                time.sleep(0.001)
+
+    worker = threading.Thread(target=keep_busy)
+    worker.start()
+    try:
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            thread.wait(never, timeout=0.1)
+        assert time.monotonic() - began < 2
+    finally:
+        over.set()
+        worker.join(5)
+
+
+def test_work_that_comes_at_the_last_moment_is_done_or_refused_and_never_forgotten() -> None:
+    thread = MainThread()
+    thread.grace = 0.001
+    for _ in range(300):
+        future: Future[None] = Future()
+        outcomes: list[Any] = []
+
+        def work(future: Future[None] = future, outcomes: list[Any] = outcomes) -> None:
+            future.set_result(None)
+            try:
+                outcomes.append(thread.submit(lambda: "done").result(5))
+            except RuntimeError as error:
+                outcomes.append(error)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        thread.wait(future)
+        worker.join(5)
+        assert outcomes[0] == "done" or "busy elsewhere" in str(outcomes[0])
