@@ -14,6 +14,7 @@ from .demo_data import Fact
 from .demo_words import IDENTIFIER, word_set
 
 TODOS = "write_todos"
+_LONGEST = 20_000  # characters of a task that are read
 _RECENT = 200  # messages to look back for what a follow-up question is about
 _REJECTED = re.compile(
     r"\b(?:person|people|user|human|you)\b[^.\n]{0,40}\brejected\b", re.IGNORECASE
@@ -55,7 +56,7 @@ class Talk:
         messages = list(request.messages)[-_RECENT:]
         begin = _begin(messages)
         said = [m.text for m in messages[begin:] if m.role == "user"]
-        self.task = "\n".join(text for text in said if text.strip())
+        self.task = "\n".join(text for text in said if text.strip())[:_LONGEST]
         before = [m.text for m in messages[:begin] if m.role == "user" and m.text.strip()]
         self.before = before[::-1]
         calls = _calls(messages[begin:])

@@ -9,11 +9,15 @@ from functools import lru_cache
 QUOTED = re.compile(r"\"([^\"\n]*)\"|“([^”\n]*)”|`([^`\n]+)`|(?<![\w'])'([^'\n]+)'(?!\w)")
 PATH = re.compile(
     r"(?<![\w./:])/(?:[\w.*?-]+/)*[\w*?-][\w.*?-]*(?<![.?])"
-    r"|(?<![\w./@])[\w-]+(?:/[\w-]+)*\.(?:md|txt|csv|tsv|json|py|html|ya?ml|log|rst|ipynb|sql)\b"
+    r"|(?<![\w./@-])[\w-]+(?:/[\w-]+)*\.(?:md|txt|csv|tsv|json|py|html|ya?ml|log|rst|ipynb|sql)\b"
 )
 IDENTIFIER = re.compile(r"\b[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+\b")
 NUMBER = re.compile(r"(?<![\w./-])-?\d+(?:\.\d+)?(?![\w/])")
-ARITHMETIC = re.compile(r"\(*\d[\d\s.()]*(?:(?:\*\*|//|[-+*/%])\s*\(*\d[\d.]*[\s)]*)+")
+# Bounded, as a long text must not take a quadratic time.
+ARITHMETIC = re.compile(
+    r"(?<![\d.])\({0,9}\d[\d\s.()]{0,40}"
+    r"(?:(?:\*\*|//|[-+*/%])\s{0,9}\({0,9}\d[\d.]{0,30}[\s)]{0,9}){1,50}"
+)
 WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -229,6 +233,7 @@ def clauses(text: str) -> list[str]:
     ['Which is best?', 'count the rows', "save 'a, b.' to /x.md"]
     """
     kept: list[str] = []
+    text = text.replace("\x00", " ")  # it marks what is hidden below
 
     def hide(match: re.Match[str]) -> str:
         kept.append(match[0])

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import json
 import re
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
@@ -409,6 +410,39 @@ def test_a_delay_lets_a_run_be_cancelled_half_way() -> None:
 
 
 # Laws
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        " ",
+        "1",
+        "1+",
+        "(",
+        "a-",
+        "a_",
+        "/a",
+        "/a.",
+        '"a ',
+        "'a ",
+        "1 ",
+        "1.(",
+        ", count rows",
+        " and then count",
+        "in A ",
+        "by x ",
+        "which x? ",
+        "\n1. x",
+        "\x00",
+        "\x000\x00",
+    ],
+)
+def test_a_long_text_takes_no_long_time(piece: str) -> None:
+    started = time.perf_counter()
+    ask([Message.user(piece * (100_000 // len(piece)))], ALL)
+    assert time.perf_counter() - started < 10
+
 
 SENTENCES = st.sampled_from(
     [
