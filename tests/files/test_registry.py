@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import sagents_nb
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FilesystemClosed, filesystems, open_filesystem
 
@@ -45,4 +47,5 @@ def test_importing_the_files_loads_no_pattern_library() -> None:
         "import sys, sagents_nb.files as f; f.FileSystem().write('/a', 'x')\n"
         "assert not {'wcmatch', 'regex'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    root = Path(sagents_nb.__file__).parents[1]  # also where the package is not installed
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
