@@ -51,7 +51,8 @@ def markdown(messages: Iterable[Message]) -> str:
 
 
 def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
-    line = f"- `{call.name}({_arguments(call)})`"
+    name = visible(call.name).replace("`", "'")
+    line = f"- `{name}({_arguments(call)})`"
     if result is None:
         return f"{line} waits for a decision"
     text = visible(result.text)
