@@ -18,9 +18,11 @@ _EXPORTS = {
     "state": "State Todo",
     "interrupts": "ActionRequest Approve Edit Interrupt Reject Respond",
     "errors": (
-        "AgentError Busy ConfigurationError InvalidDecision MaxRunsExceeded MiddlewareError "
+        "AgentError BudgetExceeded Busy ConfigurationError FailuresExceeded InvalidDecision "
+        "MaxRunsExceeded MiddlewareError "
         "ModelError NotFound NotRunning SagentsError StaleApproval UntilToolNotCalled"
     ),
+    "budget": "Budget",
     "tools": "Tool ToolOutput tool",
     "context": "RunContext ToolContext",
     "models": (

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
-from .calls import checked_decisions
+from .budget import Budget, Meter
 from .context import RunContext
-from .errors import AgentError, ConfigurationError, InvalidDecision
+from .errors import ConfigurationError, InvalidDecision
 from .events import Emitter, Event
 from .eventstream import EventStream
+from .execution import Execution, Prompt, new_run_id, observed, starting_point
 from .files import open_filesystem
-from .interrupts import Decision, Decisions
-from .loop import Loop, LoopConfig, Outcome
-from .mainthread import main_thread
-from .messages import Message, Part
+from .gate import checked_decisions
+from .interrupts import Decisions
+from .loop import Loop
+from .loopconfig import LoopConfig
 from .middleware import FileSystem, HumanInTheLoop, Middleware, TodoList
 from .middleware.base import Chain
 from .models import ChatModel, default_model, resolve_model
@@ -30,9 +25,8 @@ from .runtime import runtime
 from .state import State
 from .tools import Tool, as_tool
 
-logger = logging.getLogger(__name__)
-
-Prompt = str | Message | Part | Iterable[Message] | State
+# What may be given for one run only; remembered when it is resumed.
+_OVERRIDES = ("max_runs", "until_tool", "until_tool_success", "budget")
 
 
 class Agent:
@@ -64,6 +58,7 @@ class Agent:
         name: str | None = None,
         agent_id: str | None = None,
         max_parallel_tools: int = 5,
+        budget: Budget | None = None,
         options: Mapping[str, Any] | None = None,
         todo_options: Mapping[str, Any] | None = None,
         filesystem_options: Mapping[str, Any] | None = None,
@@ -81,6 +76,7 @@ class Agent:
             raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
         put("max_runs", max_runs)
         put("max_parallel_tools", max_parallel_tools)
+        put("budget", budget)
 
         stack: list[Middleware] = []
         if not replace_default_middleware:
@@ -117,6 +113,7 @@ class Agent:
     options: dict[str, Any]
     max_runs: int
     max_parallel_tools: int
+    budget: Budget | None
     middleware: tuple[Middleware, ...]
     until_tool: frozenset[str]
     until_tool_success: frozenset[str]
@@ -161,9 +158,10 @@ class Agent:
     def run(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
         """Run to the end and return the result; from any thread, also in a notebook cell.
 
-        ``overrides`` are ``max_runs``, ``until_tool`` and ``until_tool_success`` for this run
-        and its resumption. Raises :class:`~sagents_nb.errors.AgentError` subclasses, with the
-        result so far in ``.result``; an interrupt is a result.
+        ``overrides`` are ``max_runs``, ``until_tool``, ``until_tool_success`` and ``budget``
+        for this run and its resumption, and ``should_pause``, a function that is asked after
+        each model call whether to stop there. Raises :class:`~sagents_nb.errors.AgentError`
+        subclasses, with the result so far in ``.result``; an interrupt is a result.
         """
         return self._start(prompt, state, overrides).wait()
 
@@ -201,26 +199,30 @@ class Agent:
         sink: Callable[[Event], None] = lambda event: None,
     ) -> Execution:
         base, messages = starting_point(prompt, state)
+        overrides = dict(overrides)
+        should_pause = overrides.pop("should_pause", None)
         agent = self._overridden(overrides)
         emitter = Emitter(sink, session_id=agent.agent_id, run_id=new_run_id())
-        return Execution(agent.loop(base, emitter), messages, None, overrides)
+        loop = agent.loop(base, emitter, local={}, should_pause=should_pause)
+        return Execution(loop, messages, None, overrides)
 
     def _resume(self, result: RunResult, given: Decisions) -> Execution:
         interrupt = result.interrupt
         if interrupt is None:
             raise InvalidDecision("This result waits for nothing; run again instead of resuming.")
         agent = self._overridden(result.overrides)
-        decisions = checked_decisions(interrupt, given, agent._tools)
+        decisions = checked_decisions(interrupt, given, agent._tools, agent._chain)
         emitter = Emitter(lambda event: None, session_id=agent.agent_id, run_id=new_run_id())
-        return Execution(agent.loop(result.state, emitter), [], decisions, result.overrides)
+        loop = agent.loop(result.state, emitter, local=result.local)
+        return Execution(loop, [], decisions, result.overrides)
 
     def _overridden(self, overrides: dict[str, Any]) -> Agent:
         given = {name: value for name, value in overrides.items() if value is not None}
-        unknown = sorted(set(given) - {"max_runs", "until_tool", "until_tool_success"})
+        unknown = sorted(set(given) - set(_OVERRIDES))
         if unknown:
             raise ConfigurationError(
-                f"A run has no option {', '.join(unknown)}; it takes max_runs, until_tool and "
-                "until_tool_success."
+                f"A run has no option {', '.join(unknown)}; it takes {', '.join(_OVERRIDES)} and "
+                "should_pause."
             )
         return self.with_(**given) if given else self
 
@@ -231,154 +233,46 @@ class Agent:
         *,
         files: Any = None,
         scope: Any = None,
-        epoch: int = 0,
-        steering: Callable[[], Sequence[Message]] | None = None,
-        follow_ups: Callable[[], Sequence[Message]] | None = None,
+        local: dict[str, Any] | None = None,
+        meter: Meter | None = None,
+        notify: Callable[[str, Any], None] | None = None,
+        **config: Any,
     ) -> Loop:
-        """The turn loop of one run of this agent, ready to be run on the runtime loop."""
+        """The turn loop of one run of this agent, to be run on the runtime loop.
+
+        ``config`` holds further fields of :class:`~sagents_nb.loopconfig.LoopConfig`; None
+        leaves the default.
+        """
         if files is None:
             files = open_filesystem(self.filesystem_scope or ("agent", self.agent_id))
         ctx = RunContext(
             emitter=emitter,
-            agent_id=self.agent_id,
+            agent=self,
             scope=scope,
             values=self.tool_context,
             files=files,
             tools=self._tools,
+            local=local,
+            meter=meter or Meter(self.budget),
+            spawn=runtime.spawn,
         )
         observers = self._chain.hooks["on_event"]
         if observers:
             emitter.sink = observed(emitter.sink, [hook for _, hook in observers], ctx)
-        config = LoopConfig(
-            model=self.model,
-            system=self.assembled_system_prompt,
-            chain=self._chain,
-            options=self.options,
-            max_runs=self.max_runs,
-            until_tool=self.until_tool or self.until_tool_success,
-            until_success=bool(self.until_tool_success),
-            max_parallel_tools=self.max_parallel_tools,
-            epoch=epoch,
+        loop = Loop(
+            LoopConfig(
+                model=self.model,
+                system=self.assembled_system_prompt,
+                chain=self._chain,
+                options=self.options,
+                max_runs=self.max_runs,
+                until_tool=self.until_tool or self.until_tool_success,
+                until_success=bool(self.until_tool_success),
+                max_parallel_tools=self.max_parallel_tools,
+                **{name: value for name, value in config.items() if value is not None},
+            ),
+            ctx,
+            state,
         )
-        if steering is not None and follow_ups is not None:
-            config = replace(config, steering=steering, follow_ups=follow_ups)
-        return Loop(config, ctx, state)
-
-
-def observed(
-    sink: Callable[[Event], None], hooks: Sequence[Callable[..., Any]], ctx: RunContext
-) -> Callable[[Event], None]:
-    """``sink``, with every event shown to the ``on_event`` hooks as well."""
-
-    def both(event: Event) -> None:
-        sink(event)
-        for hook in hooks:
-            try:
-                hook(event, ctx)
-            except Exception:  # who only watches cannot end the run
-                logger.exception("An on_event hook raised on %s", event.type)
-
-    return both
-
-
-def new_run_id() -> str:
-    """A fresh run id, such as "run-3f0c9a1b22d4"."""
-    return f"run-{uuid.uuid4().hex[:12]}"
-
-
-def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Message]]:
-    """The state a run starts from and the messages it adds.
-
-    Raises :class:`~sagents_nb.errors.ConfigurationError` for anything that is no message.
-    """
-    if isinstance(prompt, State):
-        return (state.merge(prompt) if state else prompt), []
-    if isinstance(prompt, Message):
-        messages = [prompt]
-    elif isinstance(prompt, str | Part):
-        messages = [Message.user(prompt)]
-    elif not isinstance(prompt, Iterable):
-        raise ConfigurationError(
-            f"A prompt is text, a Message, a list of them or a State, not {type(prompt).__name__}."
-        )
-    else:
-        messages = list(prompt)
-        for message in messages:
-            if not isinstance(message, Message):
-                raise ConfigurationError(
-                    f"A prompt is text, a Message, a list of them or a State; the list holds "
-                    f"{type(message).__name__}."
-                )
-    return state or State(), messages
-
-
-class Execution:
-    """A loop that was handed to the runtime thread: wait for it, await it, cancel it."""
-
-    def __init__(
-        self,
-        loop: Loop,
-        messages: Sequence[Message],
-        decisions: Mapping[str, Decision] | None,
-        overrides: dict[str, Any],
-    ) -> None:
-        self.loop = loop
-        self.overrides = overrides
-        self._task: asyncio.Task[Any] | None = None
-        self.future: Future[RunResult] = runtime.submit(self._run(messages, decisions))
-
-    async def _run(
-        self, messages: Sequence[Message], decisions: Mapping[str, Decision] | None
-    ) -> RunResult:
-        self._task = asyncio.current_task()
-        began = time.perf_counter()
-        outcome = await self.loop.run(messages, decisions)
-        return finished(outcome, time.perf_counter() - began, self.overrides)
-
-    def cancel(self) -> None:
-        """Stop it; from any thread, and harmless once it has ended."""
-        self.loop.ctx.cancelled.set()
-
-        def stop() -> None:
-            if self._task is not None:
-                self._task.cancel()
-
-        runtime.post(stop)
-
-    def wait(self) -> RunResult:
-        """The result, blocking. An interrupt of the kernel cancels the run."""
-        runtime.refuse_here("A blocking run", "use 'await agent.arun(…)' there")
-        try:
-            return main_thread.wait(self.future)
-        except KeyboardInterrupt:
-            self.cancel()
-            raise
-
-    def __await__(self) -> Generator[Any, None, RunResult]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> RunResult:
-        try:
-            return await asyncio.wrap_future(self.future)
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
-
-
-def finished(outcome: Outcome, duration: float, overrides: dict[str, Any]) -> RunResult:
-    """The result of an outcome; raises its error, with the result attached."""
-    result = RunResult(
-        status=outcome.status,
-        state=outcome.state,
-        messages=outcome.messages,
-        usage=outcome.usage,
-        duration=duration,
-        tool_result=outcome.tool_result,
-        artifacts=outcome.artifacts,
-        overrides=overrides,
-    )
-    error: AgentError | None = outcome.error
-    if error is not None:
-        error.result = result
-        raise error
-    return result
+        ctx.notify = notify or (lambda to, message: loop.mail.append((to, message)))
+        return loop

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
 from .context import RunContext, ToolContext
-from .errors import AgentError, InvalidDecision
+from .errors import AgentError, BudgetExceeded
 from .events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
 from .interrupts import (
     ActionRequest,
     Approve,
     Decision,
-    Decisions,
     Edit,
     Interrupt,
     Reject,
     Respond,
-    decisions_for,
-    digest_of,
 )
 from .invoke import Executed, invoke, text_of
 from .messages import Message, ToolCall, ToolResult
 from .middleware.base import Chain
 from .runtime import runtime
-from .state import State, to_data
+from .state import State
 from .tools import Tool
 
 # How long a cancelled run waits for tools that clean up after themselves, in seconds.
@@ -144,38 +141,16 @@ def _changed(seen: ActionRequest, now: Interrupt) -> bool:
     )
 
 
-def joined(interrupts: Sequence[Interrupt], session_id: str, epoch: int) -> Interrupt:
-    """Several interrupts of one turn as one, every request bound to session and epoch."""
-    types = {interrupt.type for interrupt in interrupts}
-    requests = tuple(
-        replace(
-            request,
-            digest=digest_of(
-                session_id, epoch, request.tool_call_id, request.tool_name, request.arguments
-            ),
-        )
-        for interrupt in interrupts
-        for request in interrupt.action_requests
-    )
-    first = interrupts[0]
-    return Interrupt(
-        type="halt" if "halt" in types else first.type if len(types) == 1 else "multiple",
-        action_requests=requests,
-        message=first.message,
-        data=first.data
-        if len(interrupts) == 1
-        else {"interrupts": [to_data(i) for i in interrupts]},
-        id=digest_of(session_id, epoch, "interrupt", first.type, [r.digest for r in requests])[:16],
-    )
-
-
 async def execute(
     batch: Sequence[Prepared],
     chain: Chain,
     ctx: RunContext,
     limit: int,
+    skip_rest: Callable[[], bool],
 ) -> list[Executed]:
     """Run the batch, at most ``limit`` calls at once; results in call order.
+
+    Once ``skip_rest`` says so, calls that have not started are answered as skipped.
 
     A cancellation answers what has not finished with a "cancelled" result and is not raised
     again: ``ctx.cancelled`` is set, where the loop looks. A tool that does not stop within
@@ -186,6 +161,8 @@ async def execute(
 
     async def gated(item: Prepared) -> Executed:
         async with gate:
+            if item.answer is None and skip_rest():
+                item.answer_with("Skipped: a message came from the user instead.", "skipped")
             return await _run_one(item, chain, ctx, state)
 
     tasks = [asyncio.create_task(gated(item)) for item in batch]
@@ -205,8 +182,10 @@ async def execute(
 
 async def _run_one(item: Prepared, chain: Chain, ctx: RunContext, state: State) -> Executed:
     _start(item, ctx)
+    exceeded = _over_budget(item, ctx)
     if item.answer is not None:
         executed, status = Executed(item.answer), item.status
+        executed.error = exceeded
     else:
         executed = await _run(item, ctx, state)
         status = "failed" if executed.result.is_error else "completed"
@@ -222,8 +201,19 @@ async def _run_one(item: Prepared, chain: Chain, ctx: RunContext, state: State) 
     if item.edited is not None:
         metadata = {"edited_arguments": item.edited, **executed.result.metadata}
         executed.result = replace(executed.result, metadata=metadata)
+    executed.status = status
     _end(item, ctx, executed.result, status)
     return executed
+
+
+def _over_budget(item: Prepared, ctx: RunContext) -> BudgetExceeded | None:
+    if item.answer is None:
+        try:
+            ctx.meter.before_tool()
+        except BudgetExceeded as error:
+            item.answer_with(f"Not run: {error}", "skipped")
+            return error
+    return None
 
 
 async def _run(item: Prepared, ctx: RunContext, state: State) -> Executed:
@@ -272,35 +262,3 @@ def _cancelled(item: Prepared, ctx: RunContext) -> Executed:
 def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> ToolResult:
     """The result of a call that will not be run, or whose end nobody waits for."""
     return ToolResult(call.id, call.name, f"Cancelled: {reason}.", is_error=True)
-
-
-def fill_placeholder(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, str]:
-    """The result of a call that asked by itself, now that people answered; and its status."""
-    if isinstance(decision, Respond):
-        text, status = text_of(decision.answer), "completed"
-    elif isinstance(decision, Reject):
-        text, status = f"A person declined to answer. {decision.message}".strip(), "rejected"
-    else:
-        text, status = "A person approved.", "completed"
-    return replace(placeholder, content=text, is_interrupt=False), status
-
-
-def checked_decisions(
-    interrupt: Interrupt, given: Decisions, tools: Mapping[str, Tool]
-) -> dict[str, Decision]:
-    """``given`` validated against the interrupt and the tools, by ``tool_call_id``.
-
-    Raises :class:`~sagents_nb.errors.InvalidDecision`; nothing has changed then.
-    """
-    decisions = decisions_for(interrupt, given)
-    for request in interrupt.action_requests:
-        decision = decisions[request.tool_call_id]
-        tool = tools.get(request.tool_name)
-        if isinstance(decision, Edit) and tool is not None:
-            try:
-                tool.arguments.check(decision.arguments)
-            except ValueError as error:
-                raise InvalidDecision(
-                    f"The edited arguments do not fit {request.tool_name}: {error}"
-                ) from None
-    return decisions

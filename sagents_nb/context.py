@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .budget import Meter
 from .events import Emitter, Event
 from .state import State
 
@@ -17,29 +19,49 @@ class RunContext:
     """One run, as middleware hooks see it. Never stored: it may hold keys and scopes.
 
     ``values`` is the agent's ``tool_context``; ``files`` the virtual filesystem, or None;
-    ``cancelled`` a :class:`threading.Event` that is set when the run is cancelled.
+    ``cancelled`` a :class:`threading.Event` that is set when the run is cancelled; ``agent``
+    the agent that runs. ``local`` holds values of this conversation that live as long as the
+    process and are never stored. ``spawn`` starts a background task on the runtime loop, and
+    ``notify(middleware_id, message)`` calls that middleware's ``handle_message`` between
+    turns, or soon after the run; both from the runtime loop only.
     """
 
     def __init__(
         self,
         *,
         emitter: Emitter,
-        agent_id: str = "",
+        agent: Any = None,
         scope: Any = None,
         values: Mapping[str, Any] | None = None,
         files: Any = None,
         tools: Mapping[str, Tool] | None = None,
-        headless: Any = None,
+        meter: Meter | None = None,
+        local: dict[str, Any] | None = None,
+        spawn: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
+        notify: Callable[[str, Any], None] | None = None,
     ) -> None:
         self.emitter = emitter
-        self.agent_id = agent_id
+        self.agent = agent
         self.scope = scope
         self.values: Mapping[str, Any] = values or {}
         self.files = files
         self.tools: Mapping[str, Tool] = tools or {}
-        self.headless = headless
+        self.meter = meter or Meter()
+        self.local = {} if local is None else local
+        self.spawn = spawn or asyncio.ensure_future
+        self.notify = notify or (lambda middleware_id, message: None)
         self.cancelled = threading.Event()
         self.state = State()
+
+    @property
+    def agent_id(self) -> str:
+        """The agent's id."""
+        return str(getattr(self.agent, "agent_id", ""))
+
+    @property
+    def model(self) -> Any:
+        """The model that answers."""
+        return getattr(self.agent, "model", None)
 
     @property
     def session_id(self) -> str:

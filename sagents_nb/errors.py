@@ -58,6 +58,14 @@ class MaxRunsExceeded(AgentError):
     """The model still wanted tools after ``max_runs`` calls; the run can be continued."""
 
 
+class BudgetExceeded(AgentError):
+    """The run's budget is used up; the run can be continued with a larger one."""
+
+
+class FailuresExceeded(AgentError):
+    """Three turns in a row had a failing tool call; the run can be continued."""
+
+
 class UntilToolNotCalled(AgentError):
     """The model ended its turn without calling a tool named in ``until_tool``."""
 

@@ -34,13 +34,18 @@ class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a run waits. ``data`` belongs to whoever raised it; ``message`` is for people."""
+    """Why a run waits. ``data`` belongs to whoever raised it; ``message`` is for people.
+
+    Where several calls of one turn wait, ``parts`` holds each one's own interrupt and
+    ``action_requests`` all their requests.
+    """
 
     type: InterruptType
     action_requests: tuple[ActionRequest, ...] = ()
     message: str | None = None
     data: dict[str, Any] = {}
     id: str = ""
+    parts: tuple[Interrupt, ...] = ()
 
     @property
     def review_configs(self) -> dict[str, dict[str, list[str]]]:

@@ -23,10 +23,11 @@ from .tools import Tool, ToolOutput
 class Executed:
     """One call with its result, and what it wants changed or asked."""
 
-    __slots__ = ("artifact", "error", "interrupt", "result", "update")
+    __slots__ = ("artifact", "error", "interrupt", "result", "status", "update")
 
     def __init__(self, result: ToolResult) -> None:
         self.result = result
+        self.status = "cancelled"
         self.error: AgentError | None = None
         self.update: dict[str, Any] = {}
         self.interrupt: Interrupt | None = None

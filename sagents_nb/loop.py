@@ -8,21 +8,20 @@ One driver serves streaming and not, run and resume, agent and sub-agent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import inspect
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from .calls import (
-    Prepared,
-    cancelled_result,
-    execute,
-    fill_placeholder,
-    joined,
-    prepare,
-)
+from .calls import Prepared, cancelled_result, execute, prepare
 from .context import RunContext
-from .errors import AgentError, MaxRunsExceeded, UntilToolNotCalled
+from .errors import (
+    AgentError,
+    FailuresExceeded,
+    InvalidDecision,
+    MaxRunsExceeded,
+    UntilToolNotCalled,
+)
 from .events import (
     AgentEnd,
     AgentStart,
@@ -34,50 +33,17 @@ from .events import (
     TurnStart,
 )
 from .events import Interrupt as InterruptEvent
+from .gate import filled, joined
 from .interrupts import ActionRequest, Decision, Interrupt
 from .invoke import Executed
+from .loopconfig import LoopConfig, Outcome
 from .messages import Message, ToolCall, ToolResult, Usage
-from .middleware.base import Chain
-from .models.base import ChatModel, ModelRequest
+from .models.base import ModelRequest
 from .state import State
 from .turn import take_turn
 
-
-def _nothing() -> Sequence[Message]:
-    return ()
-
-
-class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loop needs from outside: values and functions, no class tree.
-
-    ``steering`` gives messages to inject before the next model call, ``follow_ups`` messages
-    to go on with when the run would end. ``until_tool`` names tools whose result ends the
-    run; with ``until_success`` only a result that is no error does.
-    """
-
-    model: ChatModel
-    system: str = ""
-    chain: Chain = msgspec.field(default_factory=lambda: Chain(()))
-    options: Mapping[str, Any] = {}
-    max_runs: int = 50
-    until_tool: frozenset[str] = frozenset()
-    until_success: bool = False
-    max_parallel_tools: int = 5
-    epoch: int = 0
-    steering: Callable[[], Sequence[Message]] = _nothing
-    follow_ups: Callable[[], Sequence[Message]] = _nothing
-
-
-class Outcome(msgspec.Struct):
-    """How a run ended. ``error`` is set exactly if ``status`` is "error"."""
-
-    status: str
-    state: State
-    messages: list[Message]
-    usage: Usage
-    tool_result: ToolResult | None = None
-    error: AgentError | None = None
-    artifacts: dict[str, Any] = {}
+# As Sagents has it: a model that fails three turns in a row does not find out by itself.
+MAX_FAILURES = 3
 
 
 class Loop:
@@ -92,9 +58,11 @@ class Loop:
         self.model_calls = 0
         self.tool_result: ToolResult | None = None
         self.artifacts: dict[str, Any] = {}
+        self.mail: deque[tuple[str, Any]] = deque()
         self.state = state
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
         self._in_turn = False
+        self._failures = 0
         self._specs = tuple(tool.spec for tool in ctx.tools.values())
 
     @property
@@ -117,20 +85,22 @@ class Loop:
         """
         self.emit(AgentStart)
         error: AgentError | None = None
+        interrupt = self.state.interrupt
         self._pending = list(messages)
         try:
-            status = await self._drive(decisions)
+            status = await self._drive(interrupt, decisions)
         except asyncio.CancelledError:
             status = "cancelled"
             if task := asyncio.current_task():
                 task.uncancel()  # the cancellation ends here, as a result
+        except InvalidDecision as raised:  # answered wrongly: it waits as before
+            status, error = "interrupted", raised
+            self.state = self.state.with_interrupt(interrupt)
         except AgentError as raised:
             status, error = "error", raised
         except (Exception, SystemExit, KeyboardInterrupt) as raised:  # else the thread ends
-            status, error = (
-                "error",
-                AgentError(f"The run failed: {type(raised).__name__}: {raised}"),
-            )
+            status = "error"
+            error = AgentError(f"The run failed: {type(raised).__name__}: {raised}")
             error.__cause__ = raised
         if self.ctx.cancelled.is_set():
             status, error = "cancelled", None
@@ -141,6 +111,7 @@ class Loop:
         if self._in_turn:
             self._end_turn(self._said(), results)
         self._append_pending()  # what somebody said is kept, also when nobody answered
+        await self.read_mail()
         self.emit(
             AgentEnd,
             messages=tuple(self.messages),
@@ -157,15 +128,24 @@ class Loop:
             self.artifacts,
         )
 
-    async def _drive(self, decisions: Mapping[str, Decision] | None) -> str:
-        interrupt = self.state.interrupt
+    async def _drive(
+        self, interrupt: Interrupt | None, decisions: Mapping[str, Decision] | None
+    ) -> str:
         self.state = self.state.with_interrupt(None)
-        if await self._hooks("before_run"):
-            return "interrupted"
         status = None
         if decisions is not None and interrupt is not None:
+            if await self._hooks("before_run"):
+                return "interrupted"
             self._start_turn()
             status = await self._answer(interrupt, decisions)
+        elif open_calls(self.state) and not self._pending:  # it was paused: go on where it was
+            self._start_turn()
+            status = await self._tools(self._last_assistant(), {})
+        else:
+            if interrupt is not None:  # a message came instead of an answer
+                self.state = self.state.clean_stale_interrupts()
+            if await self._hooks("before_run"):
+                return "interrupted"
         status = status or await self._turns()
         if status == "completed" and await self._hooks("after_run"):
             return "interrupted"
@@ -177,19 +157,23 @@ class Loop:
             more = True
             while more or self._pending:
                 self._start_turn()
+                self.close_open_calls("another message came")
                 self._append_pending()
                 if await self._hooks("before_model"):
                     return "interrupted"
                 message = await self._ask()
                 if await self._hooks("after_model"):
                     return "interrupted"
+                more = _wants_more(message)
+                if more and self.config.should_pause():
+                    self._end_turn(message)
+                    return "paused"
                 if message.tool_calls:
                     status = await self._tools(message, {})
                     if status:
                         return status
                 else:
                     self._end_turn(message)
-                more = _wants_more(message)
                 self._pending += self.config.steering()
             self._pending += self.config.follow_ups()
             if not self._pending:
@@ -204,6 +188,7 @@ class Loop:
     async def _hooks(self, name: str) -> bool:
         """Run a hook over the state; whether it stopped the run."""
         self._stop_if_cancelled()
+        await self.read_mail()
         if not self.config.chain.hooks[name]:
             return False
         self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
@@ -213,6 +198,14 @@ class Loop:
             self._end_turn(self._said())
         self.emit(InterruptEvent, interrupt=self.state.interrupt)
         return True
+
+    async def read_mail(self) -> None:
+        """Let middleware handle the messages that came for it."""
+        while self.mail:
+            middleware_id, message = self.mail.popleft()
+            self.state = await self.config.chain.handle_message(
+                middleware_id, message, self.state, self.ctx
+            )
 
     def _stop_if_cancelled(self) -> None:
         if self.ctx.cancelled.is_set():
@@ -247,15 +240,17 @@ class Loop:
     async def _ask(self) -> Message:
         config = self.config
         request = ModelRequest(
-            messages=self.state.messages,
+            messages=await self._shown(),
             system=config.system,
             tools=self._specs,
             options=dict(config.options),
             model=config.model.name,
         )
+        self.ctx.meter.before_model()
         self.model_calls += 1
         message, failure = await take_turn(config.model, request, self.ctx.emitter)
         self._keep(message)
+        self.ctx.meter.add(message.usage)
         if message.usage is not None:
             self.usage += message.usage
         if failure is not None:
@@ -269,26 +264,54 @@ class Loop:
             )
         return message
 
+    async def _shown(self) -> Sequence[Message]:
+        messages: Any = self.state.messages
+        for change in (self.config.transform_context, self.config.convert_to_llm):
+            if change is not None:
+                messages = change(messages)
+                if inspect.isawaitable(messages):
+                    messages = await messages
+        return messages  # type: ignore[no-any-return]
+
     async def _answer(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> str | None:
         """Go on with the turn that was interrupted."""
-        requests = {r.tool_call_id: r for r in interrupt.action_requests}
         message = self._last_assistant()
-        answered = {
-            result.tool_call_id: result
-            for result in self.state.messages[-1].tool_results
-            if result.is_interrupt
-        }
-        if answered:  # tools that ran and asked: their placeholders become the answers
-            for call_id, decision in decisions.items():
-                if call_id in answered:
-                    self._fill(answered[call_id], decision)
-            self._end_turn(message)
-            return None
-        return await self._tools(message, {i: (requests[i], d) for i, d in decisions.items()})
+        if open_calls(self.state):  # nothing of it has run
+            requests = {r.tool_call_id: r for r in interrupt.action_requests}
+            return await self._tools(message, {i: (requests[i], d) for i, d in decisions.items()})
+        waiting = []
+        for part in interrupt.parts or (interrupt,):
+            mine = {i: decisions[i] for i in part.tool_call_ids}
+            outcome = await self.config.chain.handle_resume(part, mine, self.state, self.ctx)
+            if isinstance(outcome, State):
+                self._adopt(outcome)
+            elif isinstance(outcome, Interrupt):
+                waiting.append(outcome)
+            else:
+                for call_id, decision in mine.items():
+                    self._fill(call_id, decision)
+        self._end_turn(message, tuple(self.state.messages[-1].tool_results))
+        if waiting:
+            self._interrupt(waiting)
+            return "interrupted"
+        return None
 
-    def _fill(self, placeholder: ToolResult, decision: Decision) -> None:
-        result, status = fill_placeholder(placeholder, decision)
-        self.state = self.state.replace_tool_result(result.tool_call_id, result)
+    def _adopt(self, state: State) -> None:
+        """Take over a state in which a middleware answered its placeholders, and say so."""
+        before = {r.tool_call_id: r for r in self.state.messages[-1].tool_results}
+        self.state = state
+        for result in state.messages[-1].tool_results:
+            if before.get(result.tool_call_id) != result:
+                self._told(result, "failed" if result.is_error else "completed")
+
+    def _fill(self, call_id: str, decision: Decision) -> None:
+        for placeholder in self.state.messages[-1].tool_results:
+            if placeholder.tool_call_id == call_id and placeholder.is_interrupt:
+                result, status = filled(placeholder, decision)
+                self.state = self.state.replace_tool_result(call_id, result)
+                self._told(result, status)
+
+    def _told(self, result: ToolResult, status: str) -> None:
         self.emit(
             ToolExecutionEnd,
             tool_call_id=result.tool_call_id,
@@ -308,34 +331,55 @@ class Loop:
             self._end_turn(message)
             self._interrupt(waiting)
             return "interrupted"
-        done = await execute(batch, config.chain, ctx, config.max_parallel_tools)
+        done = await execute(batch, config.chain, ctx, config.max_parallel_tools, config.skip_rest)
         self._append(Message.tool(item.result for item in done))
         self._apply(done)
         results = tuple(item.result for item in done)
+        asked = [item.interrupt for item in done if item.interrupt is not None]
+        self._say_halt(asked)
         self._end_turn(message, results)
         for item in done:
             if item.error is not None:
                 raise item.error
         if ctx.cancelled.is_set():
             return "cancelled"
-        asked = [item.interrupt for item in done if item.interrupt is not None]
         if asked:
             self._interrupt(asked)
             return "interrupted"
         if message.stop_reason == "refusal":
             return "completed"
-        return self._reached(batch, results)
+        status = self._reached(batch, done)
+        if status is None:
+            self._count_failures(done)
+        return status
 
-    def _reached(self, batch: Sequence[Prepared], results: Sequence[ToolResult]) -> str | None:
+    def _say_halt(self, asked: Sequence[Interrupt]) -> None:
+        """What a halt tells people is said once, by the agent, and no model is asked again."""
+        for interrupt in asked:
+            if interrupt.type == "halt" and interrupt.message:
+                self._append(Message.assistant(interrupt.message, halt=True))
+                return
+
+    def _reached(self, batch: Sequence[Prepared], done: Sequence[Executed]) -> str | None:
         config = self.config
-        for item, result in zip(batch, results, strict=True):
-            ran = item.status != "rejected"
-            if result.name in config.until_tool and ran:
-                if config.until_success and result.is_error:
-                    continue
-                self.tool_result = result
-                return "completed"
+        for item, executed in zip(batch, done, strict=True):
+            result = executed.result
+            if result.name not in config.until_tool or item.status == "rejected":
+                continue
+            if config.until_success and result.is_error:
+                continue
+            self.tool_result = result
+            return "completed"
         return None
+
+    def _count_failures(self, done: Sequence[Executed]) -> None:
+        failed = [item.result for item in done if item.status == "failed"]
+        self._failures = self._failures + 1 if failed else 0
+        if self._failures >= MAX_FAILURES and not self.config.until_success:
+            raise FailuresExceeded(
+                f"Tools failed in {MAX_FAILURES} turns in a row, last {failed[-1].name}: "
+                f"{failed[-1].text[:200]}; run again with the result's state to continue."
+            )
 
     def _apply(self, done: Sequence[Executed]) -> None:
         todos = self.state.todos
@@ -353,10 +397,10 @@ class Loop:
         self.emit(InterruptEvent, interrupt=whole)
 
     def _last_assistant(self) -> Message:
-        for message in reversed(self.state.messages[-2:]):
-            if message.role == "assistant":
+        for message in reversed(self.state.messages[-3:]):
+            if message.tool_calls:
                 return message
-        raise AgentError("The conversation has no assistant message to resume; start a new run.")
+        raise AgentError("The conversation has no tool call to go on with; start a new run.")
 
     def close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
         """Answer calls that have no result, so that any provider accepts the history."""

@@ -30,6 +30,7 @@ class RunResult:
         tool_result: ToolResult | None = None,
         artifacts: dict[str, Any] | None = None,
         overrides: dict[str, Any] | None = None,
+        local: dict[str, Any] | None = None,
     ) -> None:
         self.status = status
         self.state = state
@@ -39,6 +40,7 @@ class RunResult:
         self.tool_result = tool_result
         self.artifacts = artifacts or {}
         self.overrides = overrides or {}
+        self.local = {} if local is None else local
 
     @property
     def text(self) -> str:

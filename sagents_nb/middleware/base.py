@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,10 +12,12 @@ from msgspec.structs import replace
 from ..context import RunContext
 from ..errors import AgentError, ConfigurationError, MiddlewareError
 from ..events import Event
-from ..interrupts import Interrupt
+from ..interrupts import Decision, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..state import State
 from ..tools import Tool, as_tool
+
+logger = logging.getLogger(__name__)
 
 HookResult = State | Interrupt | None
 ToolHookResult = ToolCall | ToolResult | Interrupt | None
@@ -73,6 +76,28 @@ class Middleware:
 
     def on_session_start(self, state: State, ctx: RunContext) -> Any:
         """Once, when a session starts."""
+
+    def handle_message(self, message: Any, state: State, ctx: RunContext) -> Any:
+        """What ``ctx.notify`` or ``session.notify_middleware`` sent here: None or a State."""
+
+    def check_decisions(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> None:
+        """Raise InvalidDecision for answers that do not fit an interrupt of this middleware.
+
+        Called before anything changes, with the decisions by ``tool_call_id``; sync.
+        """
+
+    def handle_resume(
+        self,
+        interrupt: Interrupt,
+        decisions: Mapping[str, Decision],
+        state: State,
+        ctx: RunContext,
+    ) -> Any:
+        """Go on after an interrupt of this middleware.
+
+        None means that it is somebody else's; a State that it is resolved (its placeholder
+        results replaced); an Interrupt that something still waits.
+        """
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -134,6 +159,47 @@ class Chain:
                 )
             state = ctx.state = outcome
         return state
+
+    async def handle_message(self, id: str, message: Any, state: State, ctx: RunContext) -> State:
+        """Deliver a message to the middleware with that id; what goes wrong is only logged."""
+        item = next((m for m in self.middleware if middleware_id(m) == id), None)
+        if item is None:
+            logger.warning("A message came for the middleware %r, which is not there", id)
+            return state
+        try:
+            outcome = await call_hook(
+                item, "handle_message", item.handle_message, message, state, ctx
+            )
+        except AgentError:
+            logger.exception("A message was not handled")
+            return state
+        return outcome if isinstance(outcome, State) else state
+
+    def check_decisions(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> None:
+        """Ask every middleware; raises InvalidDecision."""
+        for item in self.middleware:
+            item.check_decisions(interrupt, decisions)
+
+    async def handle_resume(
+        self,
+        interrupt: Interrupt,
+        decisions: Mapping[str, Decision],
+        state: State,
+        ctx: RunContext,
+    ) -> State | Interrupt | None:
+        """The answer of the first middleware that claims the interrupt, or None."""
+        for item in self.middleware:
+            outcome = await call_hook(
+                item, "handle_resume", item.handle_resume, interrupt, decisions, state, ctx
+            )
+            if isinstance(outcome, State | Interrupt):
+                return outcome
+            if outcome is not None:
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.handle_resume returned {type(outcome).__name__}; "
+                    "return None, a State or an Interrupt."
+                )
+        return None
 
     async def before_tool(
         self, call: ToolCall, ctx: RunContext

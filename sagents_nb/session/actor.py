@@ -7,11 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
-from ..agent import Agent, finished, new_run_id
-from ..calls import checked_decisions
-from ..errors import AgentError, Busy, InvalidDecision, NotRunning, StaleApproval
+from ..agent import Agent
+from ..errors import AgentError, Busy, NotRunning, StaleApproval
 from ..events import (
     AgentShutdown,
     DecisionMade,
@@ -20,12 +17,15 @@ from ..events import (
     MessageQueued,
     StatusChanged,
 )
+from ..execution import finished, new_run_id
+from ..gate import checked_decisions
 from ..interrupts import Decision, Decisions, Interrupt
 from ..loop import Loop
 from ..messages import Message, Usage
 from ..result import RunResult
 from ..runtime import runtime
 from ..state import State
+from .approvals import Approvals
 from .log import EventLog
 from .queues import Queues
 from .run import Run
@@ -55,13 +55,14 @@ class Actor:
         self.last_activity = time.time()
         self.log = EventLog()
         self.queues = Queues()
+        self.local: dict[str, Any] = {}
         self.initial = state.messages
         self._state = state
         self._epoch = 1
         self._emitter = Emitter(self.log.push, session_id=session.id)
         self._loop: Loop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._decisions: dict[str, Decision] = {}
+        self._approvals = Approvals()
         self._unsubscribe_files = files.subscribe(self._file_event)
 
     @property
@@ -119,6 +120,8 @@ class Actor:
         self._check_open()
         if self.status in ("running", "interrupted"):
             raise Busy(f"Session {self.session.id!r} is {self.status}; retry needs it to be idle.")
+        if self.status == "paused":
+            return self._start(Run(self.session, new_run_id()), [])
         messages = self._state.messages
         while messages and messages[-1].role == "assistant" and messages[-1].error:
             self._state = self._state.set_messages(messages[:-1])
@@ -139,8 +142,12 @@ class Actor:
             files=self.files,
             scope=self.scope,
             epoch=self._epoch,
+            local=self.local,
+            notify=self.notify,
             steering=self.queues.steering,
             follow_ups=self.queues.follow_ups,
+            skip_rest=self.queues.skips_rest,
+            should_pause=self.queues.takes_pause,
         )
         self._set_status("running")
         self._task = None
@@ -159,7 +166,7 @@ class Actor:
             self._task = asyncio.current_task()
         outcome = await loop.run(messages, decisions)
         if self._loop is not loop:  # reset or closed meanwhile: a late result changes nothing
-            _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}))
+            _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
             return
         self._state, self._loop, self._task = outcome.state, None, None
         self.usage += outcome.usage
@@ -169,7 +176,7 @@ class Actor:
         if not go_on:
             status = "idle" if outcome.status == "completed" else outcome.status
             self._set_status(status, self.error)
-        _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}))
+        _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
         if go_on:
             self._start_next()
 
@@ -189,7 +196,7 @@ class Actor:
     def resume(self, given: Decisions, by: str) -> Run:
         """Take a decision for everything that waits."""
         interrupt = self._waiting()
-        decisions = checked_decisions(interrupt, given, self.agent._tools)
+        decisions = checked_decisions(interrupt, given, self.agent._tools, self.agent._chain)
         run = self._take(interrupt, decisions, by)
         assert run is not None
         return run
@@ -197,11 +204,9 @@ class Actor:
     def decide_all(self, ids: tuple[str, ...], decision: Decision, by: str) -> Run | None:
         """Take one decision for these calls, or for all that are open."""
         interrupt = self._waiting()
-        open_ids = [i for i in interrupt.tool_call_ids if i not in self._decisions]
-        unknown = [i for i in ids if i not in open_ids]
-        if unknown:
-            raise StaleApproval(f"No decision is open for {unknown}; open are {open_ids}.")
-        return self._decide(interrupt, dict.fromkeys(ids or open_ids, decision), by)
+        self._approvals.check_open(interrupt, ids)
+        given = dict.fromkeys(ids or self._approvals.open_ids(interrupt), decision)
+        return self._take(interrupt, self._approvals.checked(self.agent, interrupt, given), by)
 
     def decide_seen(
         self,
@@ -215,24 +220,8 @@ class Actor:
         interrupt = self._state.interrupt
         if self.status != "interrupted" or interrupt is None or interrupt.id != interrupt_id:
             raise StaleApproval("This request was already answered; nothing was run for it now.")
-        for request in interrupt.action_requests:
-            i = request.tool_call_id
-            if i in decisions and (digests.get(i) != request.digest or i in self._decisions):
-                raise StaleApproval(
-                    f"The request for {request.tool_name} was answered or has changed since it "
-                    "was shown; nothing was run."
-                )
-        return self._decide(interrupt, decisions, by)
-
-    def _decide(self, interrupt: Interrupt, given: Mapping[str, Any], by: str) -> Run | None:
-        """Take some decisions; the run goes on with the last of them."""
-        requests = tuple(r for r in interrupt.action_requests if r.tool_call_id in given)
-        if not requests or len(requests) != len(given):
-            raise InvalidDecision(
-                f"Decisions must name waiting calls, which are {interrupt.tool_call_ids}."
-            )
-        part = replace(interrupt, action_requests=requests)
-        return self._take(interrupt, checked_decisions(part, given, self.agent._tools), by)
+        self._approvals.check_seen(interrupt, decisions, digests)
+        return self._take(interrupt, self._approvals.checked(self.agent, interrupt, decisions), by)
 
     def _take(self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str) -> Run | None:
         run_id = self.current_run.id if self.current_run else new_run_id()
@@ -240,17 +229,46 @@ class Actor:
         emitter = self._emitter.for_run(run_id)
         for tool_call_id, decision in decisions.items():
             emitter.emit(DecisionMade, tool_call_id=tool_call_id, decision=decision, by=by)
-        self._decisions.update(decisions)
-        if any(i not in self._decisions for i in interrupt.tool_call_ids):
-            return None
-        taken, self._decisions = self._decisions, {}
-        return self._start(run, [], taken)
+        complete = self._approvals.add(interrupt, decisions)
+        return None if complete is None else self._start(run, [], complete)
+
+    def dismiss(self) -> None:
+        """Let go of a halt."""
+        interrupt = self._waiting()
+        if interrupt.type != "halt":
+            raise NotRunning(f"This {interrupt.type} interrupt needs an answer; decide it.")
+        self._drop_interrupt("the halt was dismissed")
+        self._set_status("idle")
+
+    def notify(self, middleware_id: str, message: Any) -> None:
+        """Deliver a message to a middleware: between turns, or now if nothing runs."""
+        if self._loop is not None:
+            self._loop.mail.append((middleware_id, message))
+        elif self.status != "closed":
+            runtime.spawn(self._deliver(middleware_id, message))
+
+    async def _deliver(self, middleware_id: str, message: Any) -> None:
+        if self._loop is not None:  # a run began meanwhile
+            self._loop.mail.append((middleware_id, message))
+            return
+        before = self._state
+        loop = self._idle_loop()
+        loop.mail.append((middleware_id, message))
+        await loop.read_mail()
+        if self._state is before:
+            self._state = loop.state
+
+    def _idle_loop(self) -> Loop:
+        run_id = self.current_run.id if self.current_run else ""
+        emitter = self._emitter.for_run(run_id)
+        return self.agent.loop(
+            self._state, emitter, files=self.files, scope=self.scope, local=self.local
+        )
 
     def _drop_interrupt(self, reason: str) -> None:
         """Answer the waiting calls as cancelled, so that the conversation can go on."""
-        self._decisions = {}
-        run_id = self.current_run.id if self.current_run else ""
-        loop = self.agent.loop(self._state, self._emitter.for_run(run_id), files=self.files)
+        self._approvals.clear()
+        loop = self._idle_loop()
         loop.state = loop.state.clean_stale_interrupts()
         loop.close_open_calls(reason)
         self._state = loop.state
@@ -283,7 +301,7 @@ class Actor:
         """Stop, and forget messages, todos, metadata and queues."""
         self._check_open()
         self._stop_now()
-        self._decisions = {}
+        self._approvals.clear()
         self._state = self._state.reset()
         self._epoch += 1
         self.error = None
@@ -296,7 +314,7 @@ class Actor:
             raise Busy(f"Session {self.session.id!r} is running; cancel it or wait for it first.")
         self.agent = agent or self.agent
         if state is not None:
-            self._decisions = {}
+            self._approvals.clear()
             self._state = state
             self._epoch += 1
             self._set_status("interrupted" if state.interrupt else "idle", "replaced")

@@ -18,6 +18,8 @@ class Queues:
         self._steering: deque[Message] = deque()
         self._follow_ups: deque[Message] = deque()
         self._runs: deque[tuple[list[Message], Run]] = deque()
+        self.steering_batch = "skip"
+        self._pause = False
         self._modes = {"steer": "one-at-a-time", "follow_up": "one-at-a-time"}
 
     def __len__(self) -> int:
@@ -52,6 +54,19 @@ class Queues:
     def follow_ups(self) -> list[Message]:
         """Take what the next turn gets of the follow-ups."""
         return _taken(self._follow_ups, self._modes["follow_up"])
+
+    def skips_rest(self) -> bool:
+        """Whether a steered message waits that makes the rest of a batch be skipped."""
+        return self.steering_batch == "skip" and bool(self._steering)
+
+    def ask_pause(self) -> None:
+        """Ask the active run to pause after its model call."""
+        self._pause = True
+
+    def takes_pause(self) -> bool:
+        """Whether somebody asked for a pause; asking is forgotten then."""
+        asked, self._pause = self._pause, False
+        return asked
 
     def put(self, messages: list[Message], run: Run) -> None:
         """Queue a whole run."""

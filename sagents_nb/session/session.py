@@ -10,10 +10,11 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..agent import Agent, Prompt, starting_point
+from ..agent import Agent
 from ..errors import ConfigurationError
 from ..events import Event
 from ..eventstream import EventStream
+from ..execution import Prompt, starting_point
 from ..files import open_filesystem
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -167,6 +168,20 @@ class Session:
     def follow_up_mode(self, mode: str) -> None:
         self._actor.queues.follow_up_mode = mode
 
+    @property
+    def steering_batch(self) -> str:
+        """What a steered message does to calls of a batch that have not started.
+
+        "skip" answers them as skipped, "wait" lets the batch finish.
+        """
+        return self._actor.queues.steering_batch
+
+    @steering_batch.setter
+    def steering_batch(self, rule: str) -> None:
+        if rule not in ("skip", "wait"):
+            raise ConfigurationError(f"steering_batch is 'skip' or 'wait', not {rule!r}.")
+        self._actor.queues.steering_batch = rule
+
     def retry(self) -> Run:
         """Run again from the last user or tool message, without a new one."""
         return runtime.call(self._actor.retry)
@@ -204,7 +219,22 @@ class Session:
         """
         return runtime.call(self._actor.decide_seen, decisions, interrupt_id, digests, by)
 
+    def dismiss(self) -> None:
+        """Let go of a halt; any other interrupt needs an answer (NotRunning)."""
+        runtime.call(self._actor.dismiss)
+
+    def notify_middleware(self, id: str, message: Any) -> None:
+        """Call that middleware's ``handle_message`` between turns, or now if nothing runs."""
+        runtime.post(self._actor.notify, id, message)
+
     # stopping
+
+    def pause(self) -> None:
+        """Ask the active run to stop after its next model call, before the tools.
+
+        The status is "paused" then; :meth:`retry` goes on there.
+        """
+        runtime.call(self._actor.queues.ask_pause)
 
     def cancel(self) -> None:
         """Stop the active run, or deny what waits; finished messages stay. Else nothing."""

@@ -1,0 +1,69 @@
+"""Limits of a run: how much it may call, use, spend and last."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from .errors import BudgetExceeded
+from .messages import Usage
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Hard limits; None is no limit. ``seconds`` is wall time of the run itself.
+
+    A run stops before the call that would go beyond a limit, so it overshoots by what one
+    call uses at most. Sub-agents draw on the budget of their parent.
+    """
+
+    model_calls: int | None = None
+    tool_calls: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+
+class Meter:
+    """What a run has used of its budget; shared with its sub-agents."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
+        self.model_calls = 0
+        self.tool_calls = 0
+        self.usage = Usage()
+        self._began = time.monotonic()
+
+    def before_model(self) -> None:
+        """Count a model call; raises BudgetExceeded if it may not be made."""
+        self._check()
+        self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
+        self.model_calls += 1
+
+    def before_tool(self) -> None:
+        """Count a tool call; raises BudgetExceeded if it may not be made."""
+        self._check()
+        self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
+        self.tool_calls += 1
+
+    def add(self, usage: Usage | None) -> None:
+        """Count what a model call used."""
+        if usage is not None:
+            self.usage += usage
+
+    def _check(self) -> None:
+        budget = self.budget
+        self._compare("tokens", self.usage.total_tokens + 1, budget.tokens)
+        if budget.cost_usd is not None and (self.usage.cost_usd or 0.0) >= budget.cost_usd:
+            self._stop("cost_usd", budget.cost_usd)
+        if budget.seconds is not None and time.monotonic() - self._began >= budget.seconds:
+            self._stop("seconds", budget.seconds)
+
+    def _compare(self, name: str, needed: int, limit: int | None) -> None:
+        if limit is not None and needed > limit:
+            self._stop(name, limit)
+
+    def _stop(self, name: str, limit: float) -> None:
+        raise BudgetExceeded(
+            f"The budget of {limit:g} {name} is used up; raise it with Budget({name}=…) to go on."
+        )

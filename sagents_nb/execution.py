@@ -1,0 +1,150 @@
+"""One-off executions of a loop on the runtime thread, and what they start from and end with."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from .context import RunContext
+from .errors import AgentError, ConfigurationError
+from .events import Event
+from .interrupts import Decision
+from .loop import Loop
+from .loopconfig import Outcome
+from .mainthread import main_thread
+from .messages import Message, Part
+from .result import RunResult
+from .runtime import runtime
+from .state import State
+
+logger = logging.getLogger(__name__)
+
+Prompt = str | Message | Part | Iterable[Message] | State
+
+
+def observed(
+    sink: Callable[[Event], None], hooks: Sequence[Callable[..., Any]], ctx: RunContext
+) -> Callable[[Event], None]:
+    """``sink``, with every event shown to the ``on_event`` hooks as well."""
+
+    def both(event: Event) -> None:
+        sink(event)
+        for hook in hooks:
+            try:
+                hook(event, ctx)
+            except Exception:  # who only watches cannot end the run
+                logger.exception("An on_event hook raised on %s", event.type)
+
+    return both
+
+
+def new_run_id() -> str:
+    """A fresh run id, such as "run-3f0c9a1b22d4"."""
+    return f"run-{uuid.uuid4().hex[:12]}"
+
+
+def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Message]]:
+    """The state a run starts from and the messages it adds.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for anything that is no message.
+    """
+    if isinstance(prompt, State):
+        return (state.merge(prompt) if state else prompt), []
+    if isinstance(prompt, Message):
+        messages = [prompt]
+    elif isinstance(prompt, str | Part):
+        messages = [Message.user(prompt)]
+    elif not isinstance(prompt, Iterable):
+        raise ConfigurationError(
+            f"A prompt is text, a Message, a list of them or a State, not {type(prompt).__name__}."
+        )
+    else:
+        messages = list(prompt)
+        for message in messages:
+            if not isinstance(message, Message):
+                raise ConfigurationError(
+                    f"A prompt is text, a Message, a list of them or a State; the list holds "
+                    f"{type(message).__name__}."
+                )
+    return state or State(), messages
+
+
+class Execution:
+    """A loop that was handed to the runtime thread: wait for it, await it, cancel it."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        messages: Sequence[Message],
+        decisions: Mapping[str, Decision] | None,
+        overrides: dict[str, Any],
+    ) -> None:
+        self.loop = loop
+        self.overrides = overrides
+        self._task: asyncio.Task[Any] | None = None
+        self.future: Future[RunResult] = runtime.submit(self._run(messages, decisions))
+
+    async def _run(
+        self, messages: Sequence[Message], decisions: Mapping[str, Decision] | None
+    ) -> RunResult:
+        self._task = asyncio.current_task()
+        began = time.perf_counter()
+        outcome = await self.loop.run(messages, decisions)
+        duration = time.perf_counter() - began
+        return finished(outcome, duration, self.overrides, self.loop.ctx.local)
+
+    def cancel(self) -> None:
+        """Stop it; from any thread, and harmless once it has ended."""
+        self.loop.ctx.cancelled.set()
+
+        def stop() -> None:
+            if self._task is not None:
+                self._task.cancel()
+
+        runtime.post(stop)
+
+    def wait(self) -> RunResult:
+        """The result, blocking. An interrupt of the kernel cancels the run."""
+        runtime.refuse_here("A blocking run", "use 'await agent.arun(…)' there")
+        try:
+            return main_thread.wait(self.future)
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> RunResult:
+        try:
+            return await asyncio.wrap_future(self.future)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+
+def finished(
+    outcome: Outcome, duration: float, overrides: dict[str, Any], local: dict[str, Any]
+) -> RunResult:
+    """The result of an outcome; raises its error, with the result attached."""
+    result = RunResult(
+        status=outcome.status,
+        state=outcome.state,
+        messages=outcome.messages,
+        usage=outcome.usage,
+        duration=duration,
+        tool_result=outcome.tool_result,
+        artifacts=outcome.artifacts,
+        overrides=overrides,
+        local=local,
+    )
+    error: AgentError | None = outcome.error
+    if error is not None:
+        error.result = result
+        raise error
+    return result

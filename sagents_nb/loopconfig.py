@@ -1,0 +1,69 @@
+"""What the turn loop is given, and what it gives back: values and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from .errors import AgentError
+from .messages import Message, ToolResult, Usage
+from .middleware.base import Chain
+from .models.base import ChatModel
+from .state import State
+
+Messages = Sequence[Message]
+Converter = Callable[[Messages], Messages | Awaitable[Messages]]
+
+
+def _nothing() -> Messages:
+    return ()
+
+
+def _no() -> bool:
+    return False
+
+
+class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What the loop needs from outside: values and functions, no class tree.
+
+    ``steering`` gives messages to inject before the next model call, ``follow_ups`` messages
+    to go on with when the run would end. ``skip_rest`` says whether a message waits that
+    makes the calls of a batch which have not started be skipped. ``should_pause`` is asked
+    after each model call. ``until_tool`` names tools whose result ends the run; with
+    ``until_success`` only a result that is no error does. ``transform_context`` and then
+    ``convert_to_llm`` change what the model is shown, never what is kept; sync or async.
+    """
+
+    model: ChatModel
+    system: str = ""
+    chain: Chain = msgspec.field(default_factory=lambda: Chain(()))
+    options: Mapping[str, Any] = {}
+    max_runs: int = 50
+    until_tool: frozenset[str] = frozenset()
+    until_success: bool = False
+    max_parallel_tools: int = 5
+    epoch: int = 0
+    steering: Callable[[], Messages] = _nothing
+    follow_ups: Callable[[], Messages] = _nothing
+    skip_rest: Callable[[], bool] = _no
+    should_pause: Callable[[], bool] = _no
+    transform_context: Converter | None = None
+    convert_to_llm: Converter | None = None
+
+
+class Outcome(msgspec.Struct):
+    """How a run ended.
+
+    ``error`` is set if ``status`` is "error", and beside "interrupted" if the answers to the
+    interrupt were refused, which then still stands.
+    """
+
+    status: str
+    state: State
+    messages: list[Message]
+    usage: Usage
+    tool_result: ToolResult | None = None
+    error: AgentError | None = None
+    artifacts: dict[str, Any] = {}

@@ -1,0 +1,69 @@
+"""The decisions on one interrupt of a session, collected until all are in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..agent import Agent
+from ..errors import InvalidDecision, StaleApproval
+from ..gate import checked_decisions
+from ..interrupts import Decision, Interrupt
+
+
+class Approvals:
+    """What people decided so far; used on the runtime loop only, so one of them is first."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, Decision] = {}
+
+    def open_ids(self, interrupt: Interrupt) -> list[str]:
+        """The calls that nobody has decided, in call order."""
+        return [i for i in interrupt.tool_call_ids if i not in self._taken]
+
+    def check_open(self, interrupt: Interrupt, ids: tuple[str, ...]) -> None:
+        """Raise StaleApproval if one of these calls does not wait."""
+        open_ids = self.open_ids(interrupt)
+        unknown = [i for i in ids if i not in open_ids]
+        if unknown:
+            raise StaleApproval(f"No decision is open for {unknown}; open are {open_ids}.")
+
+    def check_seen(
+        self, interrupt: Interrupt, decisions: Mapping[str, Any], digests: Mapping[str, str]
+    ) -> None:
+        """Raise StaleApproval if a decided request is not the one that somebody saw."""
+        for request in interrupt.action_requests:
+            i = request.tool_call_id
+            if i in decisions and (digests.get(i) != request.digest or i in self._taken):
+                raise StaleApproval(
+                    f"The request for {request.tool_name} was answered or has changed since it "
+                    "was shown; nothing was run."
+                )
+
+    def checked(
+        self, agent: Agent, interrupt: Interrupt, given: Mapping[str, Any]
+    ) -> dict[str, Decision]:
+        """Decisions on some of the waiting calls; raises InvalidDecision."""
+        requests = tuple(r for r in interrupt.action_requests if r.tool_call_id in given)
+        if not requests or len(requests) != len(given):
+            raise InvalidDecision(
+                f"Decisions must name waiting calls, which are {interrupt.tool_call_ids}."
+            )
+        part = replace(interrupt, action_requests=requests)
+        return checked_decisions(part, given, agent._tools, agent._chain)
+
+    def add(
+        self, interrupt: Interrupt, decisions: Mapping[str, Decision]
+    ) -> dict[str, Decision] | None:
+        """Take them; all decisions once nothing is open, else None."""
+        self._taken.update(decisions)
+        if self.open_ids(interrupt):
+            return None
+        taken, self._taken = self._taken, {}
+        return taken
+
+    def clear(self) -> None:
+        """Forget them: the interrupt is gone."""
+        self._taken = {}
