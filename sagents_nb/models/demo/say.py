@@ -6,13 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from .base import ModelRequest
-from .demo_data import Fact, finding
-from .demo_talk import Talk, path_of, rejection
-from .demo_words import THANKS, clauses, quoted, words
+from ..base import ModelRequest
+from .data import Fact, finding
+from .talk import Talk, path_of, rejection
+from .words import THANKS, clauses, quoted, words
 
 if TYPE_CHECKING:
-    from .demo_plan import Plan
+    from .plan import Plan
 
 _LONG = 600
 

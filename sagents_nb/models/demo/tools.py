@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..tools import ToolSpec
-from .demo_words import (
+from ...tools import ToolSpec
+from .words import (
     ACTS,
     ARITHMETIC,
     DELEGATES,

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from .base import ModelRequest
-from .demo_choose import Call, Chooser
-from .demo_data import Fact, heading, report
-from .demo_say import answer, without_tools
-from .demo_talk import TODOS, Done, Talk
-from .demo_tools import Offer, best, conforms
-from .demo_words import STOP, clauses, is_plan, is_question, is_talk
+from ..base import ModelRequest
+from .choose import Call, Chooser
+from .data import Fact, heading, report
+from .say import answer, without_tools
+from .talk import TODOS, Done, Talk
+from .tools import Offer, best, conforms
+from .words import STOP, clauses, is_plan, is_question, is_talk
 
 MAX_STEPS = 8
 _STYLE = re.compile(r"^(?:be|keep|don't|do not|make it|without|in (?:one|two)|use|no)\b", re.I)

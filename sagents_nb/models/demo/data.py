@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from .demo_words import QUANTITIES, stems, superlative, words
+from .words import QUANTITIES, stems, superlative, words
 
 Rows = list[dict[str, Any]]
 

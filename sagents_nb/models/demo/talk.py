@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from ..messages import Message, ToolCall, ToolResult
-from .base import ModelRequest
-from .demo_data import Fact
-from .demo_words import IDENTIFIER, word_set
+from ...messages import Message, ToolCall, ToolResult
+from ..base import ModelRequest
+from .data import Fact
+from .words import IDENTIFIER, word_set
 
 TODOS = "write_todos"
 _LONGEST = 20_000  # characters of a task that are read

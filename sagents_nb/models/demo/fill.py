@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .demo_data import GROUPS
-from .demo_tools import Offer, Parameter, conforms
-from .demo_words import (
+from .data import GROUPS
+from .tools import Offer, Parameter, conforms
+from .words import (
     ARITHMETIC,
     IDENTIFIER,
     NUMBER,

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .demo_data import Fact
-from .demo_fill import Filler
-from .demo_talk import Talk, columns_of, path_of
-from .demo_tools import Offer, best, conforms
-from .demo_words import (
+from .data import Fact
+from .fill import Filler
+from .talk import Talk, columns_of, path_of
+from .tools import Offer, best, conforms
+from .words import (
     ACTS,
     PATH,
     first_verb,

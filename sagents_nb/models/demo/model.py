@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from ..messages import (
+from ...messages import (
     Delta,
     Message,
     Part,
@@ -20,8 +20,8 @@ from ..messages import (
     ToolCallDelta,
     Usage,
 )
-from .base import ChatModel, ModelRequest
-from .demo_plan import decide
+from ..base import ChatModel, ModelRequest
+from .plan import decide
 
 _PIECE = re.compile(r"\S+\s*|\s+")
 
