@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -13,35 +15,31 @@ from .errors import ConfigurationError
 from .frozenlist import FrozenList
 from .interrupts import Interrupt
 from .messages import Message, ToolResult
+from .serialization import (
+    VERSION,
+    StateSchema,
+    deserialized,
+    migrated,
+    portable,
+    serialized,
+    unescaped,
+)
+from .serialization import to_data as to_data
+from .todos import TODO_STATUSES as TODO_STATUSES
+from .todos import LooseTodo, TodoStatus, numbered
+from .todos import Todo as Todo
 
-VERSION = 1
+logger = logging.getLogger(__name__)
 
-TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
-TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed", "cancelled")
-
-
-class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing to do: ``content`` of 1 to 1,000 characters.
-
-    An unknown ``status`` becomes "pending"; ``id`` None is given the next small integer by
-    the state it is put into.
-    """
-
-    content: str
-    status: TodoStatus = "pending"
-    id: int | str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.content, str) or not 1 <= len(self.content) <= 1000:
-            raise ConfigurationError("A todo's content is text of 1 to 1,000 characters.")
-        if self.status not in TODO_STATUSES:
-            force_setattr(self, "status", "pending")
-        if isinstance(self.id, str) and self.id.isdecimal():
-            force_setattr(self, "id", int(self.id))
+# Empty like any other, but ``merge`` knows it: State(todos=None) says nothing about todos.
+_UNSAID: FrozenList[Todo] = FrozenList()
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """Messages, todos, metadata and a pending interrupt. Every method returns a new State.
+
+    ``messages`` and ``todos`` may be given as lists; ``todos=None`` is an empty list that
+    leaves the todos alone when it is merged into another state.
 
     >>> s = State().add_message(Message.user("hi")).put_todo(Todo("greet"))
     >>> len(s.messages), s.todos[0].id
@@ -56,7 +54,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not isinstance(self.messages, FrozenList):  # a list, for convenience
             force_setattr(self, "messages", FrozenList(_checked(self.messages)))
-        if not isinstance(self.todos, FrozenList):
+        if self.todos is None:
+            force_setattr(self, "todos", _UNSAID)
+        elif not isinstance(self.todos, FrozenList):
             force_setattr(self, "todos", numbered(self.todos))
 
     # messages
@@ -129,10 +129,14 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     # the whole
 
     def merge(self, other: State) -> State:
-        """Messages of both, todos and interrupt of ``other``, metadata merged deeply."""
+        """Messages of both, todos and interrupt of ``other``, metadata merged deeply.
+
+        The todos of ``other`` count even if it has none, unless it was made with
+        ``todos=None``. Its interrupt counts if it has one.
+        """
         return State(
             messages=self.messages.extend(other.messages),
-            todos=other.todos,
+            todos=self.todos if other.todos is _UNSAID else other.todos,
             metadata=_deep_merge(self.metadata, other.metadata),
             interrupt=other.interrupt or self.interrupt,
         )
@@ -164,126 +168,95 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return State()
 
     def clean_stale_interrupts(self) -> State:
-        """Without an interrupt, and each placeholder of one turned into a clear error."""
-        state = self.with_interrupt(None)
-        for message in self.messages:
-            for result in message.tool_results:
-                if result.is_interrupt:
-                    state = state.replace_tool_result(
-                        result.tool_call_id,
-                        replace(
-                            result,
-                            content="This call was interrupted and its work was lost.",
-                            is_error=True,
-                            is_interrupt=False,
-                        ),
-                    )
-        return state
+        """Without an interrupt, and each placeholder of one turned into a clear error.
+
+        For an interrupt that nobody can answer any more, such as that of a sub-agent whose
+        process is gone.
+        """
+        messages = [_without_placeholders(message) for message in self.messages]
+        if all(new is old for new, old in zip(messages, self.messages, strict=True)):
+            return self if self.interrupt is None else self.with_interrupt(None)
+        return replace(self, messages=FrozenList(messages), interrupt=None)
 
     def export(self) -> dict[str, Any]:
-        """The state as JSON-ready data: ``{"version", "state", "serialized_at"}``."""
-        return {
-            "version": VERSION,
-            "state": {
-                "messages": [to_data(m) for m in self.messages],
-                "todos": [to_data(t) for t in self.todos],
-                "metadata": to_data(self.metadata),
-                "interrupt": to_data(self.interrupt),
-            },
-            "serialized_at": datetime.now(UTC).isoformat(),
-        }
+        """The state as JSON-ready data; see :func:`export_state`."""
+        return export_state(self)
 
     @classmethod
-    def restore(cls, exported: Mapping[str, Any]) -> State:
-        """The state that :meth:`export` gave.
-
-        Raises :class:`~sagents_nb.errors.ConfigurationError` for data that is not an export
-        or comes from a newer version of this package.
-        """
-        if not isinstance(exported, Mapping) or not isinstance(exported.get("state"), Mapping):
-            raise ConfigurationError(
-                "This is not an exported state: it has no 'state'; pass what State.export() gave."
-            )
-        version = exported.get("version", VERSION)
-        if not isinstance(version, int) or version > VERSION:
-            raise ConfigurationError(
-                f"This state has version {version!r}, but {VERSION} is the newest that this "
-                "sagents_nb reads; upgrade sagents_nb."
-            )
-        data = exported["state"]
-        messages = data.get("messages")
-        try:
-            return cls(
-                messages=FrozenList(
-                    msgspec.convert(m, Message)
-                    for m in (messages if isinstance(messages, list) else [])
-                ),
-                todos=numbered(
-                    msgspec.convert(t, _LooseTodo).todo for t in data.get("todos") or []
-                ),
-                metadata=dict(data.get("metadata") or {}),
-                interrupt=msgspec.convert(data.get("interrupt"), Interrupt | None),
-            )
-        except msgspec.ValidationError as error:
-            raise ConfigurationError(f"This state cannot be read: {error}.") from error
+    def restore(cls, exported: Any) -> State:
+        """The state that :meth:`export` gave; see :func:`restore_state`."""
+        return restore_state(exported)
 
 
-class _LooseTodo(msgspec.Struct):
-    """A stored todo, whose status may be a word this version does not know."""
+def export_state(state: State, schema: StateSchema = MappingProxyType({})) -> dict[str, Any]:
+    """``state`` as data that any JSON parser and database takes.
 
-    content: str
-    status: str = "pending"
-    id: int | str | None = None
+    ``{"version": int, "state": {"messages", "todos", "metadata", "interrupt"},
+    "serialized_at": ISO time}``. ``schema`` is the agent's ``state_schema``: its functions
+    write the metadata they name. What is still no JSON is written as
+    :func:`~sagents_nb.serialization.to_data` does. If there is text or a number that is not
+    portable (NUL, lone surrogates, NaN), all are escaped and ``"escaped": True`` says so.
+    """
+    data = {
+        "messages": [to_data(message) for message in state.messages],
+        "todos": [to_data(todo) for todo in state.todos],
+        "metadata": to_data(serialized(state.metadata, schema)),
+        "interrupt": to_data(state.interrupt),
+    }
+    plain, is_escaped = portable(data)
+    now = datetime.now(UTC).isoformat()
+    exported = {"version": VERSION, "state": plain, "serialized_at": now}
+    return {**exported, "escaped": True} if is_escaped else exported
 
-    @property
-    def todo(self) -> Todo:
-        return Todo(self.content, self.status, self.id)  # type: ignore[arg-type]
 
+def restore_state(exported: Any, schema: StateSchema = MappingProxyType({})) -> State:
+    """The state that :func:`export_state` gave, also one of an older version.
 
-def to_data(value: Any) -> Any:
-    """``value`` as JSON-ready data: functions become null, unknown objects their repr."""
-    try:
-        return msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)
-    except TypeError:  # a dict whose keys are neither text nor numbers
-        plain = _with_text_keys(value)
-        return msgspec.to_builtins(plain, enc_hook=_encode_unknown, str_keys=True)
-
-
-def _with_text_keys(value: Any) -> Any:
-    if isinstance(value, msgspec.Struct):
-        return replace(
-            value, **{n: _with_text_keys(getattr(value, n)) for n in value.__struct_fields__}
+    ``schema`` reads the metadata back that it wrote; other metadata is kept as it is. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for data that is not an export, is
+    damaged, or comes from a newer version of this package.
+    """
+    if not isinstance(exported, Mapping) or not isinstance(exported.get("state"), Mapping):
+        raise ConfigurationError(
+            "This is not an exported state: it has no 'state'; pass what State.export() gave."
         )
-    if isinstance(value, Mapping):
-        return {
-            key if isinstance(key, str | int | float) else repr(key): _with_text_keys(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list | tuple | set | frozenset | FrozenList):
-        return [_with_text_keys(item) for item in value]
-    return value
+    data: Any = dict(exported["state"])
+    if exported.get("escaped"):
+        data = unescaped(data)
+    data = migrated(data, exported.get("version", VERSION))
+    try:
+        return State(
+            messages=FrozenList(msgspec.convert(m, Message) for m in _list(data, "messages")),
+            todos=numbered(msgspec.convert(t, LooseTodo).todo for t in _list(data, "todos")),
+            metadata=deserialized(_mapping(data, "metadata"), schema),
+            interrupt=msgspec.convert(data.get("interrupt"), Interrupt | None),
+        )
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"This state cannot be read: {error}.") from error
 
 
-def _encode_unknown(value: Any) -> Any:
-    if isinstance(value, FrozenList):
-        return value[:]
-    if isinstance(value, Callable):  # type: ignore[arg-type]
-        return None
-    return repr(value)
+def restore_or_new(exported: Any, schema: StateSchema = MappingProxyType({})) -> State:
+    """:func:`restore_state`, or an empty state and a logged warning if that fails.
+
+    None, where nothing was stored, is an empty state without a warning.
+    """
+    if exported is None:
+        return State()
+    try:
+        return restore_state(exported, schema)
+    except ConfigurationError as error:
+        logger.warning("A stored state is left aside for a new one: %s", error)
+        return State()
 
 
-def numbered(todos: Iterable[Any]) -> FrozenList[Todo]:
-    """``todos`` with the missing ids filled in by the next free small integers."""
-    items = list(todos)
-    for todo in items:
-        if not isinstance(todo, Todo):
-            raise ConfigurationError(f"A todo must be a Todo, not {type(todo).__name__}.")
-    following = max((t.id for t in items if isinstance(t.id, int)), default=0) + 1
-    for index, todo in enumerate(items):
-        if todo.id is None:
-            items[index] = replace(todo, id=following)
-            following += 1
-    return FrozenList(items)
+def _list(data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _checked(messages: Iterable[Any]) -> Iterable[Message]:
@@ -295,6 +268,19 @@ def _checked(messages: Iterable[Any]) -> Iterable[Message]:
                 "use Message.user(…)."
             )
     return items
+
+
+def _without_placeholders(message: Message) -> Message:
+    if not any(result.is_interrupt for result in message.tool_results):
+        return message
+    return replace(message, parts=tuple(map(_given_up, message.parts)))
+
+
+def _given_up(part: Any) -> Any:
+    if not isinstance(part, ToolResult) or not part.is_interrupt:
+        return part
+    lost = "This call was interrupted and its work was lost."
+    return replace(part, content=lost, is_error=True, is_interrupt=False)
 
 
 def _deep_merge(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from ..errors import AgentError, ConfigurationError, MiddlewareError
 from ..events import Event
 from ..interrupts import Decision, Interrupt
 from ..messages import ToolCall, ToolResult
+from ..serialization import StateSchema
 from ..state import State
 from ..tools import Tool, as_tool
 
@@ -44,6 +46,11 @@ class Middleware:
     """
 
     id: str = ""
+    state_schema: StateSchema = MappingProxyType({})
+    """Per key of ``state.metadata``: (serialize, deserialize), for values that are no JSON.
+
+    ``deserialize`` is given what ``serialize`` returned, after a round trip through JSON.
+    """
 
     def system_prompt(self) -> str | list[str]:
         """Text for the system prompt; read once, when the agent is made."""
@@ -131,6 +138,7 @@ class Chain:
                 if getattr(type(item), hook) is not getattr(Middleware, hook)
             ]
             self.hooks[hook] = tuple(reversed(found) if hook in _REVERSED else found)
+        self.state_schema: StateSchema = _joined_schemas(self.middleware)
 
     def prompts(self) -> list[str]:
         """The non-empty prompts, in list order."""
@@ -231,6 +239,27 @@ class Chain:
                 )
             result = replace(outcome, tool_call_id=call.id, name=call.name)
         return result
+
+
+def _joined_schemas(middleware: Sequence[Middleware]) -> StateSchema:
+    joined: dict[str, Any] = {}
+    owners: dict[str, str] = {}
+    for item in middleware:
+        for key, functions in item.state_schema.items():
+            name = middleware_id(item)
+            pair = isinstance(functions, tuple) and len(functions) == 2
+            if not pair or not all(map(callable, functions)):
+                raise ConfigurationError(
+                    f"{name}.state_schema[{key!r}] must be (serialize, deserialize), "
+                    "two functions."
+                )
+            if key in joined and joined[key] != functions:
+                raise ConfigurationError(
+                    f"{owners[key]} and {name} both serialize metadata[{key!r}]; "
+                    "rename the key in one of them."
+                )
+            joined[key], owners[key] = functions, name
+    return joined
 
 
 def middleware_id(item: Middleware) -> str:
