@@ -81,7 +81,6 @@ def test_ids_are_generated_and_differ() -> None:
     assert agent_of(agent_id="mine").agent_id == "mine"
 
 
-@pytest.mark.spec("S1.1.6")
 def test_gating_is_last_and_only_there_if_something_is_gated() -> None:
     def stack(**options: Any) -> list[str]:
         return [type(m).__name__ for m in sa.Agent(sa.ScriptedModel([]), **options).middleware]

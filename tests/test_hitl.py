@@ -373,7 +373,7 @@ def test_a_tool_may_ask_by_itself_and_its_placeholder_becomes_the_answer() -> No
     assert roles(session.messages) == ["user", "assistant", "tool", "assistant"]
 
 
-@pytest.mark.spec("S1.3.11", "S1.3.12")
+@pytest.mark.spec("S1.3.11")
 def test_several_that_ask_are_answered_each_by_its_own_id() -> None:
     turn = [
         call("ask", "a", question="A?"),

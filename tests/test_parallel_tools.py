@@ -45,7 +45,7 @@ def test_no_more_run_at_once_than_are_allowed() -> None:
     assert most == 3
 
 
-@pytest.mark.spec("P14", "S1.2.15", "A2.2.4")
+@pytest.mark.spec("P14", "S1.2.15")
 def test_results_come_in_the_order_of_the_calls_and_ends_as_they_happen() -> None:
     released = [asyncio.Event() for _ in range(4)]
     released[3].set()

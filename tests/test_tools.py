@@ -358,7 +358,6 @@ def test_an_async_tool_that_takes_too_long_is_stopped() -> None:
     assert stopped.is_set()
 
 
-@pytest.mark.spec("A2.3.7")
 def test_a_sync_tool_that_takes_too_long_is_left_behind_and_its_late_progress_dropped() -> None:
     gate, left = threading.Event(), threading.Event()
 

@@ -222,7 +222,6 @@ def call_write() -> sa.ToolCall:
     return call("write_file", file_path="/a.txt", content="x")
 
 
-@pytest.mark.spec("S1.11.5")
 def test_a_run_begins_with_running_and_ends_with_idle() -> None:
     session = session_of("one")
     heard: list[Any] = []

@@ -69,7 +69,6 @@ def test_by_default_a_message_waits_and_then_has_its_own_run(gate: Gate) -> None
     assert types(heard).count("agent_end") == 3
 
 
-@pytest.mark.spec("S1.11.2")
 def test_no_idle_status_is_told_between_runs_that_wait(gate: Gate) -> None:
     session, _ = held(gate, "one", "two")
     heard: list[Any] = []
@@ -90,7 +89,6 @@ def test_a_message_may_insist_on_not_waiting(gate: Gate) -> None:
     assert session.info()["queued"] == 0
 
 
-@pytest.mark.spec("P6")
 def test_a_steered_message_reaches_the_active_run_before_its_next_model_call(gate: Gate) -> None:
     session, first = held(gate, "as you wish")
     assert session.send("rather this", when="steer") is first
@@ -159,7 +157,7 @@ def test_a_queue_has_only_the_modes_there_are() -> None:
         session.steering_mode = "some"
 
 
-@pytest.mark.spec("A2.2.6", "P12")
+@pytest.mark.spec("P12")
 def test_queues_survive_a_cancellation_and_not_a_reset(gate: Gate) -> None:
     session, first = held(gate, "steered", "second")
     session.steer("s")
@@ -217,7 +215,7 @@ def test_after_a_failure_the_next_message_works() -> None:
     assert session.send("and now?").result().text == "back"
 
 
-@pytest.mark.spec("A2.3.1", "A2.1.5")
+@pytest.mark.spec("A2.1.5")
 def test_there_is_nothing_to_retry_after_an_answer_or_before_the_first_message() -> None:
     session = session_of("answer")
     with pytest.raises(sa.NotRunning):
@@ -227,7 +225,6 @@ def test_there_is_nothing_to_retry_after_an_answer_or_before_the_first_message()
         session.retry()
 
 
-@pytest.mark.spec("A2.3.1")
 def test_a_run_cannot_be_retried_while_it_runs(gate: Gate) -> None:
     session, _ = held(gate, "one")
     with pytest.raises(sa.Busy):
