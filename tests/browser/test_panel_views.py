@@ -134,8 +134,17 @@ def test_in_the_dark_theme_the_panel_is_dark(lab: Lab) -> None:
     expect(panel).to_contain_text("I write.")
     light = brightness(panel)
     notebook.set_theme("dark")
-    expect(panel).to_be_visible()
-    notebook.screenshot("session-dark")
+    try:
+        expect(panel).to_be_visible()
+        notebook.screenshot("session-dark")
+        check_dark(notebook, light)
+    finally:
+        notebook.set_theme("light")  # the theme is the server's, and other tests come
+    quiet(notebook)
+
+
+def check_dark(notebook: NotebookPage, light: float) -> None:
+    panel = part(notebook, 1, "sagents-panel")
     dark, text = brightness(panel), brightness(panel, "color")
     assert light > 200
     assert dark < 80
@@ -145,7 +154,6 @@ def test_in_the_dark_theme_the_panel_is_dark(lab: Lab) -> None:
     for button in ("approve", "reject", "edit"):
         found = part(notebook, 1, button)
         assert abs(brightness(found, "color") - brightness(found)) > 70, button
-    quiet(notebook)
 
 
 def test_in_a_narrow_window_nothing_sticks_out(lab: Lab) -> None:
