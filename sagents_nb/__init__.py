@@ -26,8 +26,8 @@ _EXPORTS = {
     "tools": "Tool ToolOutput tool",
     "context": "RunContext ToolContext",
     "models": (
-        "AnthropicModel ChatModel DemoModel ModelRequest OpenAIChatModel OpenAIModel "
-        "ScriptedModel default_model resolve_model"
+        "AnthropicModel ChatModel DemoModel FallbackModel ModelRequest OpenAIChatModel "
+        "OpenAIModel RetryingModel ScriptedModel default_model resolve_model"
     ),
     "middleware": "FileSystem HumanInTheLoop Middleware TodoList",
     "files": "filesystems open_filesystem",

@@ -51,6 +51,19 @@ class MessageStart(Event, frozen=True, tag="message_start"):
     message: Message
 
 
+class ModelRetry(Event, frozen=True, tag="model_retry"):
+    """A model failed before it said anything, and is asked again in ``wait`` seconds.
+
+    ``attempt`` is the number of the attempt that comes; ``reason`` is one sentence.
+    ``model`` is the name of the model that is asked instead, "" if it is the same one.
+    """
+
+    attempt: int
+    wait: float
+    reason: str
+    model: str = ""
+
+
 class MessageUpdate(Event, frozen=True, tag="message_update"):
     """A piece of the assistant message that is being streamed."""
 

@@ -12,18 +12,22 @@ if TYPE_CHECKING:
     from .anthropic import AnthropicModel
     from .base import ChatModel, ModelRequest
     from .demo import DemoModel
+    from .fallback import FallbackModel
     from .openai import OpenAIModel
     from .openai_chat import OpenAIChatModel
     from .resolve import default_model, resolve_model
+    from .retry import RetryingModel
     from .scripted import ScriptedModel
 
 _MODULES = {
     "AnthropicModel": "anthropic",
     "ChatModel": "base",
     "DemoModel": "demo",
+    "FallbackModel": "fallback",
     "ModelRequest": "base",
     "OpenAIChatModel": "openai_chat",
     "OpenAIModel": "openai",
+    "RetryingModel": "retry",
     "ScriptedModel": "scripted",
     "default_model": "resolve",
     "resolve_model": "resolve",
@@ -33,9 +37,11 @@ __all__ = [
     "AnthropicModel",
     "ChatModel",
     "DemoModel",
+    "FallbackModel",
     "ModelRequest",
     "OpenAIChatModel",
     "OpenAIModel",
+    "RetryingModel",
     "ScriptedModel",
     "default_model",
     "resolve_model",

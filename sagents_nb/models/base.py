@@ -24,6 +24,23 @@ class ModelRequest(msgspec.Struct, frozen=True):
     model: str = ""
 
 
+class RetryNotice(msgspec.Struct, frozen=True):
+    """A model failed and is asked again, or another one is: yielded so that people see it.
+
+    ``attempt`` is the number of the attempt that comes, so 2 or more; ``wait`` the seconds
+    until then; ``reason`` one sentence. ``model`` is the name of the model that is asked
+    from now on, "" if it is the same one.
+    """
+
+    attempt: int
+    wait: float
+    reason: str
+    model: str = ""
+
+
+StreamItem = Delta | str | Message | RetryNotice
+
+
 class ChatModel:
     """Base of all models. Subclasses implement :meth:`stream`.
 
@@ -37,10 +54,11 @@ class ChatModel:
     def preload(self) -> None:
         """Get ready in the background for the first call; does nothing where nothing helps."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Delta | str | Message]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Yield deltas (a str is a text delta) and last of all one complete Message.
 
-        The message carries usage and a stop reason. Raise
+        The message carries usage and a stop reason. A :class:`RetryNotice` may come in
+        between: it becomes the event "model_retry" and is no part of the answer. Raise
         :class:`~sagents_nb.errors.ModelError` for anything that went wrong. Cancellation
         arrives as ``asyncio.CancelledError`` or by closing the generator.
         """

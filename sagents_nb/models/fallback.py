@@ -1,0 +1,127 @@
+"""Another model when the first one fails."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..errors import ConfigurationError, ModelError
+from ..messages import Message
+from .base import ChatModel, ModelRequest, RetryNotice, StreamItem
+from .resolve import resolve_model
+from .retry import RetryingModel
+
+BeforeFallback = Callable[[ChatModel, ModelRequest], Any]
+
+
+class FallbackModel(ChatModel):
+    """The first of ``models`` that answers; each is asked with the same messages.
+
+    Whatever a model raises before a piece of its answer was given on makes it the next one's
+    turn, and a :class:`~sagents_nb.models.base.RetryNotice` says so. If all fail, the
+    :class:`~sagents_nb.errors.ModelError` names what each of them said and has the kind of
+    the last.
+
+    ``before_fallback(model, request)``, sync or async, is called before each model is asked,
+    the first included; a ModelRequest that it returns is sent instead. To retry as well, wrap
+    each model: ``FallbackModel([RetryingModel(a), RetryingModel(b)])``.
+    """
+
+    def __init__(
+        self, models: Sequence[ChatModel], before_fallback: BeforeFallback | None = None
+    ) -> None:
+        if not models:
+            raise ConfigurationError("A FallbackModel needs at least one model.")
+        self.models = tuple(models)
+        self.before_fallback = before_fallback
+        self.name = self.models[0].name
+        self.chosen_because = self.models[0].chosen_because
+
+    def __repr__(self) -> str:
+        return f"FallbackModel({list(self.models)!r})"
+
+    def preload(self) -> None:
+        """As the first model: most often it is the only one that is asked."""
+        self.models[0].preload()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """Stream the answer of the first model that gives one."""
+        failures: list[str] = []
+        for number, model in enumerate(self.models, start=1):
+            sent = await self._prepared(model, replace(request, model=model.name))
+            begun = False
+            try:
+                stream: Any = model.stream(sent)
+                async with aclosing(stream):
+                    async for item in stream:
+                        if not begun and type(item) is Message and item.stop_reason == "error":
+                            raise ModelError(item.error or "It ended with an error.")
+                        begun = begun or type(item) is not RetryNotice
+                        yield item
+                if begun:
+                    return
+                raise ModelError("It ended its stream without a final Message.", kind="cut_stream")
+            except Exception as error:
+                if begun or len(self.models) == 1:
+                    raise
+                failure = error
+            failures.append(f"{model!r}: {_said(failure)}")
+            if number == len(self.models):
+                raise _all_failed(failures, failure) from failure
+            following = self.models[number]
+            reason = f"{failures[-1]} {following!r} is asked instead."
+            yield RetryNotice(number + 1, 0.0, reason, following.name)
+
+    async def _prepared(self, model: ChatModel, request: ModelRequest) -> ModelRequest:
+        if self.before_fallback is None:
+            return request
+        own = model.inner if isinstance(model, RetryingModel) else model  # what people passed
+        try:
+            changed = self.before_fallback(own, request)
+            if inspect.isawaitable(changed):
+                changed = await changed
+        except Exception as error:
+            raise ModelError(
+                f"before_fallback failed before {model!r} was asked: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        return changed if isinstance(changed, ModelRequest) else request
+
+
+def resilient(
+    model: ChatModel,
+    fallback_models: Sequence[ChatModel | str] = (),
+    before_fallback: BeforeFallback | None = None,
+) -> ChatModel:
+    """``model`` as an agent asks it: retried, and with others to take its place.
+
+    ``fallback_models`` are models or names for :func:`~sagents_nb.models.resolve_model`. A
+    RetryingModel or FallbackModel that somebody made is taken as it is.
+    """
+    models = [_retried(model), *(_retried(resolve_model(other)) for other in fallback_models)]
+    if len(models) == 1 and before_fallback is None:
+        return models[0]
+    return FallbackModel(models, before_fallback)
+
+
+def _retried(model: ChatModel) -> ChatModel:
+    return model if isinstance(model, RetryingModel | FallbackModel) else RetryingModel(model)
+
+
+def _said(error: Exception) -> str:
+    text = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _all_failed(failures: Sequence[str], last: Exception) -> ModelError:
+    told = last if isinstance(last, ModelError) else ModelError("")
+    return ModelError(
+        f"None of {len(failures)} models answered. {' '.join(failures)}",
+        kind=told.kind,
+        status=told.status,
+        retry_after=told.retry_after,
+    )
