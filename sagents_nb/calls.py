@@ -109,13 +109,11 @@ async def _prepare(
     if tool is None:
         known = ", ".join(ctx.tools) or "none"
         return prepared.answer_with(f"There is no tool {call.name!r}. Tools: {known}.", "failed")
-    outcome = await chain.before_tool(call, ctx)
+    call, outcome = await chain.before_tool(call, ctx)
     if isinstance(outcome, ToolResult):
         prepared.answer = replace(outcome, tool_call_id=call.id, name=call.name)
         prepared.status = "failed" if outcome.is_error else "completed"
         return prepared
-    if isinstance(outcome, ToolCall):
-        call = outcome
     try:
         prepared.arguments = tool.arguments.check(call.arguments)
     except ValueError as error:

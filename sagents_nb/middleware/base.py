@@ -211,20 +211,27 @@ class Chain:
 
     async def before_tool(
         self, call: ToolCall, ctx: RunContext
-    ) -> ToolCall | ToolResult | Interrupt:
-        """The call as the hooks leave it, or what stands in its place."""
+    ) -> tuple[ToolCall, ToolResult | Interrupt | None]:
+        """The call as the hooks leave it, and what stands in its way.
+
+        Where several hooks interrupt, people are asked once, about the call as the last hook
+        left it, and may only decide what all of them allow.
+        """
+        interrupts: list[Interrupt] = []
         for item, function in self.hooks["before_tool"]:
             outcome = await call_hook(item, "before_tool", function, call, ctx)
-            if isinstance(outcome, ToolResult | Interrupt):
-                return outcome
-            if isinstance(outcome, ToolCall):  # whose answer it needs does not change
+            if isinstance(outcome, ToolResult):
+                return call, outcome
+            if isinstance(outcome, Interrupt):
+                interrupts.append(outcome)
+            elif isinstance(outcome, ToolCall):  # whose answer it needs does not change
                 call = replace(outcome, id=call.id, name=call.name)
             elif outcome is not None:
                 raise MiddlewareError(
                     f"{middleware_id(item)}.before_tool returned {type(outcome).__name__}; "
                     "return None, a ToolCall, a ToolResult or an Interrupt."
                 )
-        return call
+        return call, asked_once(interrupts, call) if interrupts else None
 
     async def after_tool(self, call: ToolCall, result: ToolResult, ctx: RunContext) -> ToolResult:
         """The result as the hooks leave it."""
@@ -250,8 +257,7 @@ def _joined_schemas(middleware: Sequence[Middleware]) -> StateSchema:
             pair = isinstance(functions, tuple) and len(functions) == 2
             if not pair or not all(map(callable, functions)):
                 raise ConfigurationError(
-                    f"{name}.state_schema[{key!r}] must be (serialize, deserialize), "
-                    "two functions."
+                    f"{name}.state_schema[{key!r}] must be (serialize, deserialize), two functions."
                 )
             if key in joined and joined[key] != functions:
                 raise ConfigurationError(
@@ -260,6 +266,27 @@ def _joined_schemas(middleware: Sequence[Middleware]) -> StateSchema:
                 )
             joined[key], owners[key] = functions, name
     return joined
+
+
+def asked_once(interrupts: Sequence[Interrupt], call: ToolCall) -> Interrupt:
+    """One interrupt that asks about one call for all who want it asked."""
+    first = interrupts[0]
+    requests = [request for interrupt in interrupts for request in interrupt.action_requests]
+    if not requests:
+        return first
+    allowed = [
+        decision
+        for decision in requests[0].allowed_decisions
+        if all(decision in request.allowed_decisions for request in requests)
+    ]
+    request = replace(
+        requests[0],
+        tool_call_id=call.id,
+        tool_name=call.name,
+        arguments=call.arguments,
+        allowed_decisions=tuple(allowed) or ("reject",),
+    )
+    return replace(first, action_requests=(request,))
 
 
 def middleware_id(item: Middleware) -> str:
