@@ -29,7 +29,10 @@ _EXPORTS = {
         "AnthropicModel ChatModel DemoModel FallbackModel ModelRequest OpenAIChatModel "
         "OpenAIModel RetryingModel ScriptedModel default_model resolve_model"
     ),
-    "middleware": "FileSystem HumanInTheLoop Middleware TodoList",
+    "middleware": (
+        "ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware PatchToolCalls "
+        "Summarization TodoList"
+    ),
     "files": "filesystems open_filesystem",
     "agent": "Agent",
     "result": "RunResult",

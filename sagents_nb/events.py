@@ -120,6 +120,28 @@ class AgentEnd(Event, frozen=True, tag="agent_end"):
     error: str | None = None
 
 
+# What middleware does to the history.
+
+
+class CompactionDone(Event, frozen=True, tag="compaction"):
+    """A summary of older messages: ``status`` is "started", "completed" or "failed".
+
+    ``summarized`` is the number of messages it stands for, or would; tokens are estimates,
+    and ``tokens_after`` is what they are now, so after a failure what they were.
+    """
+
+    status: str
+    summarized: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+class ToolCallsPatched(Event, frozen=True, tag="tool_calls_patched"):
+    """A history that no provider would take was repaired; ``count`` results were missing."""
+
+    count: int
+
+
 # A session.
 
 

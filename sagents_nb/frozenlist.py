@@ -68,6 +68,14 @@ class FrozenList(Sequence[T], Generic[T]):
             new._length = self._length + len(added)
         return new
 
+    def continues(self, earlier: FrozenList[T]) -> bool:
+        """Whether this is ``earlier`` with nothing or more at its end, known in O(1).
+
+        So who remembers something about ``earlier`` has to look at the rest only. False says
+        nothing: the lists may still be equal.
+        """
+        return self._items is earlier._items and self._length >= earlier._length
+
     def __len__(self) -> int:
         return self._length
 

@@ -1,8 +1,39 @@
 """What an agent can do, one capability a file."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .base import Middleware
 from .filesystem import FileSystem
 from .human_in_the_loop import HumanInTheLoop
+from .patch_tool_calls import PatchToolCalls
+from .summarization import Summarization
 from .todo_list import TodoList
 
-__all__ = ["FileSystem", "HumanInTheLoop", "Middleware", "TodoList"]
+if TYPE_CHECKING:
+    from .conversation_title import ConversationTitle
+    from .debug_log import DebugLog
+
+# What no agent has unless somebody asks for it is loaded when it is asked for.
+_MODULES = {"ConversationTitle": "conversation_title", "DebugLog": "debug_log"}
+
+__all__ = [
+    "ConversationTitle",
+    "DebugLog",
+    "FileSystem",
+    "HumanInTheLoop",
+    "Middleware",
+    "PatchToolCalls",
+    "Summarization",
+    "TodoList",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,49 @@
+"""How many tokens a message takes, about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ..messages import (
+    ImagePart,
+    JsonPart,
+    Message,
+    Part,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
+
+
+def estimated_tokens(message: Message) -> int:
+    """About how many tokens a model needs for ``message``, from words and characters.
+
+    >>> estimated_tokens(Message.user("one two three"))
+    8
+    """
+    return 4 + _tokens_of(message.parts)
+
+
+def _tokens_of(parts: Iterable[Part]) -> int:
+    tokens = 0
+    for part in parts:
+        if isinstance(part, TextPart | ThinkingPart):
+            tokens += _text_tokens(part.text)
+        elif isinstance(part, ToolCall):  # repr is about as long as JSON, and never fails
+            tokens += 10 + _text_tokens(part.name) + _text_tokens(repr(part.arguments))
+        elif isinstance(part, ToolResult):
+            content = part.content
+            tokens += 10
+            tokens += _text_tokens(content) if isinstance(content, str) else _tokens_of(content)
+        elif isinstance(part, JsonPart):
+            tokens += _text_tokens(repr(part.data))
+        else:
+            tokens += 1_000 if isinstance(part, ImagePart) else 10
+    return tokens
+
+
+def _text_tokens(text: str) -> int:
+    words, characters = math.ceil(len(text.split()) * 1.3), math.ceil(len(text) / 4)
+    return math.ceil((words + characters) / 2)

@@ -1,0 +1,36 @@
+"""One question to a model outside of any conversation."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any
+
+from ..errors import ModelError
+from ..messages import Message
+from .base import ChatModel, ModelRequest
+
+# All others mean that the answer is not whole.
+_WHOLE = ("end_turn", "stop_sequence", "tool_use", None)
+
+
+async def ask(model: ChatModel, system: str, text: str) -> Message:
+    """The whole answer to ``text``, without tools and history; nothing of it is an event.
+
+    Raises :class:`~sagents_nb.errors.ModelError` if the model fails, or if its answer is cut
+    off, refused or without text.
+    """
+    request = ModelRequest([Message.user(text)], system, model=model.name)
+    answer: Message | None = None
+    stream: Any = model.stream(request)
+    async with aclosing(stream):
+        async for item in stream:
+            if isinstance(item, Message):
+                answer = item
+    if answer is None:
+        raise ModelError(f"{model!r} ended its stream without a final Message.", kind="cut_stream")
+    if answer.stop_reason not in _WHOLE:
+        said = f": {answer.error}" if answer.error else ""
+        raise ModelError(f"The answer of {model!r} ended with {answer.stop_reason!r}{said}.")
+    if not answer.text.strip():
+        raise ModelError(f"The answer of {model!r} has no text.")
+    return answer
