@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
+import sagents_nb.loop
+from tests.pairing import watched
 from tests.spec_coverage import ids_of
 
 PRIVATE_PREFIXES = ("ANTHROPIC_", "OPENAI_", "SAGENTS_")
@@ -17,6 +20,19 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(PRIVATE_PREFIXES):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def paired_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """No run of any test asks a model with a call and its result apart.
+
+    A test that means to clears the list.
+    """
+    problems: list[str] = []
+    take_turn = watched(sagents_nb.loop.take_turn, problems)
+    monkeypatch.setattr("sagents_nb.loop.take_turn", take_turn)
+    yield problems
+    assert not problems, "a provider would have refused a request"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
