@@ -55,6 +55,8 @@ async def invoke(
             raise
         return _failure(call, "CancelledError: something that the tool waited for was cancelled")
     except KeyboardInterrupt:
+        if tool.run_on == "main":  # a person stopped the kernel, so the whole run
+            context.run.cancelled.set()
         return _failure(call, "KeyboardInterrupt: a person stopped this call")
     except BaseException as error:  # SystemExit too: it would end the runtime thread
         if isinstance(error, TimeoutError) and limit.expired():

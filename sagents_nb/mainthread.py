@@ -7,12 +7,14 @@ while an event loop that was attached to it (a kernel's) is turning.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import os
+import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -126,11 +128,44 @@ class MainThread:
                 if not self._work:
                     return
                 work, future = self._work.popleft()
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(work())
-                except BaseException as error:
-                    future.set_exception(error)
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                with _interruptible():
+                    result = work()
+            except BaseException as error:
+                future.set_exception(error)
+                if isinstance(error, KeyboardInterrupt) and self._waiting:
+                    raise  # whoever waits here is meant too
+            else:
+                future.set_result(result)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C, or the kernel's interrupt, end what runs here and whoever waits for it.
+
+    While a cell awaits, the kernel's own handler only asks the loop to cancel the cell; but
+    the loop is not turning while this work blocks it, for ever perhaps. So the work is
+    interrupted first, whatever it makes of that, and the handler hears of it afterwards.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupted = False
+
+    def interrupt(number: int, frame: Any) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
+    outer = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, outer or signal.default_int_handler)
+        if interrupted and callable(outer):
+            outer(signal.SIGINT, None)
 
 
 main_thread = MainThread()

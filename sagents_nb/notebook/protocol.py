@@ -287,7 +287,7 @@ def _file_updated(state: dict[str, Any], event: dict[str, Any]) -> None:
 
 
 def _file_deleted(state: dict[str, Any], event: dict[str, Any]) -> None:
-    state["files"] = [f for f in state["files"] if not _within(f["path"], event["path"])]
+    state["files"] = [f for f in state["files"] if f["path"] != event["path"]]
 
 
 def _file_moved(state: dict[str, Any], event: dict[str, Any]) -> None:

@@ -56,6 +56,8 @@ class Publisher:
         self._seq = 0
         self._listened = False  # no page has said hello: nothing needs to travel yet
         self._closed = False
+        self._snapshot_due = False
+        self._unsubscribe: Callable[[], None] | None = None
         self._sent: deque[Batch] = deque()
         self._kept = 0
         self.state = new_view_state(session.id, session.agent.model.name)
@@ -64,10 +66,15 @@ class Publisher:
     def _start(self) -> None:
         session = self.session
         self._closed = session.status == "closed"
-        self.state["status"] = session.status
         self._set_entries(session.initial_messages)
         self._unsubscribe = session.subscribe(self.push, since=0)
         self._take()
+        self._read_session()
+
+    def _read_session(self) -> None:
+        """Set what the session knows best by itself."""
+        session = self.session
+        self.state["status"] = session.status
         self.state["todos"] = plain(to_data(session.todos))
         self.state["files"] = plain([file_data(e.describe()) for e in session.files.entries()])
         waiting = session.interrupt
@@ -87,9 +94,21 @@ class Publisher:
     def push(self, event: Event) -> None:
         """Take an event; it travels with the next batch."""
         self._waiting.append(event)
-        if isinstance(event, StatusChanged) and event.status == "closed":
-            self._closed = True
+        if isinstance(event, StatusChanged):
+            self._closed = event.status == "closed"
+            if event.reason in ("reset", "replaced") and self._unsubscribe is not None:
+                self._begin_anew(event.seq)
         self._flush_later()
+
+    def _begin_anew(self, seq: int) -> None:
+        """The conversation is another one, so pages get a snapshot instead of events."""
+        self._waiting.clear()
+        self._sent.clear()
+        self._kept, self._seq = 0, seq
+        self.state = new_view_state(self.session.id, self.session.agent.model.name)
+        self._set_entries(self.session.messages)
+        self._read_session()
+        self._snapshot_due = True
 
     def _flush_later(self) -> None:
         if not self._flushing:
@@ -126,6 +145,9 @@ class Publisher:
 
     def _flush(self) -> None:
         self._flushing = False
+        if self._snapshot_due and self._listened:
+            self._snapshot_due = False
+            self._send_snapshot()
         batch = self._take()
         if not self._listened:
             return

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -103,27 +101,6 @@ class NotebookTools(Middleware):
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let the kernel's interrupt end this code, and the cell that waits for it.
-
-    While a cell awaits, the kernel's own handler only asks the loop to cancel the cell; but
-    the loop is not turning while this code blocks it, for ever perhaps.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    outer = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        if callable(outer) and outer is not signal.default_int_handler:
-            outer(signal.SIGINT, None)
-        raise
-    finally:
-        signal.signal(signal.SIGINT, outer or signal.default_int_handler)
-
-
-@contextlib.contextmanager
 def _staying(namespace: dict[str, Any]) -> Iterator[None]:
     """Let ``exit()`` end the code; IPython's would end the kernel."""
     ending = {n: v for n, v in namespace.items() if isinstance(v, ExitAutocall)}
@@ -142,7 +119,6 @@ def run_code(code: str, namespace: dict[str, Any]) -> ToolOutput:
         body = ast.parse(code)
         last = body.body.pop() if body.body and isinstance(body.body[-1], ast.Expr) else None
         with (
-            _interruptible(),
             _staying(namespace),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(out),

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from .session import Session
 
 
+# Why a status is told again though it is the same: the conversation is another one now.
+REPLACED = ("reset", "replaced")
+
+
 class Actor:
     """Status, state, queues and the active loop of one session.
 
@@ -79,7 +83,7 @@ class Actor:
 
     def _set_status(self, status: str, reason: str | None = None) -> None:
         previous, self.status = self.status, status
-        if status != previous:
+        if status != previous or reason in REPLACED:
             self._emitter.emit(StatusChanged, status=status, previous=previous, reason=reason)
 
     def send(self, messages: list[Message], when: str) -> Run:
@@ -301,9 +305,7 @@ class Actor:
         """Stop, and forget messages, todos, metadata and queues."""
         self._check_open()
         self._stop_now()
-        self._approvals.clear()
-        self._state = self._state.reset()
-        self._epoch += 1
+        self._begin_with(self._state.reset())
         self.error = None
         self._set_status("idle", "reset")
 
@@ -313,11 +315,19 @@ class Actor:
         if self.status == "running":
             raise Busy(f"Session {self.session.id!r} is running; cancel it or wait for it first.")
         self.agent = agent or self.agent
+        status = self.status
         if state is not None:
-            self._approvals.clear()
-            self._state = state
-            self._epoch += 1
-            self._set_status("interrupted" if state.interrupt else "idle", "replaced")
+            self._begin_with(state)
+            status = "interrupted" if state.interrupt else "idle"
+        self._set_status(status, "replaced")
+
+    def _begin_with(self, state: State) -> None:
+        """Another conversation: what was told of the old one is forgotten."""
+        self._approvals.clear()
+        self._state = state
+        self.initial = state.messages
+        self.log.forget()
+        self._epoch += 1
 
     def close(self, reason: str) -> None:
         """Stop for good."""

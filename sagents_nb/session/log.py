@@ -63,6 +63,11 @@ class EventLog:
         events = [event for event in (*self._events, *self._deltas) if event.seq > since]
         return sorted(events, key=lambda event: event.seq)
 
+    def forget(self) -> None:
+        """Keep nothing of what was told so far."""
+        self._events.clear()
+        self._deltas.clear()
+
     def subscribe(self, listener: Listener, since: int | None = None) -> None:
         """Add a listener, once; with ``since`` it first hears what is kept after that."""
         for event in [] if since is None else self.kept(since):

@@ -325,6 +325,31 @@ def test_what_came_before_a_snapshot_of_a_long_conversation_is_counted() -> None
     assert told["entries"][0]["message"]["parts"][0]["text"] == "800"
 
 
+@pytest.mark.parametrize("how", ["reset", "replace"])
+def test_another_conversation_replaces_what_pages_show(no_clock: None, how: str) -> None:
+    session = session_of("Hello.", "Again.")
+    publisher, wire = published(session)
+    page = Page(lambda have: hello(publisher, have))
+    wire.pages.append(page)
+    hello(publisher)
+    session.send("hi").result(10)
+    flush(publisher)
+    if how == "reset":
+        session.reset()
+    else:
+        session.replace(state=sa.State(messages=[sa.Message.user("Elsewhere")]))
+    session.send("once more").result(10)
+    flush(publisher)
+    assert page.state is not None
+    texts = [e["message"]["parts"][0]["text"] for e in page.state["entries"]]
+    assert texts == [*(["Elsewhere"] if how == "replace" else []), "once more", "Again."]
+    late, late_wire = published(session)
+    hello(late)
+    assert [e["message"] for e in late_wire.of("snapshot")[0]["state"]["entries"]] == [
+        e["message"] for e in page.state["entries"]
+    ]
+
+
 def test_the_end_of_a_session_is_told() -> None:
     session = session_of("One.")
     publisher, wire = published(session)

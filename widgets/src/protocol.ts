@@ -225,7 +225,7 @@ export function reduce(state: ViewState, event: WireEvent): ViewState {
       return { ...state, files: sorted([...others, { ...event.entry, path: event.path }]) };
     }
     case "file_deleted":
-      return { ...state, files: state.files.filter((file) => !isWithin(file.path, event.path)) };
+      return { ...state, files: state.files.filter((file) => file.path !== event.path) };
     case "file_moved":
       return { ...state, files: move(state.files, event.old_path, event.path) };
     default:
