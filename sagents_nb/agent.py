@@ -19,7 +19,7 @@ from .loop import Loop
 from .loopconfig import LoopConfig
 from .middleware import FileSystem, HumanInTheLoop, Middleware, TodoList
 from .middleware.base import Chain
-from .models import ChatModel, default_model, resolve_model
+from .models import ChatModel, default_model, resilient, resolve_model
 from .result import RunResult
 from .runtime import runtime
 from .state import State
@@ -50,6 +50,8 @@ class Agent:
         *,
         replace_default_middleware: bool = False,
         interrupt_on: Mapping[str, Any] | None = None,
+        fallback_models: Sequence[str | ChatModel] = (),
+        before_fallback: Callable[..., Any] | None = None,
         filesystem_scope: Any = None,
         tool_context: Mapping[str, Any] | None = None,
         max_runs: int = 50,
@@ -67,6 +69,7 @@ class Agent:
         put = super().__setattr__
         put("_config", config)
         put("model", default_model() if model is None else resolve_model(model))
+        put("_asked", resilient(self.model, fallback_models, before_fallback))
         put("name", name or "Agent")
         put("agent_id", agent_id or f"agent-{uuid.uuid4().hex[:12]}")
         put("filesystem_scope", filesystem_scope)
@@ -120,6 +123,7 @@ class Agent:
     assembled_system_prompt: str
     _config: dict[str, Any]
     _chain: Chain
+    _asked: ChatModel
     _tools: dict[str, Tool]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -261,7 +265,7 @@ class Agent:
             emitter.sink = observed(emitter.sink, [hook for _, hook in observers], ctx)
         loop = Loop(
             LoopConfig(
-                model=self.model,
+                model=self._asked,
                 system=self.assembled_system_prompt,
                 chain=self._chain,
                 options=self.options,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
+
+from .context import RunContext
 from .errors import ModelError
-from .events import Emitter, MessageEnd, MessageStart, MessageUpdate, TokenUsage
+from .events import Emitter, MessageEnd, MessageStart, MessageUpdate, ModelRetry, TokenUsage
+from .loopconfig import LoopConfig, settled
 from .messages import (
     Delta,
     Message,
@@ -18,7 +23,8 @@ from .messages import (
     ThinkingDelta,
     ThinkingPart,
 )
-from .models.base import ChatModel, ModelRequest
+from .models.base import ChatModel, ModelRequest, RetryNotice
+from .tools import ToolSpec
 
 _EMPTY = Message("assistant")
 
@@ -51,6 +57,26 @@ class Partial:
         return Message("assistant", tuple(parts), stop_reason=stop_reason, error=error)
 
 
+async def request_for(
+    config: LoopConfig, ctx: RunContext, tools: tuple[ToolSpec, ...]
+) -> ModelRequest:
+    """What the model is asked next; raises whatever the functions of ``config`` raise."""
+    messages: Sequence[Message] = ctx.state.messages
+    for change in (config.transform_context, config.convert_to_llm):
+        if change is not None:
+            messages = await settled(change(messages))
+    key = await settled(config.get_api_key(config.model.name)) if config.get_api_key else None
+    return ModelRequest(
+        messages=messages,
+        system=config.system,
+        tools=tools,
+        options=dict(config.options),
+        model=config.model.name,
+        api_key=key,
+        session_id=ctx.session_id,
+    )
+
+
 async def take_turn(
     model: ChatModel, request: ModelRequest, emitter: Emitter
 ) -> tuple[Message, BaseException | None]:
@@ -61,6 +87,7 @@ async def take_turn(
     """
     emitter.emit(MessageStart, message=_EMPTY)
     partial = Partial()
+    name = model.name  # of the one that answers: a fallback may take over
     message: Message | None = None
     failure: BaseException | None = None
     try:
@@ -69,6 +96,10 @@ async def take_turn(
             async for item in stream:
                 if type(item) is Message:
                     message = item
+                    continue
+                if type(item) is RetryNotice:
+                    emitter.emit(ModelRetry, **msgspec.structs.asdict(item))
+                    name = item.model or name
                     continue
                 delta = TextDelta(item) if type(item) is str else item
                 partial.add(delta)
@@ -95,5 +126,5 @@ async def take_turn(
         failure = ModelError(message.error or f"{model!r} ended with an error.")
     emitter.emit(MessageEnd, message=message)
     if message.usage is not None:
-        emitter.emit(TokenUsage, usage=message.usage, model=model.name)
+        emitter.emit(TokenUsage, usage=message.usage, model=name)
     return message, failure

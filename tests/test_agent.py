@@ -207,3 +207,23 @@ def test_every_public_name_is_there(name: str) -> None:
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nonsense"):
         sa.nonsense  # noqa: B018
+
+
+@pytest.mark.spec("S1.2.8")
+def test_when_a_model_fails_the_next_answers_the_same_question() -> None:
+    asked: list[str] = []
+    heard: list[str] = []
+    first = sa.ScriptedModel([sa.ModelError("No such key.", kind="authentication")])
+    second = sa.ScriptedModel(["I am the other one."])
+    agent = sa.Agent(
+        first,
+        fallback_models=[second],
+        before_fallback=lambda model, request: asked.append(type(model).__name__),
+    )
+    session = sa.Session(agent)
+    session.subscribe(lambda event: heard.append(event.type))
+    assert session.send("hi").result(10).text == "I am the other one."
+    assert asked == ["ScriptedModel", "ScriptedModel"]
+    assert second.requests[0].messages == first.requests[0].messages
+    assert "model_retry" in heard
+    assert agent.model is first

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .anthropic import AnthropicModel
     from .base import ChatModel, ModelRequest
     from .demo import DemoModel
-    from .fallback import FallbackModel
+    from .fallback import FallbackModel, resilient
     from .openai import OpenAIModel
     from .openai_chat import OpenAIChatModel
     from .resolve import default_model, resolve_model
@@ -30,6 +30,7 @@ _MODULES = {
     "RetryingModel": "retry",
     "ScriptedModel": "scripted",
     "default_model": "resolve",
+    "resilient": "fallback",
     "resolve_model": "resolve",
 }
 
@@ -44,6 +45,7 @@ __all__ = [
     "RetryingModel",
     "ScriptedModel",
     "default_model",
+    "resilient",
     "resolve_model",
 ]
 

@@ -19,7 +19,7 @@ from ..files import open_filesystem
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
 from ..runtime import runtime
-from ..state import State, Todo
+from ..state import State, Todo, export_state, restore_state
 from .actor import Actor
 from .run import Run
 
@@ -281,7 +281,7 @@ class Session:
 
     def export_state(self) -> dict[str, Any]:
         """The state as JSON-ready data; see :meth:`State.export`."""
-        return self.state.export()
+        return export_state(self.state, self.agent._chain.state_schema)
 
     def to_frame(self, kind: str = "messages") -> pandas.DataFrame:
         """The conversation as a frame.
@@ -297,4 +297,4 @@ class Session:
     @classmethod
     def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:
         """A session that goes on from an exported state."""
-        return cls(agent, id=id, state=State.restore(exported))
+        return cls(agent, id=id, state=restore_state(exported, agent._chain.state_schema))
