@@ -32,7 +32,26 @@ class Meter:
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
-        self._began = time.monotonic()
+        self._running = 0
+        self._began = 0.0
+        self._seconds = 0.0
+
+    def begin(self) -> None:
+        """A run begins or goes on; runs inside of it may begin and end meanwhile."""
+        if not self._running:
+            self._began = time.monotonic()
+        self._running += 1
+
+    def end(self) -> None:
+        """It has ended, or waits for people: the clock stands still."""
+        self._running -= 1
+        if not self._running:
+            self._seconds += time.monotonic() - self._began
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return self._seconds + (time.monotonic() - self._began if self._running else 0.0)
 
     def before_model(self) -> None:
         """Count a model call; raises BudgetExceeded if it may not be made."""
@@ -56,7 +75,7 @@ class Meter:
         self._compare("tokens", self.usage.total_tokens + 1, budget.tokens)
         if budget.cost_usd is not None and (self.usage.cost_usd or 0.0) >= budget.cost_usd:
             self._stop("cost_usd", budget.cost_usd)
-        if budget.seconds is not None and time.monotonic() - self._began >= budget.seconds:
+        if budget.seconds is not None and self.seconds >= budget.seconds:
             self._stop("seconds", budget.seconds)
 
     def _compare(self, name: str, needed: int, limit: int | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -32,6 +32,9 @@ from .tools import Tool
 # How long a cancelled run waits for tools that clean up after themselves, in seconds.
 GRACE = 2.0
 
+# In the metadata of a result: why its tool was not called at all.
+NOT_RUN = "not_run"
+
 
 class Prepared:
     """One call, ready: either to run ``tool`` with ``arguments``, or with its ``answer``."""
@@ -46,6 +49,7 @@ class Prepared:
         "started",
         "status",
         "tool",
+        "update",
     )
 
     def __init__(self, call: ToolCall) -> None:
@@ -57,11 +61,17 @@ class Prepared:
         self.interrupt: Interrupt | None = None
         self.edited: dict[str, Any] | None = None
         self.started = 0.0
+        self.update: dict[str, Any] = {}  # what it changed in the state, once it has run
         self.over = False  # its end was told: what still comes from it is dropped
 
-    def answer_with(self, text: str, status: str, *, is_error: bool = True) -> Prepared:
+    def answer_with(
+        self, text: str, status: str, *, is_error: bool = True, not_run: str = ""
+    ) -> Prepared:
         """Do not run it; this is its result."""
-        self.answer = ToolResult(self.call.id, self.call.name, text, is_error=is_error)
+        metadata = {NOT_RUN: not_run} if not_run else {}
+        self.answer = ToolResult(
+            self.call.id, self.call.name, text, is_error=is_error, metadata=metadata
+        )
         self.status = status
         return self
 
@@ -96,12 +106,12 @@ async def _prepare(
     prepared = Prepared(call)
     if call.error is not None or message.stop_reason != "tool_use":
         reason = call.error or f"The message ended with {message.stop_reason!r} before it was done."
-        return prepared.answer_with(f"Not run: {reason}", "failed")
+        return prepared.answer_with(f"Not run: {reason}", "failed", not_run="cut")
     decision = decided[1] if decided else None
     if isinstance(decision, Reject):
         said = f" They said: {decision.message}" if decision.message else ""
         text = f"A person rejected this call, so it was not run.{said}"
-        return prepared.answer_with(text, "rejected", is_error=False)
+        return prepared.answer_with(text, "rejected", is_error=False, not_run="rejected")
     if isinstance(decision, Edit):
         prepared.edited = decision.arguments
         call = replace(call, arguments=decision.arguments)
@@ -144,23 +154,37 @@ async def execute(
     chain: Chain,
     ctx: RunContext,
     limit: int,
-    skip_rest: Callable[[], bool],
+    skip_rest: Callable[[], bool | Awaitable[bool]],
 ) -> list[Executed]:
     """Run the batch, at most ``limit`` calls at once; results in call order.
 
-    Once ``skip_rest`` says so, calls that have not started are answered as skipped.
+    A tool that is ``sequential`` makes it one at a time. A call sees what those that have
+    ended changed in the state. Once ``skip_rest`` says so, calls that have not started are
+    answered as skipped.
 
     A cancellation answers what has not finished with a "cancelled" result and is not raised
     again: ``ctx.cancelled`` is set, where the loop looks. A tool that does not stop within
     ``GRACE`` seconds, or by a second cancellation, is left to itself.
     """
-    state = ctx.state
+    if any(item.tool is not None and item.tool.sequential for item in batch):
+        limit = 1
     gate = asyncio.Semaphore(limit)
+    before = ctx.state
+
+    def state() -> State:
+        now = before
+        for item in batch:
+            if item.update:
+                now = now.update(item.update)
+        return now
 
     async def gated(item: Prepared) -> Executed:
         async with gate:
-            if item.answer is None and skip_rest():
-                item.answer_with("Skipped: a message came from the user instead.", "skipped")
+            if item.answer is None:
+                skip = skip_rest()
+                if skip if isinstance(skip, bool) else await skip:
+                    text = "Skipped: a message came from the user instead."
+                    item.answer_with(text, "skipped", not_run="skipped")
             return await _run_one(item, chain, ctx, state)
 
     tasks = [asyncio.create_task(gated(item)) for item in batch]
@@ -178,14 +202,17 @@ async def execute(
     ]
 
 
-async def _run_one(item: Prepared, chain: Chain, ctx: RunContext, state: State) -> Executed:
+async def _run_one(
+    item: Prepared, chain: Chain, ctx: RunContext, state: Callable[[], State]
+) -> Executed:
     _start(item, ctx)
     exceeded = _over_budget(item, ctx)
     if item.answer is not None:
         executed, status = Executed(item.answer), item.status
         executed.error = exceeded
     else:
-        executed = await _run(item, ctx, state)
+        executed = await _run(item, ctx, state())
+        item.update = executed.update
         status = "failed" if executed.result.is_error else "completed"
         if executed.interrupt is not None:
             status = "interrupted"

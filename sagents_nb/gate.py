@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from .errors import InvalidDecision
+from .calls import NOT_RUN
+from .context import RunContext
+from .errors import AgentError, InvalidDecision
+from .events import ToolExecutionEnd
 from .interrupts import (
     Decision,
     Decisions,
@@ -20,6 +23,7 @@ from .interrupts import (
 from .invoke import text_of
 from .messages import ToolResult
 from .middleware.base import Chain
+from .state import State
 from .tools import Tool
 
 
@@ -29,8 +33,9 @@ def joined(interrupts: Sequence[Interrupt], session_id: str, epoch: int) -> Inte
     first, types = bound[0], {interrupt.type for interrupt in bound}
     requests = tuple(request for interrupt in bound for request in interrupt.action_requests)
     halt = next((interrupt for interrupt in bound if interrupt.type == "halt"), None)
+    if halt is not None:  # it beats all others: nothing of them is asked any more
+        requests = ()
     return Interrupt(
-        # A halt beats all others: nothing goes on before a person says so.
         type="halt" if halt else first.type if len(types) == 1 else "multiple",
         action_requests=requests,
         message=(halt or first).message,
@@ -55,6 +60,8 @@ def checked_decisions(
 
     Raises :class:`~sagents_nb.errors.InvalidDecision`; nothing has changed then.
     """
+    if interrupt.type == "halt":
+        raise InvalidDecision("A halt takes no decision: dismiss() it, or send a message.")
     decisions = decisions_for(interrupt, given)
     for request in interrupt.action_requests:
         decision = decisions[request.tool_call_id]
@@ -73,7 +80,56 @@ def checked_decisions(
     return decisions
 
 
-def filled(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, str]:
+async def answered(
+    interrupt: Interrupt, decisions: Mapping[str, Decision], chain: Chain, ctx: RunContext
+) -> tuple[list[Interrupt], AgentError | None]:
+    """Put the answers into ``ctx.state``: middleware first, else in the place of the question.
+
+    Gives what still waits, and the first error: what a middleware could not take waits on,
+    and what the others made of their answers is kept.
+    """
+    waiting: list[Interrupt] = []
+    failed: AgentError | None = None
+    for part in interrupt.parts or (interrupt,):
+        mine = {i: decisions[i] for i in part.tool_call_ids}
+        try:
+            outcome = await chain.handle_resume(part, mine, ctx.state, ctx)
+            if isinstance(outcome, State):
+                _adopt(outcome, ctx)
+            elif isinstance(outcome, Interrupt):
+                waiting.append(outcome)
+            else:
+                _fill(part, mine, ctx)
+        except AgentError as error:
+            waiting.append(part)
+            failed = failed or error
+    return waiting, failed
+
+
+def _adopt(state: State, ctx: RunContext) -> None:
+    """Take over a state in which a middleware answered its placeholders, and say so."""
+    before = {r.tool_call_id: r for r in _last_results(ctx.state)}
+    ctx.state = state
+    for result in _last_results(state):
+        if before.get(result.tool_call_id) != result:
+            _tell(result, "failed" if result.is_error else "completed", ctx)
+
+
+def _fill(interrupt: Interrupt, decisions: Mapping[str, Decision], ctx: RunContext) -> None:
+    placeholders = {r.tool_call_id: r for r in _last_results(ctx.state) if r.is_interrupt}
+    unclaimed = [i for i in decisions if i not in placeholders]
+    if unclaimed:
+        raise InvalidDecision(
+            f"No middleware took the decision on {unclaimed[0]!r}; the one that raised this "
+            f"{interrupt.type} interrupt needs a handle_resume."
+        )
+    for call_id, decision in decisions.items():
+        result, status = _filled(placeholders[call_id], decision)
+        ctx.state = ctx.state.replace_tool_result(call_id, result)
+        _tell(result, status, ctx)
+
+
+def _filled(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, str]:
     """The result of a call that asked by itself, now that people answered; and its status."""
     if isinstance(decision, Respond):
         text, status = text_of(decision.answer), "completed"
@@ -81,4 +137,19 @@ def filled(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, str
         text, status = f"A person declined to answer. {decision.message}".strip(), "rejected"
     else:
         text, status = "A person approved.", "completed"
-    return replace(placeholder, content=text, is_interrupt=False), status
+    metadata = {NOT_RUN: status} if status == "rejected" else {}
+    return replace(placeholder, content=text, is_interrupt=False, metadata=metadata), status
+
+
+def _last_results(state: State) -> Sequence[ToolResult]:
+    return state.messages[-1].tool_results if state.messages else ()
+
+
+def _tell(result: ToolResult, status: str, ctx: RunContext) -> None:
+    ctx.publish(
+        ToolExecutionEnd,
+        tool_call_id=result.tool_call_id,
+        tool_name=result.name,
+        result=result,
+        status=status,
+    )

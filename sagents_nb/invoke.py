@@ -23,7 +23,7 @@ from .tools import Tool, ToolOutput
 class Executed:
     """One call with its result, and what it wants changed or asked."""
 
-    __slots__ = ("artifact", "error", "interrupt", "result", "status", "update")
+    __slots__ = ("artifact", "error", "interrupt", "result", "status", "terminate", "update")
 
     def __init__(self, result: ToolResult) -> None:
         self.result = result
@@ -32,6 +32,7 @@ class Executed:
         self.update: dict[str, Any] = {}
         self.interrupt: Interrupt | None = None
         self.artifact: Any = None
+        self.terminate = False
 
 
 async def invoke(
@@ -100,6 +101,10 @@ def _failure(call: ToolCall, text: str) -> Executed:
 
 def _executed(call: ToolCall, value: Any) -> Executed:
     if isinstance(value, Interrupt):
+        if value.type == "halt":
+            executed = Executed(ToolResult(call.id, call.name, "The run was halted here."))
+            executed.interrupt = value
+            return executed
         placeholder = value.message or "Waiting for a person's answer."
         executed = Executed(ToolResult(call.id, call.name, placeholder, is_interrupt=True))
         if not value.action_requests:
@@ -122,6 +127,7 @@ def _executed(call: ToolCall, value: Any) -> Executed:
             )
         )
     executed.update = output.update
+    executed.terminate = output.terminate
     executed.artifact = output.artifact
     return executed
 

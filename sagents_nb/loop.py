@@ -8,17 +8,17 @@ One driver serves streaming and not, run and resume, agent and sub-agent.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .calls import Prepared, cancelled_result, execute, prepare
+from msgspec.structs import replace
+
+from .calls import NOT_RUN, cancelled_result, execute, prepare
 from .context import RunContext
 from .errors import (
     AgentError,
     FailuresExceeded,
-    InvalidDecision,
     MaxRunsExceeded,
     UntilToolNotCalled,
 )
@@ -28,22 +28,23 @@ from .events import (
     MessageEnd,
     MessageStart,
     TodosUpdated,
-    ToolExecutionEnd,
     TurnEnd,
     TurnStart,
 )
 from .events import Interrupt as InterruptEvent
-from .gate import filled, joined
+from .gate import answered, joined
 from .interrupts import ActionRequest, Decision, Interrupt
 from .invoke import Executed
-from .loopconfig import LoopConfig, Outcome
+from .loopconfig import LoopConfig, Outcome, settled
 from .messages import Message, ToolCall, ToolResult, Usage
-from .models.base import ModelRequest
 from .state import State
-from .turn import take_turn
+from .turn import request_for, take_turn
 
 # As Sagents has it: a model that fails three turns in a row does not find out by itself.
 MAX_FAILURES = 3
+
+# Where the state's metadata says why a run paused.
+PAUSE_REASON = "pause_reason"
 
 
 class Loop:
@@ -63,6 +64,9 @@ class Loop:
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
         self._in_turn = False
         self._failures = 0
+        self._done: tuple[ToolResult, ...] = ()  # the results of the last turn
+        self._unanswered: Interrupt | None = None
+        self._refused: AgentError | None = None
         self._specs = tuple(tool.spec for tool in ctx.tools.values())
 
     @property
@@ -85,31 +89,43 @@ class Loop:
         """
         self.emit(AgentStart)
         error: AgentError | None = None
+        broken: Message | None = None
         interrupt = self.state.interrupt
         self._pending = list(messages)
+        self.ctx.meter.begin()
         try:
             status = await self._drive(interrupt, decisions)
+            error = self._refused
         except asyncio.CancelledError:
             status = "cancelled"
             if task := asyncio.current_task():
                 task.uncancel()  # the cancellation ends here, as a result
-        except InvalidDecision as raised:  # answered wrongly: it waits as before
-            status, error = "interrupted", raised
-            self.state = self.state.with_interrupt(interrupt)
         except AgentError as raised:
             status, error = "error", raised
+            if self._unanswered is not None:  # the answers were not even looked at
+                status = "interrupted"
+                self.state = self.state.with_interrupt(self._unanswered)
         except (Exception, SystemExit, KeyboardInterrupt) as raised:  # else the thread ends
             status = "error"
             error = AgentError(f"The run failed: {type(raised).__name__}: {raised}")
             error.__cause__ = raised
+            broken = Message("assistant", stop_reason="error", error=str(error))
+        self.ctx.meter.end()
         if self.ctx.cancelled.is_set():
             status, error = "cancelled", None
         results: tuple[ToolResult, ...] = ()
         if status in ("error", "cancelled"):
             reason = "the run was cancelled" if status == "cancelled" else "the run failed"
             results = self.close_open_calls(reason)
+            if decisions is not None:  # nobody waits for what is not answered by now
+                self.state = self.state.clean_stale_interrupts()
         if self._in_turn:
             self._end_turn(self._said(), results)
+        if broken is not None:
+            self._start_turn()
+            self._append_pending()
+            self._append(broken)
+            self._end_turn(broken)
         self._append_pending()  # what somebody said is kept, also when nobody answered
         await self.read_mail()
         self.emit(
@@ -132,13 +148,20 @@ class Loop:
         self, interrupt: Interrupt | None, decisions: Mapping[str, Decision] | None
     ) -> str:
         self.state = self.state.with_interrupt(None)
+        if PAUSE_REASON in self.state.metadata:
+            kept = {k: v for k, v in self.state.metadata.items() if k != PAUSE_REASON}
+            self.state = replace(self.state, metadata=kept)
         status = None
         if decisions is not None and interrupt is not None:
+            self._unanswered = interrupt
             if await self._hooks("before_run"):
                 return "interrupted"
+            self._unanswered = None
             self._start_turn()
             status = await self._answer(interrupt, decisions)
         elif open_calls(self.state) and not self._pending:  # it was paused: go on where it was
+            if await self._hooks("before_run"):
+                return "interrupted"
             self._start_turn()
             status = await self._tools(self._last_assistant(), {})
         else:
@@ -147,12 +170,20 @@ class Loop:
             if await self._hooks("before_run"):
                 return "interrupted"
         status = status or await self._turns()
+        if status == "completed" and self.config.until_tool and self.tool_result is None:
+            names = ", ".join(sorted(self.config.until_tool))
+            raise UntilToolNotCalled(
+                f"The model ended without calling {names}; ask for it in the prompt, or run again."
+            )
         if status == "completed" and await self._hooks("after_run"):
             return "interrupted"
         return status
 
     async def _turns(self) -> str:
-        self._pending += self.config.steering()
+        config = self.config
+        self._pending += await settled(config.steering())
+        if not self._pending and (last := self.state.messages[-1:]) and last[0].role == "assistant":
+            self._pending += await settled(config.follow_ups())  # nothing else is to be answered
         while True:
             more = True
             while more or self._pending:
@@ -165,25 +196,31 @@ class Loop:
                 if await self._hooks("after_model"):
                     return "interrupted"
                 more = _wants_more(message)
-                if more and self.config.should_pause():
+                pause = config.should_pause()
+                if more and pause:
                     self._end_turn(message)
-                    return "paused"
+                    return self._paused(pause)
                 if message.tool_calls:
                     status = await self._tools(message, {})
                     if status:
                         return status
                 else:
                     self._end_turn(message)
-                self._pending += self.config.steering()
-            self._pending += self.config.follow_ups()
+                if await settled(config.should_stop(message, self._done)):
+                    return "completed"
+                self._pending += await settled(config.steering())
+                if pause and self._pending:
+                    return self._paused(pause)
+            self._pending += await settled(config.follow_ups())
             if not self._pending:
-                break
-        if self.config.until_tool:
-            names = ", ".join(sorted(self.config.until_tool))
-            raise UntilToolNotCalled(
-                f"The model ended without calling {names}; ask for it in the prompt, or run again."
-            )
-        return "completed"
+                return "completed"
+            if pause:
+                return self._paused(pause)
+
+    def _paused(self, reason: bool | str) -> str:
+        if isinstance(reason, str):
+            self.state = self.state.put_metadata(PAUSE_REASON, reason)
+        return "paused"
 
     async def _hooks(self, name: str) -> bool:
         """Run a hook over the state; whether it stopped the run."""
@@ -192,11 +229,13 @@ class Loop:
         if not self.config.chain.hooks[name]:
             return False
         self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
-        if self.state.interrupt is None:
+        interrupt = self.state.interrupt
+        if interrupt is None:
             return False
+        self._append_pending()
         if self._in_turn:
             self._end_turn(self._said())
-        self.emit(InterruptEvent, interrupt=self.state.interrupt)
+        self._interrupt([interrupt])
         return True
 
     async def read_mail(self) -> None:
@@ -215,8 +254,9 @@ class Loop:
         self._in_turn = True
         self.emit(TurnStart)
 
-    def _end_turn(self, message: Message, results: tuple[ToolResult, ...] = ()) -> None:
+    def _end_turn(self, message: Message, results: Sequence[ToolResult] = ()) -> None:
         self._in_turn = False
+        self._done = results = tuple(results)
         self.emit(TurnEnd, message=message, tool_results=results)
 
     def _said(self) -> Message:
@@ -239,22 +279,22 @@ class Loop:
 
     async def _ask(self) -> Message:
         config = self.config
-        request = ModelRequest(
-            messages=await self._shown(),
-            system=config.system,
-            tools=self._specs,
-            options=dict(config.options),
-            model=config.model.name,
-        )
+        try:
+            request = await request_for(config, self.ctx, self._specs)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            failed = f"The model was not asked: {type(error).__name__}: {error}"
+            failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
+            self._append(Message("assistant", stop_reason="error", error=str(failure)))
+            raise failure from error
         self.ctx.meter.before_model()
         self.model_calls += 1
-        message, failure = await take_turn(config.model, request, self.ctx.emitter)
+        message, broken = await take_turn(config.model, request, self.ctx.emitter)
         self._keep(message)
         self.ctx.meter.add(message.usage)
         if message.usage is not None:
             self.usage += message.usage
-        if failure is not None:
-            raise failure
+        if broken is not None:
+            raise broken
         if _wants_more(message) and self.model_calls >= config.max_runs:
             limit = f"the limit of {config.max_runs} model calls was reached"
             self._end_turn(message, self.close_open_calls(limit))
@@ -264,61 +304,22 @@ class Loop:
             )
         return message
 
-    async def _shown(self) -> Sequence[Message]:
-        messages: Any = self.state.messages
-        for change in (self.config.transform_context, self.config.convert_to_llm):
-            if change is not None:
-                messages = change(messages)
-                if inspect.isawaitable(messages):
-                    messages = await messages
-        return messages  # type: ignore[no-any-return]
-
     async def _answer(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> str | None:
         """Go on with the turn that was interrupted."""
         message = self._last_assistant()
-        if open_calls(self.state):  # nothing of it has run
+        calls = {call.id for call in open_calls(self.state)}
+        if calls.issuperset(decisions):  # they wait at the gate: nothing of the turn has run
             requests = {r.tool_call_id: r for r in interrupt.action_requests}
             return await self._tools(message, {i: (requests[i], d) for i, d in decisions.items()})
-        waiting = []
-        for part in interrupt.parts or (interrupt,):
-            mine = {i: decisions[i] for i in part.tool_call_ids}
-            outcome = await self.config.chain.handle_resume(part, mine, self.state, self.ctx)
-            if isinstance(outcome, State):
-                self._adopt(outcome)
-            elif isinstance(outcome, Interrupt):
-                waiting.append(outcome)
-            else:
-                for call_id, decision in mine.items():
-                    self._fill(call_id, decision)
-        self._end_turn(message, tuple(self.state.messages[-1].tool_results))
+        waiting, self._refused = await answered(interrupt, decisions, self.config.chain, self.ctx)
+        if calls and not waiting:
+            return await self._tools(message, {})
+        results = self.state.messages[-1].tool_results if self.state.messages else []
+        self._end_turn(message, results)
         if waiting:
             self._interrupt(waiting)
             return "interrupted"
-        return None
-
-    def _adopt(self, state: State) -> None:
-        """Take over a state in which a middleware answered its placeholders, and say so."""
-        before = {r.tool_call_id: r for r in self.state.messages[-1].tool_results}
-        self.state = state
-        for result in state.messages[-1].tool_results:
-            if before.get(result.tool_call_id) != result:
-                self._told(result, "failed" if result.is_error else "completed")
-
-    def _fill(self, call_id: str, decision: Decision) -> None:
-        for placeholder in self.state.messages[-1].tool_results:
-            if placeholder.tool_call_id == call_id and placeholder.is_interrupt:
-                result, status = filled(placeholder, decision)
-                self.state = self.state.replace_tool_result(call_id, result)
-                self._told(result, status)
-
-    def _told(self, result: ToolResult, status: str) -> None:
-        self.emit(
-            ToolExecutionEnd,
-            tool_call_id=result.tool_call_id,
-            tool_name=result.name,
-            result=result,
-            status=status,
-        )
+        return self._reached(results)
 
     async def _tools(
         self, message: Message, decisions: Mapping[str, tuple[ActionRequest, Decision]]
@@ -332,39 +333,31 @@ class Loop:
             self._interrupt(waiting)
             return "interrupted"
         done = await execute(batch, config.chain, ctx, config.max_parallel_tools, config.skip_rest)
-        self._append(Message.tool(item.result for item in done))
+        results = [item.result for item in done]
+        self._append(Message.tool(results))
         self._apply(done)
-        results = tuple(item.result for item in done)
-        asked = [item.interrupt for item in done if item.interrupt is not None]
-        self._say_halt(asked)
         self._end_turn(message, results)
         for item in done:
             if item.error is not None:
                 raise item.error
         if ctx.cancelled.is_set():
             return "cancelled"
+        asked = [item.interrupt for item in done if item.interrupt is not None]
         if asked:
             self._interrupt(asked)
             return "interrupted"
-        if message.stop_reason == "refusal":
+        if message.stop_reason == "refusal" or all(item.terminate for item in done):
             return "completed"
-        status = self._reached(batch, done)
+        status = self._reached(results)
         if status is None:
             self._count_failures(done)
         return status
 
-    def _say_halt(self, asked: Sequence[Interrupt]) -> None:
-        """What a halt tells people is said once, by the agent, and no model is asked again."""
-        for interrupt in asked:
-            if interrupt.type == "halt" and interrupt.message:
-                self._append(Message.assistant(interrupt.message, halt=True))
-                return
-
-    def _reached(self, batch: Sequence[Prepared], done: Sequence[Executed]) -> str | None:
+    def _reached(self, results: Iterable[ToolResult]) -> str | None:
+        """Whether one of the tools that end the run was run: the first in call order counts."""
         config = self.config
-        for item, executed in zip(batch, done, strict=True):
-            result = executed.result
-            if result.name not in config.until_tool or item.status == "rejected":
+        for result in results:
+            if result.name not in config.until_tool or NOT_RUN in result.metadata:
                 continue
             if config.until_success and result.is_error:
                 continue
@@ -393,14 +386,16 @@ class Loop:
 
     def _interrupt(self, interrupts: Sequence[Interrupt]) -> None:
         whole = joined(interrupts, self.ctx.session_id, self.config.epoch)
+        if whole.type == "halt":  # what it tells people is said by the agent; no model is asked
+            self.close_open_calls("the run was halted")
+            if whole.message:
+                self._append(Message.assistant(whole.message, halt=True))
         self.state = self.state.with_interrupt(whole)
         self.emit(InterruptEvent, interrupt=whole)
 
     def _last_assistant(self) -> Message:
-        for message in reversed(self.state.messages[-3:]):
-            if message.tool_calls:
-                return message
-        raise AgentError("The conversation has no tool call to go on with; start a new run.")
+        recent = reversed(self.state.messages[-3:])
+        return next((message for message in recent if message.tool_calls), self._said())
 
     def close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
         """Answer calls that have no result, so that any provider accepts the history."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,13 +15,20 @@ from .state import State
 
 Messages = Sequence[Message]
 Converter = Callable[[Messages], Messages | Awaitable[Messages]]
+Source = Callable[[], Messages | Awaitable[Messages]]
+T = TypeVar("T")
+
+
+async def settled(value: T | Awaitable[T]) -> T:
+    """``value``, or what comes of awaiting it: what people pass may be sync or async."""
+    return await value if isinstance(value, Awaitable) else value
 
 
 def _nothing() -> Messages:
     return ()
 
 
-def _no() -> bool:
+def _no(*args: Any) -> bool:
     return False
 
 
@@ -31,9 +38,11 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     ``steering`` gives messages to inject before the next model call, ``follow_ups`` messages
     to go on with when the run would end. ``skip_rest`` says whether a message waits that
     makes the calls of a batch which have not started be skipped. ``should_pause`` is asked
-    after each model call. ``until_tool`` names tools whose result ends the run; with
-    ``until_success`` only a result that is no error does. ``transform_context`` and then
-    ``convert_to_llm`` change what the model is shown, never what is kept; sync or async.
+    after each model call; a text is the reason. ``should_stop`` is given each turn's message
+    and results. ``until_tool`` names tools whose result ends the run; with ``until_success``
+    only a result that is no error does. ``transform_context`` and then ``convert_to_llm``
+    change what the model is shown, never what is kept. ``get_api_key`` is given the model's
+    name before each model call. All but ``should_pause`` may be async.
     """
 
     model: ChatModel
@@ -45,12 +54,14 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     until_success: bool = False
     max_parallel_tools: int = 5
     epoch: int = 0
-    steering: Callable[[], Messages] = _nothing
-    follow_ups: Callable[[], Messages] = _nothing
-    skip_rest: Callable[[], bool] = _no
-    should_pause: Callable[[], bool] = _no
+    steering: Source = _nothing
+    follow_ups: Source = _nothing
+    skip_rest: Callable[[], bool | Awaitable[bool]] = _no
+    should_pause: Callable[[], bool | str] = _no
+    should_stop: Callable[[Message, Sequence[ToolResult]], bool | Awaitable[bool]] = _no
     transform_context: Converter | None = None
     convert_to_llm: Converter | None = None
+    get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
 
 
 class Outcome(msgspec.Struct):

@@ -24,10 +24,11 @@ class ToolOutput:
 
     ``content`` goes to the model. ``artifact`` stays in the process, for people and code.
     ``update`` is a partial update of the state: ``{"todos": [...]}`` replaces the todos,
-    ``{"metadata": {...}}`` merges. ``is_error`` marks content as an error.
+    ``{"metadata": {...}}`` merges. ``is_error`` marks content as an error. If all calls of a
+    turn give ``terminate``, the run ends there and the model is not asked again.
     """
 
-    __slots__ = ("artifact", "content", "is_error", "metadata", "update")
+    __slots__ = ("artifact", "content", "is_error", "metadata", "terminate", "update")
 
     def __init__(
         self,
@@ -37,12 +38,14 @@ class ToolOutput:
         update: Mapping[str, Any] | None = None,
         is_error: bool = False,
         metadata: Mapping[str, Any] | None = None,
+        terminate: bool = False,
     ) -> None:
         self.content = content
         self.artifact = artifact
         self.update = dict(update or {})
         self.is_error = is_error
         self.metadata = dict(metadata or {})
+        self.terminate = terminate
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -59,7 +62,8 @@ class Tool:
     It stays callable as the function it wraps. ``run_on`` says where it runs: "loop" for
     async functions, "pool" (a worker thread) for sync ones, "main" for the process's main
     thread. ``timeout`` is in seconds. ``idempotent`` means that running it again with the
-    same arguments is harmless. ``display_text`` is what people read while it runs: text, or
+    same arguments is harmless. A turn with a ``sequential`` tool runs its calls one after the
+    other. ``display_text`` is what people read while it runs: text, or
     a function of the arguments.
     """
 
@@ -73,6 +77,7 @@ class Tool:
         idempotent: bool = False,
         run_on: RunOn | None = None,
         timeout: float | None = None,
+        sequential: bool = False,
         display_text: str | Callable[[dict[str, Any]], str] | None = None,
     ) -> None:
         self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
@@ -98,6 +103,7 @@ class Tool:
         self.schema = schema or self.arguments.schema
         self.idempotent = idempotent
         self.timeout = timeout
+        self.sequential = sequential
         self.display_text = display_text
         self.spec = ToolSpec(self.name, self.description, self.schema)
         functools.update_wrapper(self, function, updated=())
@@ -130,6 +136,7 @@ def tool(
     idempotent: bool = False,
     run_on: RunOn | None = None,
     timeout: float | None = None,
+    sequential: bool = False,
     display_text: str | Callable[[dict[str, Any]], str] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:

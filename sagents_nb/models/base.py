@@ -15,6 +15,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """One call of a model: the history, the system prompt, the tools and the options.
 
     ``messages`` holds no system message. ``model`` is the model's name, for records.
+    ``api_key`` is used instead of the model's own key; no repr shows it. ``session_id`` says
+    whose conversation it is.
     """
 
     messages: Sequence[Message]
@@ -22,6 +24,14 @@ class ModelRequest(msgspec.Struct, frozen=True):
     tools: tuple[ToolSpec, ...] = ()
     options: dict[str, Any] = {}
     model: str = ""
+    api_key: str | None = None
+    session_id: str = ""
+
+    def __repr__(self) -> str:
+        return f"ModelRequest({self.model!r}, {len(self.messages)} messages)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("model", self.model), ("messages", self.messages)]
 
 
 class RetryNotice(msgspec.Struct, frozen=True):

@@ -113,7 +113,8 @@ def request_options(options: dict[str, Any]) -> dict[str, Any]:
 async def _stream(
     model: ProviderModel, request: ModelRequest
 ) -> AsyncIterator[Delta | str | Message]:
-    client = await clients.client(model.sdk, model._key, model.base_url)
+    key = Secret(request.api_key) if request.api_key else model._key
+    client = await clients.client(model.sdk, key, model.base_url)
     where = model.where(client)
     options = {**model.options, **request.options}
     transport = request_options(options)
