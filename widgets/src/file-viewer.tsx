@@ -78,6 +78,8 @@ function Content({ content: { path, content, size, truncated }, raw }: { content
 
 function CsvTable({ text, separator }: { text: string; separator: string }) {
   const [head = [], ...rows] = parseCsv(text, separator);
+  // A header stands over its column: to the right where the first value is a number.
+  const aligned = (cell = "") => (/^-?[\d.,]+%?$/.test(cell) ? "sagents-number" : undefined);
   return (
     <>
       <div class="sagents-table-pane sagents-md">
@@ -85,7 +87,9 @@ function CsvTable({ text, separator }: { text: string; separator: string }) {
           <thead>
             <tr>
               {head.map((cell, index) => (
-                <th key={index}>{cell}</th>
+                <th key={index} class={aligned(rows[0]?.[index])}>
+                  {cell}
+                </th>
               ))}
             </tr>
           </thead>
@@ -93,7 +97,7 @@ function CsvTable({ text, separator }: { text: string; separator: string }) {
             {rows.slice(0, MOST_ROWS).map((row, index) => (
               <tr key={index}>
                 {row.map((cell, column) => (
-                  <td key={column} class={/^-?[\d.,]+%?$/.test(cell) ? "sagents-number" : undefined}>
+                  <td key={column} class={aligned(cell)}>
                     {cell}
                   </td>
                 ))}

@@ -19,7 +19,7 @@ export function Header({ state, status, view, runId }: Props) {
       </span>
       {run?.started != null && <Elapsed from={run.started} to={run.ended} />}
       <span class="sagents-title" title={state?.session_id}>
-        {view === "run" ? "" : state?.session_id}
+        {view === "run" ? "" : givenName(state?.session_id)}
       </span>
       {state?.model && (
         <span class="sagents-model" title={`Model: ${state.model}`}>
@@ -45,6 +45,9 @@ export function Header({ state, status, view, runId }: Props) {
     </header>
   );
 }
+
+/** A session's name, if somebody gave it one: the made-up ones say nothing to a person. */
+const givenName = (id = "") => (/^session-[0-9a-f]{12}$/.test(id) ? "" : id);
 
 function Elapsed({ from, to }: { from: number; to: number | null }) {
   const [now, setNow] = useState(Date.now() / 1000);
