@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from .budget import Meter
 from .context import RunContext
 from .errors import AgentError, ConfigurationError
 from .events import Event
@@ -96,7 +97,8 @@ class Execution:
         began = time.perf_counter()
         outcome = await self.loop.run(messages, decisions)
         duration = time.perf_counter() - began
-        return finished(outcome, duration, self.overrides, self.loop.ctx.local)
+        ctx = self.loop.ctx
+        return finished(outcome, duration, self.overrides, ctx.local, ctx.meter)
 
     def cancel(self) -> None:
         """Stop it; from any thread, and harmless once it has ended."""
@@ -129,7 +131,11 @@ class Execution:
 
 
 def finished(
-    outcome: Outcome, duration: float, overrides: dict[str, Any], local: dict[str, Any]
+    outcome: Outcome,
+    duration: float,
+    overrides: dict[str, Any],
+    local: dict[str, Any],
+    meter: Meter | None = None,
 ) -> RunResult:
     """The result of an outcome; raises its error, with the result attached."""
     result = RunResult(
@@ -142,6 +148,7 @@ def finished(
         artifacts=outcome.artifacts,
         overrides=overrides,
         local=local,
+        meter=meter,
     )
     error: AgentError | None = outcome.error
     if error is not None:

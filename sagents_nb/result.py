@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .budget import Meter
 from .interrupts import Interrupt
 from .messages import Message, ToolResult, Usage
 from .state import State
@@ -31,6 +32,7 @@ class RunResult:
         artifacts: dict[str, Any] | None = None,
         overrides: dict[str, Any] | None = None,
         local: dict[str, Any] | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.status = status
         self.state = state
@@ -41,6 +43,7 @@ class RunResult:
         self.artifacts = artifacts or {}
         self.overrides = overrides or {}
         self.local = {} if local is None else local
+        self.meter = meter
 
     @property
     def text(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..agent import Agent
+from ..budget import Meter
 from ..errors import AgentError, Busy, NotRunning, StaleApproval
 from ..events import (
     AgentShutdown,
@@ -20,7 +21,7 @@ from ..events import (
 from ..execution import finished, new_run_id
 from ..gate import checked_decisions
 from ..interrupts import Decision, Decisions, Interrupt
-from ..loop import Loop
+from ..loop import PAUSE_REASON, Loop, open_calls
 from ..messages import Message, Usage
 from ..result import RunResult
 from ..runtime import runtime
@@ -67,6 +68,7 @@ class Actor:
         self._loop: Loop | None = None
         self._task: asyncio.Task[None] | None = None
         self._approvals = Approvals()
+        self._meter: Meter | None = None  # of the last run, which may go on
         self._unsubscribe_files = files.subscribe(self._file_event)
 
     @property
@@ -124,18 +126,23 @@ class Actor:
         self._check_open()
         if self.status in ("running", "interrupted"):
             raise Busy(f"Session {self.session.id!r} is {self.status}; retry needs it to be idle.")
-        if self.status == "paused":
-            return self._start(Run(self.session, new_run_id()), [])
+        if self.status == "paused" or open_calls(self._state):
+            return self._start(Run(self.session, new_run_id()), [], meter=self._meter)
         messages = self._state.messages
         while messages and messages[-1].role == "assistant" and messages[-1].error:
             self._state = self._state.set_messages(messages[:-1])
             messages = self._state.messages
-        if not messages or messages[-1].role not in ("user", "tool"):
+        answered = not messages or messages[-1].role not in ("user", "tool")
+        if answered and not (messages and self.queues.has_messages):
             raise NotRunning("There is nothing to retry: the last message is an answer.")
         return self._start(Run(self.session, new_run_id()), [])
 
     def _start(
-        self, run: Run, messages: list[Message], decisions: Mapping[str, Decision] | None = None
+        self,
+        run: Run,
+        messages: list[Message],
+        decisions: Mapping[str, Decision] | None = None,
+        meter: Meter | None = None,
     ) -> Run:
         self._epoch += 1
         self.error = None
@@ -148,11 +155,13 @@ class Actor:
             epoch=self._epoch,
             local=self.local,
             notify=self.notify,
+            meter=meter,
             steering=self.queues.steering,
             follow_ups=self.queues.follow_ups,
             skip_rest=self.queues.skips_rest,
             should_pause=self.queues.takes_pause,
         )
+        self._meter = self._loop.ctx.meter
         self._set_status("running")
         self._task = None
         runtime.spawn(self._execute(run, self._loop, messages, decisions), run.context)
@@ -179,7 +188,8 @@ class Actor:
         go_on = outcome.status == "completed" and self.queues.has_runs
         if not go_on:
             status = "idle" if outcome.status == "completed" else outcome.status
-            self._set_status(status, self.error)
+            self.queues.takes_pause()  # whoever asked too late does not mean the next run
+            self._set_status(status, self.error or self._state.get_metadata(PAUSE_REASON))
         _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
         if go_on:
             self._start_next()
@@ -234,7 +244,7 @@ class Actor:
         for tool_call_id, decision in decisions.items():
             emitter.emit(DecisionMade, tool_call_id=tool_call_id, decision=decision, by=by)
         complete = self._approvals.add(interrupt, decisions)
-        return None if complete is None else self._start(run, [], complete)
+        return None if complete is None else self._start(run, [], complete, self._meter)
 
     def dismiss(self) -> None:
         """Let go of a halt."""
@@ -277,12 +287,17 @@ class Actor:
         loop.close_open_calls(reason)
         self._state = loop.state
 
+    def pause(self, reason: str) -> None:
+        """Ask the active run to stop after its next model call."""
+        if self.status == "running":
+            self.queues.ask_pause(reason)
+
     def cancel(self) -> None:
         """Stop the active run, or answer what waits as cancelled."""
         if self.status == "running" and self._loop is not None:
             self._loop.ctx.cancelled.set()
             self._stop_task()
-        elif self.status == "interrupted":
+        elif self.status in ("interrupted", "paused"):
             self._drop_interrupt("a person stopped the run")
             self._set_status("cancelled")
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 from weakref import WeakSet
 
 from ..events import AgentEnd, Event, MessageEnd, MessageUpdate
 from ..eventstream import EventStream
+from ..runtime import runtime
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +37,7 @@ class EventLog:
         self._untold: deque[tuple[Event, tuple[Listener, ...]]] = deque()
         self._telling = False
         self._closed = False
+        self._hearing: dict[Listener, asyncio.Task[None]] = {}  # async listeners at work
         self.last = 0  # the newest event's sequence number
 
     def push(self, event: Event) -> None:
@@ -53,7 +57,7 @@ class EventLog:
             event, listeners = self._untold.popleft()
             for listener in listeners:
                 if listener in self._listeners:
-                    _tell(listener, event)
+                    self._tell(listener, event)
         self._telling = False
         if self._closed:
             self._release()
@@ -71,7 +75,7 @@ class EventLog:
     def subscribe(self, listener: Listener, since: int | None = None) -> None:
         """Add a listener, once; with ``since`` it first hears what is kept after that."""
         for event in [] if since is None else self.kept(since):
-            _tell(listener, event)
+            self._tell(listener, event)
         if listener not in self._listeners:
             self._listeners.append(listener)
 
@@ -118,9 +122,26 @@ class EventLog:
         for stream in self._streams:
             stream.close()
 
+    def _tell(self, listener: Listener, event: Event) -> None:
+        try:
+            outcome = listener(event)
+        except (Exception, SystemExit, KeyboardInterrupt):
+            logger.exception("A subscriber raised on %s", event.type)
+            return
+        if outcome is not None and inspect.isawaitable(outcome):  # an async one, in order
+            before = self._hearing.get(listener)
+            self._hearing[listener] = task = runtime.spawn(_heard(before, outcome, event))
+            task.add_done_callback(lambda done: self._heard(listener, done))
 
-def _tell(listener: Listener, event: Event) -> None:
+    def _heard(self, listener: Listener, task: asyncio.Task[None]) -> None:
+        if self._hearing.get(listener) is task:
+            del self._hearing[listener]
+
+
+async def _heard(before: asyncio.Task[None] | None, outcome: Awaitable[Any], event: Event) -> None:
+    if before is not None:
+        await asyncio.wait([before])
     try:
-        listener(event)
+        await outcome
     except (Exception, SystemExit, KeyboardInterrupt):
         logger.exception("A subscriber raised on %s", event.type)

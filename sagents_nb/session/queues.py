@@ -19,7 +19,7 @@ class Queues:
         self._follow_ups: deque[Message] = deque()
         self._runs: deque[tuple[list[Message], Run]] = deque()
         self.steering_batch = "skip"
-        self._pause = False
+        self._pause: bool | str = False
         self._modes = {"steer": "one-at-a-time", "follow_up": "one-at-a-time"}
 
     def __len__(self) -> int:
@@ -59,12 +59,17 @@ class Queues:
         """Whether a steered message waits that makes the rest of a batch be skipped."""
         return self.steering_batch == "skip" and bool(self._steering)
 
-    def ask_pause(self) -> None:
-        """Ask the active run to pause after its model call."""
-        self._pause = True
+    @property
+    def has_messages(self) -> bool:
+        """Whether a steered message or a follow-up waits."""
+        return bool(self._steering or self._follow_ups)
 
-    def takes_pause(self) -> bool:
-        """Whether somebody asked for a pause; asking is forgotten then."""
+    def ask_pause(self, reason: str) -> None:
+        """Ask the active run to pause after its model call."""
+        self._pause = reason or True
+
+    def takes_pause(self) -> bool | str:
+        """Whether somebody asked for a pause, or why; asking is forgotten then."""
         asked, self._pause = self._pause, False
         return asked
 

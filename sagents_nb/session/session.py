@@ -183,7 +183,7 @@ class Session:
         self._actor.queues.steering_batch = rule
 
     def retry(self) -> Run:
-        """Run again from the last user or tool message, without a new one."""
+        """Run again from the last user or tool message, or with what is queued, or go on."""
         return runtime.call(self._actor.retry)
 
     # deciding
@@ -229,12 +229,12 @@ class Session:
 
     # stopping
 
-    def pause(self) -> None:
+    def pause(self, reason: str = "") -> None:
         """Ask the active run to stop after its next model call, before the tools.
 
-        The status is "paused" then; :meth:`retry` goes on there.
+        :meth:`retry` goes on there; ``metadata["pause_reason"]`` is the ``reason``.
         """
-        runtime.call(self._actor.queues.ask_pause)
+        runtime.call(self._actor.pause, reason)
 
     def cancel(self) -> None:
         """Stop the active run, or deny what waits; finished messages stay. Else nothing."""
@@ -259,8 +259,9 @@ class Session:
     ) -> Callable[[], None]:
         """Call ``callback`` on the runtime loop for every further event; it must not block.
 
-        With ``since`` it is first called for the kept events after that sequence number.
-        Subscribing twice is one subscription. Returns the unsubscribe.
+        An async one is awaited, one event after the other. With ``since`` it is first called
+        for the kept events after that sequence number. Subscribing twice is one subscription.
+        Returns the unsubscribe.
         """
         runtime.call(self._actor.log.subscribe, callback, since)
         return lambda: runtime.post(self._actor.log.unsubscribe, callback)
