@@ -71,8 +71,13 @@ def is_paired(messages: Iterable[Message]) -> bool:
     for message in messages:
         if message.role not in _SPOKEN:
             continue
-        calls = [part.id for part in message.parts if isinstance(part, ToolCall)]
-        results = [part.tool_call_id for part in message.parts if isinstance(part, ToolResult)]
+        calls: list[str] = []
+        results: list[str] = []
+        for part in message.parts:
+            if type(part) is ToolCall:
+                calls.append(part.id)
+            elif type(part) is ToolResult:
+                results.append(part.tool_call_id)
         if results != waiting or (results and message.role != "tool"):
             return False
         if calls and message.role != "assistant":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -82,13 +82,17 @@ class Summarization(Middleware):
         self.prompt = prompt
         self.token_counter = token_counter or estimated_tokens
 
-    async def before_model(self, state: State, ctx: RunContext) -> State | None:
-        """The state with a summary in place of older messages; None if it is not time."""
+    def before_model(self, state: State, ctx: RunContext) -> Awaitable[State | None] | None:
+        """None if it is not time, else what becomes of the state."""
         count = self._counted(state.messages, ctx.local)
         if count.tokens < self.max_tokens or count.tokens < count.wait_until:
             return None
         if len(state.messages) <= self.keep:
             return None
+        return self._compacted(state, count, ctx)
+
+    async def _compacted(self, state: State, count: _Count, ctx: RunContext) -> State | None:
+        """The state with a summary in place of older messages; None if none was made."""
         head = _system_messages(state.messages)
         cut = safe_cut(state.messages, self.keep)
         old = state.messages[head : cut or head]
@@ -184,8 +188,8 @@ def safe_cut(messages: Sequence[Message], keep: int) -> int | None:
     for position in range(len(messages) - 1, head, -1):
         message = messages[position]
         results = message.tool_results
-        parted.update(result.tool_call_id for result in results)
         parted.difference_update(call.id for call in message.tool_calls)
+        parted.update(result.tool_call_id for result in results)
         if position <= len(messages) - keep and not parted and not results:
             return position
     return None

@@ -32,7 +32,7 @@ def _tokens_of(parts: Iterable[Part]) -> int:
         if isinstance(part, TextPart | ThinkingPart):
             tokens += _text_tokens(part.text)
         elif isinstance(part, ToolCall):  # repr is about as long as JSON, and never fails
-            tokens += 10 + _text_tokens(part.name) + _text_tokens(repr(part.arguments))
+            tokens += 10 + _text_tokens(f"{part.name} {part.arguments!r}")
         elif isinstance(part, ToolResult):
             content = part.content
             tokens += 10
