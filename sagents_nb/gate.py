@@ -63,9 +63,12 @@ def checked_decisions(
     if interrupt.type == "halt":
         raise InvalidDecision("A halt takes no decision: dismiss() it, or send a message.")
     decisions = decisions_for(interrupt, given)
+    parts = interrupt.parts or (interrupt,)
+    # A sub-agent's tools are its own, whatever they are called; its middleware checks them.
+    elsewhere = {i for part in parts if part.type == "subagent_hitl" for i in part.tool_call_ids}
     for request in interrupt.action_requests:
         decision = decisions[request.tool_call_id]
-        tool = tools.get(request.tool_name)
+        tool = None if request.tool_call_id in elsewhere else tools.get(request.tool_name)
         if isinstance(decision, Edit) and tool is not None:
             try:
                 tool.arguments.check(decision.arguments)
@@ -73,7 +76,7 @@ def checked_decisions(
                 raise InvalidDecision(
                     f"The edited arguments do not fit {request.tool_name}: {error}"
                 ) from None
-    for part in interrupt.parts or (interrupt,):
+    for part in parts:
         named = {i: decisions[i] for i in part.tool_call_ids if i in decisions}
         if named:
             chain.check_decisions(part, named)

@@ -60,6 +60,9 @@ class Middleware:
         """Tools this middleware brings."""
         return []
 
+    def check_agent(self, agent: Any) -> None:
+        """Raise ConfigurationError if it cannot work in this agent, which was just made."""
+
     def before_run(self, state: State, ctx: RunContext) -> Any:
         """Once per run or resume, before anything else; in list order."""
 
