@@ -30,8 +30,8 @@ _EXPORTS = {
         "OpenAIModel RetryingModel ScriptedModel default_model resolve_model"
     ),
     "middleware": (
-        "ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware PatchToolCalls "
-        "Summarization TodoList"
+        "CompiledSubAgent ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware "
+        "PatchToolCalls SubAgentConfig SubAgents Summarization TodoList"
     ),
     "files": "filesystems open_filesystem",
     "agent": "Agent",

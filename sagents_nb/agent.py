@@ -14,10 +14,10 @@ from .eventstream import EventStream
 from .execution import Execution, Prompt, new_run_id, observed, starting_point
 from .files import open_filesystem
 from .gate import checked_decisions
-from .interrupts import Decisions
+from .interrupts import Decision, Decisions, Interrupt
 from .loop import Loop
 from .loopconfig import LoopConfig
-from .middleware import FileSystem, HumanInTheLoop, Middleware, TodoList
+from .middleware import FileSystem, HumanInTheLoop, Middleware, SubAgents, TodoList
 from .middleware.base import Chain
 from .models import ChatModel, default_model, resilient, resolve_model
 from .result import RunResult
@@ -64,11 +64,14 @@ class Agent:
         options: Mapping[str, Any] | None = None,
         todo_options: Mapping[str, Any] | None = None,
         filesystem_options: Mapping[str, Any] | None = None,
+        subagent_options: Mapping[str, Any] | None = None,
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         put = super().__setattr__
-        put("_config", config)
-        put("model", default_model() if model is None else resolve_model(model))
+        config["model"] = default_model() if model is None else resolve_model(model)
+        put("_config", config)  # with the model itself: copies share its connections
+        put("model", config["model"])
+        put("system_prompt", system_prompt)
         put("_asked", resilient(self.model, fallback_models, before_fallback))
         put("name", name or "Agent")
         put("agent_id", agent_id or f"agent-{uuid.uuid4().hex[:12]}")
@@ -83,7 +86,11 @@ class Agent:
 
         stack: list[Middleware] = []
         if not replace_default_middleware:
-            stack = [TodoList(**(todo_options or {})), FileSystem(**(filesystem_options or {}))]
+            stack = [
+                TodoList(**(todo_options or {})),
+                FileSystem(**(filesystem_options or {})),
+                SubAgents(**(subagent_options or {})),
+            ]
         stack += middleware
         if interrupt_on:
             stack.append(HumanInTheLoop(interrupt_on))
@@ -107,8 +114,11 @@ class Agent:
             )
         prompts = [system_prompt, *self._chain.prompts()]
         put("assembled_system_prompt", "\n\n".join(text for text in prompts if text))
+        for item in stack:
+            item.check_agent(self)
 
     model: ChatModel
+    system_prompt: str
     name: str
     agent_id: str
     filesystem_scope: Any
@@ -143,6 +153,10 @@ class Agent:
         if unknown:
             raise ConfigurationError(f"An Agent has no {', '.join(unknown)}; see help(Agent).")
         return Agent(**{**self._config, "agent_id": self.agent_id, **changes})
+
+    def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
+        """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
+        return checked_decisions(interrupt, given, self._tools, self._chain)
 
     def _names(self, option: str, value: str | Iterable[str] | None) -> frozenset[str]:
         names = [value] if isinstance(value, str) else list(value or ())
@@ -215,9 +229,9 @@ class Agent:
         if interrupt is None:
             raise InvalidDecision("This result waits for nothing; run again instead of resuming.")
         agent = self._overridden(result.overrides)
-        decisions = checked_decisions(interrupt, given, agent._tools, agent._chain)
+        decisions = agent.checked(interrupt, given)
         emitter = Emitter(lambda event: None, session_id=agent.agent_id, run_id=new_run_id())
-        loop = agent.loop(result.state, emitter, local=result.local)
+        loop = agent.loop(result.state, emitter, local=result.local, meter=result.meter)
         return Execution(loop, [], decisions, result.overrides)
 
     def _overridden(self, overrides: dict[str, Any]) -> Agent:

@@ -9,6 +9,8 @@ from .base import Middleware
 from .filesystem import FileSystem
 from .human_in_the_loop import HumanInTheLoop
 from .patch_tool_calls import PatchToolCalls
+from .sub_agent_config import CompiledSubAgent, SubAgentConfig
+from .sub_agents import SubAgents
 from .summarization import Summarization
 from .todo_list import TodoList
 
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
 _MODULES = {"ConversationTitle": "conversation_title", "DebugLog": "debug_log"}
 
 __all__ = [
+    "CompiledSubAgent",
     "ConversationTitle",
     "DebugLog",
     "FileSystem",
     "HumanInTheLoop",
     "Middleware",
     "PatchToolCalls",
+    "SubAgentConfig",
+    "SubAgents",
     "Summarization",
     "TodoList",
 ]

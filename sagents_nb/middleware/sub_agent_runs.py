@@ -1,0 +1,254 @@
+"""One sub-agent at work: it runs, may wait for people in its parent's name, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec.structs import replace
+
+from ..context import RunContext
+from ..errors import InvalidDecision, NotRunning
+from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
+from ..interrupts import ActionRequest, Approve, Decision, Interrupt, Reject, Respond
+from ..messages import ContentPart, Message, Usage
+from ..runtime import runtime
+from ..serialization import to_data
+from ..state import State
+from ..tools import ToolOutput
+
+# Below the time that a cancelled run waits for its tools: the parent hears the end of its
+# sub-agents, and never a word after its own.
+_PATIENCE = 1.5
+
+_waiting: WeakValueDictionary[str, SubAgentRun] = WeakValueDictionary()
+
+
+def waiting_for(interrupt: Interrupt) -> SubAgentRun | None:
+    """The sub-agent that asked, if it still lives in this process and waits for this."""
+    return _waiting.get(str(interrupt.data.get("key")))
+
+
+class SubAgentRun:
+    """A sub-agent with one task.
+
+    ``status`` is "idle", "running", "completed", "interrupted", "error" or "cancelled". It
+    starts once, and resumes only when it is interrupted. Everything happens on the runtime
+    loop.
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        kind: str,
+        state: State,
+        *,
+        extract_result: Callable[[State], Any] | None = None,
+        quiet: bool = False,
+    ) -> None:
+        self.agent = agent
+        self.kind = kind
+        self.state = state
+        self.status = "idle"
+        self.usage = Usage()
+        self.duration = 0.0
+        self._extract_result = extract_result
+        self._quiet = quiet
+        self._key = ""
+        self._local: dict[str, Any] = {}
+        self._rounds = 0
+        self._run_id = f"run-{uuid.uuid4().hex[:12]}"
+        self._numbers = itertools.count(1)
+
+    @property
+    def id(self) -> str:
+        """Its id, such as "conversation-1-sub-2"."""
+        return str(self.agent.agent_id)
+
+    @property
+    def key(self) -> str:
+        """What only its present question has, also in another process; "" if there is none."""
+        return self._key
+
+    async def start(
+        self, ctx: RunContext, call_id: str, messages: Sequence[Message], tell: Callable[[str], Any]
+    ) -> ToolOutput | Interrupt:
+        """Work on ``messages``; ``tell`` hears what people may read meanwhile."""
+        if self.status != "idle":
+            raise NotRunning(f"Sub-agent {self.id!r} is {self.status}; start another one.")
+        return await self._go(ctx, call_id, tell, messages, None)
+
+    async def resume(
+        self,
+        ctx: RunContext,
+        call_id: str,
+        decisions: Mapping[str, Decision],
+        tell: Callable[[str], Any],
+    ) -> ToolOutput | Interrupt:
+        """Go on with what people decided, by the ids that the parent's interrupt has."""
+        interrupt = self.state.interrupt
+        if self.status != "interrupted" or interrupt is None:
+            raise NotRunning(f"Sub-agent {self.id!r} is {self.status}: it waits for nothing.")
+        if not interrupt.action_requests:  # a hook stopped it: what people say is a message
+            said = [Message.user(_said(decision)) for decision in decisions.values()]
+            return await self._go(ctx, call_id, tell, said, None)
+        return await self._go(ctx, call_id, tell, (), _own(call_id, decisions))
+
+    def check(self, call_id: str, decisions: Mapping[str, Decision]) -> None:
+        """Raise InvalidDecision for what does not fit its tools; nothing has changed then."""
+        interrupt = self.state.interrupt
+        if interrupt is not None and interrupt.action_requests:
+            own = _own(call_id, decisions)
+            decided = tuple(r for r in interrupt.action_requests if r.tool_call_id in own)
+            self.agent.checked(replace(interrupt, action_requests=decided), own)
+
+    async def _go(
+        self,
+        ctx: RunContext,
+        call_id: str,
+        tell: Callable[[str], Any],
+        messages: Sequence[Message],
+        decisions: Mapping[str, Decision] | None,
+    ) -> ToolOutput | Interrupt:
+        heard = True
+
+        def sink(event: Event) -> None:
+            if not heard or self._quiet:
+                return
+            ctx.publish(SubagentEvent, sub_agent_id=self.id, tool_call_id=call_id, event=event)
+            if type(event) is ToolExecutionStart:
+                tell(event.display_text or event.tool_call.name)
+
+        emitter = Emitter(sink, self.id, self._run_id, counter=self._numbers)
+        self._rounds += 1
+        self._set_status("running", emitter)
+        began = time.perf_counter()
+        loop = self.agent.loop(
+            self.state,
+            emitter,
+            files=ctx.files,
+            scope=ctx.scope,
+            local=self._local,
+            meter=ctx.meter,
+            epoch=self._rounds,
+        )
+        # A task of its own, so that a cancellation is told to it first, and waited for.
+        work = ctx.spawn(loop.run(messages, decisions))
+        try:
+            await asyncio.wait([work])
+            outcome = work.result()
+            self.state = outcome.state
+            self.usage += outcome.usage
+            self.duration += time.perf_counter() - began
+            self._set_status(outcome.status, emitter)
+            return await self._answer(outcome, call_id)
+        except asyncio.CancelledError:
+            loop.ctx.cancelled.set()
+            work.cancel()
+            await asyncio.wait([work], timeout=_PATIENCE)
+            self._set_status("cancelled", emitter)
+            raise
+        finally:
+            heard = False
+
+    def _set_status(self, status: str, emitter: Emitter) -> None:
+        previous, self.status = self.status, status
+        emitter.emit(StatusChanged, status=status, previous=previous)
+
+    async def _answer(self, outcome: Any, call_id: str) -> ToolOutput | Interrupt:
+        if outcome.status == "interrupted":
+            if isinstance(outcome.error, InvalidDecision):  # it still waits, and so the parent
+                raise outcome.error
+            return self._question(outcome.state.interrupt, call_id)
+        if outcome.status == "error":
+            return self._output(f"The sub-agent failed: {outcome.error}", is_error=True)
+        if outcome.status != "completed":
+            return self._output("The sub-agent was stopped before it was done.", is_error=True)
+        if self._extract_result is not None:
+            try:
+                return self._output(_content(await _call(self._extract_result, outcome.state)))
+            except Exception as error:
+                return self._output(
+                    f"The sub-agent was done, but its result could not be read: "
+                    f"{type(error).__name__}: {error}",
+                    is_error=True,
+                )
+        result = outcome.tool_result
+        if result is not None:
+            return self._output(result.content, is_error=result.is_error)
+        texts = (m.text for m in reversed(outcome.messages) if m.role == "assistant")
+        text = next((text for text in texts if text.strip()), "")
+        return self._output(text or "The sub-agent ended without saying anything.")
+
+    def _output(self, content: Any, *, is_error: bool = False) -> ToolOutput:
+        if isinstance(content, str):  # half characters, which no provider and no store takes
+            content = content.encode(errors="replace").decode()
+        about = {
+            "sub_agent_id": self.id,
+            "subagent_type": self.kind,
+            "duration": round(self.duration, 3),
+            "usage": to_data(self.usage),
+        }
+        return ToolOutput(content, is_error=is_error, metadata={"sub_agent": about})
+
+    def _question(self, inner: Interrupt, call_id: str) -> Interrupt:
+        """Its interrupt as one of the parent's call; the ids of its calls become unique."""
+        self._key = uuid.uuid4().hex
+        origin = {"sub_agent_id": self.id, "subagent_type": self.kind, "tool_call_id": call_id}
+        if inner.type == "halt":  # nobody goes on, so it is not kept
+            data = {**to_data(inner.data), **origin}
+            return Interrupt(type="halt", message=inner.message, data=data)
+        _waiting[self._key] = self
+        message = inner.message or f"Sub-agent {self.kind!r} needs approval."
+        requests = tuple(
+            replace(request, tool_call_id=f"{call_id}/{request.tool_call_id}")
+            for request in inner.action_requests
+        )
+        about = {"type": inner.type, "data": to_data(inner.data), "parts": to_data(inner.parts)}
+        return Interrupt(
+            type="subagent_hitl",
+            action_requests=requests or (_answerable(call_id, message),),
+            message=message,
+            data={**origin, "key": self._key, "interrupt": about},
+        )
+
+
+def _answerable(call_id: str, message: str | None) -> ActionRequest:
+    return ActionRequest(call_id, "task", {}, message, ("respond",))
+
+
+def _own(call_id: str, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
+    return {i.removeprefix(f"{call_id}/"): decision for i, decision in decisions.items()}
+
+
+def _said(decision: Decision) -> str:
+    if isinstance(decision, Respond):
+        return str(_content(decision.answer))
+    if isinstance(decision, Reject):
+        return f"No. {decision.message}".strip()
+    return "Yes." if isinstance(decision, Approve) else "Go on."
+
+
+def _content(value: Any) -> Any:
+    """Text and parts as they are, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(v, ContentPart) for v in value):
+        return value
+    return msgspec.json.encode(to_data(value)).decode()
+
+
+async def _call(function: Callable[[State], Any], state: State) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(state)
+    run = contextvars.copy_context().run
+    value = await asyncio.get_running_loop().run_in_executor(runtime.pool, run, function, state)
+    return await value if inspect.isawaitable(value) else value

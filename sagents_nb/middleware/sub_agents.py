@@ -1,0 +1,292 @@
+"""Hand work to sub-agents: each in a conversation of its own, only its answer comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
+
+from ..context import RunContext, ToolContext
+from ..errors import ConfigurationError
+from ..events import ToolExecutionUpdate
+from ..interrupts import Decision, Interrupt
+from ..messages import Message
+from ..state import State
+from ..tools import Tool, ToolOutput
+from .base import Middleware, middleware_id
+from .sub_agent_config import CompiledSubAgent, SubAgent, checked_messages, checked_subagents
+from .sub_agent_making import bare, compiled, configured
+from .sub_agent_prompts import (
+    DESCRIPTION,
+    GENERAL,
+    GENERAL_PURPOSE,
+    GONE,
+    HALTED,
+    PROMPT,
+    prompt_problem,
+    task_schema,
+)
+from .sub_agent_runs import SubAgentRun, waiting_for
+from .sub_agent_team import placeholder_of, team_of
+
+logger = logging.getLogger(__name__)
+
+# People answer these, and nobody listens to a sub-agent.
+_FOR_PEOPLE = frozenset({"AskUser"})
+
+
+class SubAgents(Middleware):
+    """Gives the model ``task``, which runs a sub-agent and returns its answer.
+
+    ``subagents`` are :class:`SubAgentConfig` and :class:`CompiledSubAgent` objects. There is
+    always "general-purpose" as well: the parent's middleware with what it brings, but not the
+    parent's own tools. ``block_middleware`` (classes or ids) is kept from that one; from none
+    of the others. At most ``max_parallel`` work at once. ``max_depth`` is how deep sub-agents
+    may have sub-agents; 1 is not at all. ``include_task_list`` names them in the prompt too.
+
+    Tools and files that ask people first ask in the parent's name: its run is interrupted,
+    and decisions go to the sub-agent that asked. While it waits it lives in this process only.
+    """
+
+    def __init__(
+        self,
+        subagents: Iterable[SubAgent] = (),
+        block_middleware: Iterable[type[Middleware] | str] = (),
+        max_parallel: int = 5,
+        max_depth: int = 1,
+        include_task_list: bool = False,
+    ) -> None:
+        for option, value in (("max_parallel", max_parallel), ("max_depth", max_depth)):
+            if not isinstance(value, int) or value < 1:
+                raise ConfigurationError(
+                    f"SubAgents: {option} must be a whole number from 1, not {value!r}."
+                )
+        self.subagents = checked_subagents(subagents)
+        self.block_middleware = tuple(block_middleware)
+        for item in self.block_middleware:
+            if not isinstance(item, str | type):
+                raise ConfigurationError(
+                    f"SubAgents: block_middleware holds {item!r}; name a class or an id."
+                )
+        self.max_parallel = max_parallel
+        self.max_depth = max_depth
+        self.include_task_list = include_task_list
+        self._looked_for: set[str] = set()
+        self._slots: WeakKeyDictionary[RunContext, asyncio.Semaphore] = WeakKeyDictionary()
+
+    @property
+    def names(self) -> list[str]:
+        """The types that ``task`` takes."""
+        return [*self.subagents, GENERAL_PURPOSE]
+
+    def check_agent(self, agent: Any) -> None:
+        """Raise for a sub-agent that this agent cannot have; warn of a block without effect."""
+        for name, config in self.subagents.items():
+            try:
+                self._agent(agent, name, agent.tool_context)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"Sub-agent {config.name!r}: {error}") from None
+        for item in self.block_middleware:
+            name = item if isinstance(item, str) else item.__name__
+            known = name in self._looked_for
+            self._looked_for.add(name)
+            if not known and not any(_is(item, other) for other in agent.middleware):
+                logger.warning(
+                    "block_middleware names %s, which this agent does not have; it has %s",
+                    name,
+                    ", ".join(map(middleware_id, agent.middleware)),
+                )
+
+    def system_prompt(self) -> str:
+        """When to delegate."""
+        return f"{PROMPT}\n\n{self._task_list()}" if self.include_task_list else PROMPT
+
+    def _task_list(self) -> str:
+        lines = [f"- {name}: {config.description}" for name, config in self.subagents.items()]
+        general = f"- {GENERAL_PURPOSE}: for anything else; it has the tools for files and plans."
+        return "\n".join([*lines, general])
+
+    def tools(self) -> list[Tool]:
+        """``task``, and ``task_instructions`` if a sub-agent has such instructions."""
+
+        async def task(
+            instructions: str,
+            subagent_type: str,
+            ctx: ToolContext,
+            system_prompt: str | None = None,
+        ) -> Any:
+            return await self.start_subagent(ctx, instructions, subagent_type, system_prompt)
+
+        def task_instructions(subagent_type: str) -> Any:
+            """Read how to instruct a sub-agent, before its first task."""
+            known = self.subagents.get(subagent_type)
+            if known is None:
+                return self._unknown(subagent_type)
+            return known.use_instructions or f"Nothing special: {known.description}"
+
+        tools = [
+            Tool(
+                task,
+                description=DESCRIPTION + self._task_list(),
+                schema=task_schema(self.names),
+                display_text=self._display,
+            )
+        ]
+        if any(config.use_instructions for config in self.subagents.values()):
+            tools.append(Tool(task_instructions, run_on="loop", idempotent=True))
+        return tools
+
+    def _display(self, arguments: Mapping[str, Any]) -> str:
+        name = arguments.get("subagent_type")
+        config = self.subagents.get(str(name))
+        return (config.display_text if config else None) or f"Delegating to {name}"
+
+    def _unknown(self, name: str) -> ToolOutput:
+        return ToolOutput(
+            f"There is no sub-agent {name!r}; there are {', '.join(self.names)}.", is_error=True
+        )
+
+    async def start_subagent(
+        self,
+        ctx: ToolContext,
+        instructions: str,
+        subagent_type: str = GENERAL_PURPOSE,
+        system_prompt: str | None = None,
+        messages: Sequence[Message] = (),
+    ) -> ToolOutput | Interrupt:
+        """Run a sub-agent from an async tool of your own, which returns what this returns.
+
+        ``messages`` stand between the sub-agent's own initial messages and the instructions;
+        raises :class:`~sagents_nb.errors.ConfigurationError` if they are no list of messages.
+        """
+        further = checked_messages("messages", messages)
+        config = self.subagents.get(subagent_type)
+        if config is None and subagent_type != GENERAL_PURPOSE:
+            return self._unknown(subagent_type)
+        if not isinstance(instructions, str) or not instructions.strip():
+            return ToolOutput("instructions are empty; say what is to be done.", is_error=True)
+        if system_prompt is not None and (config is None or system_prompt.strip()):
+            problem = prompt_problem(system_prompt)
+            if config is not None:
+                problem = f"{subagent_type!r} has its own system_prompt; leave it out."
+            if problem:
+                return ToolOutput(problem, is_error=True)
+        async with self._slots.setdefault(ctx.run, asyncio.Semaphore(self.max_parallel)):
+            team = team_of(ctx.run.local)
+            team.begin(ctx.state)
+            work = self._new_run(ctx, team.count, subagent_type, system_prompt or GENERAL, further)
+            said = [Message.user(instructions)]
+            outcome = await work.start(ctx.run, ctx.tool_call_id, said, ctx.progress)
+            return team.keep(work, outcome)
+
+    def _new_run(
+        self,
+        ctx: ToolContext,
+        number: int,
+        kind: str,
+        system_prompt: str,
+        messages: Sequence[Message],
+    ) -> SubAgentRun:
+        id = f"{ctx.session_id}-sub-{number}"
+        agent = self._agent(ctx.run.agent, kind, ctx.values, system_prompt, agent_id=id)
+        config = self.subagents.get(kind)
+        extract_result = None
+        if isinstance(config, CompiledSubAgent):
+            messages = [*config.initial_messages, *messages]
+            extract_result = config.extract_result
+        state = State(metadata=dict(ctx.state.metadata)).add_messages(messages)
+        quiet = config is not None and config.suppress_debug_events
+        return SubAgentRun(agent, kind, state, extract_result=extract_result, quiet=quiet)
+
+    def _agent(
+        self,
+        parent: Any,
+        kind: str,
+        values: Mapping[str, Any],
+        system_prompt: str = GENERAL,
+        **changes: Any,
+    ) -> Any:
+        """The agent of that type, working for ``parent``."""
+        config = self.subagents.get(kind)
+        if isinstance(config, CompiledSubAgent):
+            own = self._deeper(config.agent.middleware)
+            return compiled(config, middleware=own, values=values, **changes)
+        if config is not None:
+            own = self._deeper(config.middleware)
+            return configured(parent, config, middleware=own, **changes)
+        kept = [item for item in parent.middleware if not self._is_blocked(item)]
+        return bare(parent, kind, system_prompt, middleware=self._deeper(kept), **changes)
+
+    def _is_blocked(self, item: Middleware) -> bool:
+        if _FOR_PEOPLE.intersection(cls.__name__ for cls in type(item).__mro__):
+            return True
+        return any(_is(blocked, item) for blocked in self.block_middleware)
+
+    def _deeper(self, middleware: Iterable[Middleware]) -> list[Middleware]:
+        """``middleware`` one level down: sub-agents of sub-agents end at ``max_depth``."""
+        kept: list[Middleware] = []
+        for item in middleware:
+            if isinstance(item, SubAgents):
+                depth = min(item.max_depth, self.max_depth - 1)
+                if depth < 1:
+                    continue
+                item = copy.copy(item)
+                item.max_depth = depth
+            kept.append(item)
+        return kept
+
+    def check_decisions(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> None:
+        """What does not fit the sub-agent's tools is refused before anything changes."""
+        work = waiting_for(interrupt) if interrupt.type == "subagent_hitl" else None
+        if work is not None:
+            work.check(interrupt.data["tool_call_id"], decisions)
+
+    async def handle_resume(
+        self,
+        interrupt: Interrupt,
+        decisions: Mapping[str, Decision],
+        state: State,
+        ctx: RunContext,
+    ) -> State | Interrupt | None:
+        """Let the sub-agent that asked go on; the others' results stay as they are."""
+        if interrupt.type != "subagent_hitl":
+            return None
+        call_id = str(interrupt.data.get("tool_call_id"))
+        placeholder = placeholder_of(state, call_id)
+        if placeholder is None:  # answered before somebody else's answer was refused
+            return state
+        team = team_of(ctx.local)
+        work = team.waiting.get(str(interrupt.data.get("key")))
+        if work is None:
+            outcome: ToolOutput | Interrupt = ToolOutput(GONE, is_error=True)
+        else:
+            key = work.key
+            outcome = await work.resume(ctx, call_id, decisions, _teller(ctx, call_id))
+            del team.waiting[key]
+            outcome = team.keep(work, outcome)
+        if isinstance(outcome, Interrupt):
+            if outcome.type == "halt":
+                halted = replace(placeholder, content=HALTED, is_interrupt=False)
+                ctx.state = state.replace_tool_result(call_id, halted)
+            return outcome
+        answer = replace(
+            placeholder,
+            content=outcome.content,
+            is_error=outcome.is_error,
+            is_interrupt=False,
+            metadata={**placeholder.metadata, **outcome.metadata},
+        )
+        return state.replace_tool_result(call_id, answer)
+
+
+def _teller(ctx: RunContext, call_id: str) -> Callable[[str], None]:
+    return lambda text: ctx.publish(ToolExecutionUpdate, tool_call_id=call_id, text=text)
+
+
+def _is(wanted: type | str, item: Middleware) -> bool:
+    return middleware_id(item) == wanted if isinstance(wanted, str) else isinstance(item, wanted)
