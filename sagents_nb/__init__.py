@@ -30,7 +30,7 @@ _EXPORTS = {
         "OpenAIModel RetryingModel ScriptedModel default_model resolve_model"
     ),
     "middleware": (
-        "CompiledSubAgent ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware "
+        "AskUser CompiledSubAgent ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware "
         "PatchToolCalls SubAgentConfig SubAgents Summarization TodoList"
     ),
     "files": "filesystems open_filesystem",

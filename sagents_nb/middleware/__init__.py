@@ -15,13 +15,19 @@ from .summarization import Summarization
 from .todo_list import TodoList
 
 if TYPE_CHECKING:
+    from .ask_user import AskUser
     from .conversation_title import ConversationTitle
     from .debug_log import DebugLog
 
 # What no agent has unless somebody asks for it is loaded when it is asked for.
-_MODULES = {"ConversationTitle": "conversation_title", "DebugLog": "debug_log"}
+_MODULES = {
+    "AskUser": "ask_user",
+    "ConversationTitle": "conversation_title",
+    "DebugLog": "debug_log",
+}
 
 __all__ = [
+    "AskUser",
     "CompiledSubAgent",
     "ConversationTitle",
     "DebugLog",
