@@ -35,6 +35,7 @@ _EXPORTS = {
     ),
     "files": "filesystems open_filesystem",
     "agent": "Agent",
+    "lowlevel": "AgentContext AgentLoopConfig agent_loop",
     "result": "RunResult",
     "session": "Run Session sessions",
     "notebook": "ApprovalView ChatView FilesView NotebookTools TodoView",

@@ -52,7 +52,9 @@ class FallbackModel(ChatModel):
         """Stream the answer of the first model that gives one."""
         failures: list[str] = []
         for number, model in enumerate(self.models, start=1):
-            sent = await self._prepared(model, replace(request, model=model.name))
+            # A key was given for the first model; no other provider may see it.
+            key = request.api_key if number == 1 else None
+            sent = await self._prepared(model, replace(request, model=model.name, api_key=key))
             begun = False
             try:
                 stream: Any = model.stream(sent)

@@ -1,0 +1,208 @@
+"""The turn loop by itself: events from messages, a context and a config, without an Agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from .context import RunContext
+from .errors import ConfigurationError, NotRunning
+from .events import Emitter, Event
+from .eventstream import EventStream
+from .execution import Execution, Prompt, new_run_id, starting_point
+from .loop import Loop, open_calls
+from .loopconfig import Converter, LoopConfig, settled
+from .messages import Message, ToolResult
+from .models import ChatModel, resolve_model
+from .models.fallback import resilient
+from .runtime import runtime
+from .state import State
+from .tools import Tool, as_tool
+
+Source = Callable[[], Prompt | Awaitable[Prompt]]
+
+
+class AgentContext(msgspec.Struct, frozen=True):
+    """What the model knows when the loop begins; the loop does not change it."""
+
+    system_prompt: str = ""
+    messages: Sequence[Message] = ()
+    tools: Sequence[Tool | Callable[..., Any]] = ()
+
+
+class AgentLoopConfig(msgspec.Struct, frozen=True):
+    """How the loop works; every function may be sync or async.
+
+    ``transform_context`` and then ``convert_to_llm`` change what the model is shown, never
+    what is kept. ``get_api_key`` is given the model's name before each model call.
+    ``get_steering_messages`` is asked before each model call and before each tool call;
+    what it gives goes to the model next, and with ``steering_batch="skip"`` the calls of the
+    turn that have not started are skipped. ``get_follow_up_messages`` is asked when the loop
+    would end. ``should_stop_after_turn`` is given each turn's message and tool results.
+    ``tool_context`` is what tools see as ``ctx.values``.
+    """
+
+    model: ChatModel | str
+    convert_to_llm: Converter | None = None
+    transform_context: Converter | None = None
+    get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
+    get_steering_messages: Source | None = None
+    get_follow_up_messages: Source | None = None
+    should_stop_after_turn: (
+        Callable[[Message, Sequence[ToolResult]], bool | Awaitable[bool]] | None
+    ) = None
+    steering_batch: Literal["skip", "wait"] = "skip"
+    max_parallel_tools: int = 5
+    max_runs: int = 50
+    options: Mapping[str, Any] = {}
+    tool_context: Mapping[str, Any] = {}
+    session_id: str = ""
+
+
+def agent_loop(messages: Prompt, context: AgentContext, config: AgentLoopConfig) -> AgentLoopEvents:
+    """The events of one run that begins with ``messages``, to iterate on any loop.
+
+    Empty ``messages`` continue the context: from a user or tool message, else with what the
+    queues hold, else :class:`~sagents_nb.errors.NotRunning` is raised. The last event,
+    "agent_end", has the new messages. A failed run raises its error after that one.
+    """
+    if config.steering_batch not in ("skip", "wait"):
+        raise ConfigurationError(
+            f"steering_batch is 'skip' or 'wait', not {config.steering_batch!r}."
+        )
+    tools: dict[str, Tool] = {}
+    for tool in map(as_tool, context.tools):
+        if tool.name in tools:
+            raise ConfigurationError(f"Two tools are called {tool.name!r}; rename one of them.")
+        tools[tool.name] = tool
+    state, prompts = starting_point(messages, State().add_messages(context.messages))
+    if not prompts and not state.messages:
+        raise NotRunning("There is nothing to continue: give agent_loop a message.")
+    return AgentLoopEvents(state, prompts, context.system_prompt, tools, config)
+
+
+class AgentLoopEvents:
+    """What :func:`agent_loop` gives: an async iterator of events that can be aborted.
+
+    The run begins with the first event that is asked for. Letting go of the iterator stops it.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        prompts: list[Message],
+        system: str,
+        tools: dict[str, Tool],
+        config: AgentLoopConfig,
+    ) -> None:
+        self._prompts = prompts
+        self._queues = _Queues(config)
+        self._events = EventStream()
+        self._execution: Execution | None = None
+        run_id = new_run_id()
+        ctx = RunContext(
+            emitter=Emitter(self._events.push, config.session_id, run_id),
+            values=config.tool_context,
+            tools=tools,
+            spawn=runtime.spawn,
+        )
+        given: dict[str, Any] = {}
+        if config.should_stop_after_turn is not None:
+            given["should_stop"] = config.should_stop_after_turn
+        if config.get_steering_messages is not None:
+            given["skip_rest"] = self._queues.skips_rest
+        self._loop = Loop(
+            LoopConfig(
+                model=resilient(resolve_model(config.model)),
+                system=system,
+                options=config.options,
+                max_runs=config.max_runs,
+                max_parallel_tools=config.max_parallel_tools,
+                steering=self._queues.steering,
+                follow_ups=self._queues.follow_ups,
+                transform_context=config.transform_context,
+                convert_to_llm=config.convert_to_llm,
+                get_api_key=config.get_api_key,
+                **given,
+            ),
+            ctx,
+            state,
+        )
+
+    def __aiter__(self) -> AgentLoopEvents:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._execution is None:
+            await self._begin()
+        assert self._execution is not None
+        try:
+            return await anext(self._events)
+        except StopAsyncIteration:
+            await self._execution  # raises what the run failed with
+            raise
+
+    async def _begin(self) -> None:
+        state = self._loop.state
+        if not self._prompts and state.messages[-1].role == "assistant" and not open_calls(state):
+            if not await self._queues.steers():
+                self._prompts = await self._queues.follow_ups()
+            if not self._prompts and not self._queues.taken:
+                raise NotRunning(
+                    "There is nothing to continue: the last message is an answer, and no "
+                    "message waits; give agent_loop one."
+                )
+        self._execution = Execution(self._loop, self._prompts, None, {})
+        events = self._events  # not self: whoever lets go of it stops the run
+        self._execution.future.add_done_callback(lambda _: events.close())
+
+    def abort(self) -> None:
+        """Stop the run, from any thread; its last events still come, and nothing is raised."""
+        if self._execution is not None:
+            self._execution.cancel()
+
+    async def aclose(self) -> None:
+        """Stop the run, as the end of a ``contextlib.aclosing`` block does."""
+        self.abort()
+
+    def __del__(self) -> None:
+        execution = getattr(self, "_execution", None)
+        if execution is not None and not execution.future.done():
+            execution.cancel()
+
+
+class _Queues:
+    """The two sources, asked as the loop wants it: nothing that they gave is lost."""
+
+    def __init__(self, config: AgentLoopConfig) -> None:
+        self._steering = config.get_steering_messages
+        self._follow_ups = config.get_follow_up_messages
+        self._skip = config.steering_batch == "skip"
+        self.taken: list[Message] = []
+        self._asking = asyncio.Lock()  # calls of one batch must not take several turns' worth
+
+    async def steering(self) -> list[Message]:
+        taken, self.taken = self.taken, []
+        return taken or await _asked(self._steering)
+
+    async def follow_ups(self) -> list[Message]:
+        return await _asked(self._follow_ups)
+
+    async def skips_rest(self) -> bool:
+        return self._skip and await self.steers()
+
+    async def steers(self) -> bool:
+        async with self._asking:
+            self.taken = self.taken or await _asked(self._steering)
+        return bool(self.taken)
+
+
+async def _asked(source: Source | None) -> list[Message]:
+    if source is None:
+        return []
+    given: Any = source()
+    given = await settled(given)
+    return starting_point(given, None)[1] if given else []
