@@ -200,7 +200,7 @@ def test_what_insists_on_an_idle_session_is_told_how_to_talk_to_a_busy_one() -> 
     session = session_of(call("hold"), "ok", tools=[gate.tool])
     running = session.send("go")
     gate.wait()
-    with pytest.raises(sa.Busy, match="'queue'.*'steer'"):
+    with pytest.raises(sa.Busy, match=r"'queue'.*'steer'"):
         session.send("now", when="raise")
     with pytest.raises(sa.Busy):
         session.retry()
