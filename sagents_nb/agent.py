@@ -12,14 +12,12 @@ from .errors import ConfigurationError, InvalidDecision
 from .events import Emitter, Event
 from .eventstream import EventStream
 from .execution import Execution, Prompt, new_run_id, observed, starting_point
-from .files import open_filesystem
 from .gate import checked_decisions
 from .interrupts import Decision, Decisions, Interrupt
 from .loop import Loop
 from .loopconfig import LoopConfig
-from .middleware import FileSystem, HumanInTheLoop, Middleware, SubAgents, TodoList
-from .middleware.base import Chain
-from .models import ChatModel, default_model, resilient, resolve_model
+from .middleware.base import Chain, Middleware
+from .models.base import ChatModel
 from .result import RunResult
 from .runtime import runtime
 from .state import State
@@ -65,9 +63,13 @@ class Agent:
         todo_options: Mapping[str, Any] | None = None,
         filesystem_options: Mapping[str, Any] | None = None,
         subagent_options: Mapping[str, Any] | None = None,
+        summarization_options: Mapping[str, Any] | None = None,
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         put = super().__setattr__
+        # Loaded with the first agent: importing the package stays light.
+        from .models import default_model, resilient, resolve_model
+
         config["model"] = default_model() if model is None else resolve_model(model)
         put("_config", config)  # with the model itself: copies share its connections
         put("model", config["model"])
@@ -86,14 +88,12 @@ class Agent:
 
         stack: list[Middleware] = []
         if not replace_default_middleware:
-            stack = [
-                TodoList(**(todo_options or {})),
-                FileSystem(**(filesystem_options or {})),
-                SubAgents(**(subagent_options or {})),
-            ]
+            stack = default_middleware(
+                todo_options, filesystem_options, subagent_options, summarization_options
+            )
         stack += middleware
         if interrupt_on:
-            stack.append(HumanInTheLoop(interrupt_on))
+            stack.append(human_in_the_loop(interrupt_on))
         put("_chain", Chain(stack))
         put("middleware", self._chain.middleware)
 
@@ -262,6 +262,8 @@ class Agent:
         leaves the default.
         """
         if files is None:
+            from .files import open_filesystem
+
             files = open_filesystem(self.filesystem_scope or ("agent", self.agent_id))
         ctx = RunContext(
             emitter=emitter,
@@ -294,3 +296,28 @@ class Agent:
         )
         ctx.notify = notify or (lambda to, message: loop.mail.append((to, message)))
         return loop
+
+
+def default_middleware(
+    todos: Mapping[str, Any] | None,
+    files: Mapping[str, Any] | None,
+    sub_agents: Mapping[str, Any] | None,
+    summarization: Mapping[str, Any] | None,
+) -> list[Middleware]:
+    """What an agent has unless it says otherwise, each with its options."""
+    from .middleware import FileSystem, PatchToolCalls, SubAgents, Summarization, TodoList
+
+    return [
+        TodoList(**(todos or {})),
+        FileSystem(**(files or {})),
+        SubAgents(**(sub_agents or {})),
+        Summarization(**(summarization or {})),
+        PatchToolCalls(),
+    ]
+
+
+def human_in_the_loop(interrupt_on: Mapping[str, Any]) -> Middleware:
+    """The gate over these tools, always last."""
+    from .middleware import HumanInTheLoop
+
+    return HumanInTheLoop(interrupt_on)

@@ -15,7 +15,6 @@ from ..errors import ConfigurationError
 from ..events import Event
 from ..eventstream import EventStream
 from ..execution import Prompt, starting_point
-from ..files import open_filesystem
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
 from ..runtime import runtime
@@ -52,7 +51,11 @@ class Session:
         self.id = id or f"session-{uuid.uuid4().hex[:12]}"
         self.scope = scope
         self.headless = headless
-        self.files = filesystem or open_filesystem(agent.filesystem_scope or ("session", self.id))
+        if filesystem is None:
+            from ..files import open_filesystem
+
+            filesystem = open_filesystem(agent.filesystem_scope or ("session", self.id))
+        self.files = filesystem
         self._actor = Actor(self, agent, state or State(), self.files, scope)
 
     def __repr__(self) -> str:
