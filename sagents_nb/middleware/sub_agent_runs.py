@@ -212,13 +212,23 @@ class SubAgentRun:
             replace(request, tool_call_id=f"{call_id}/{request.tool_call_id}")
             for request in inner.action_requests
         )
-        about = {"type": inner.type, "data": to_data(inner.data), "parts": to_data(inner.parts)}
         return Interrupt(
             type="subagent_hitl",
             action_requests=requests or (_answerable(call_id, message),),
             message=message,
-            data={**origin, "key": self._key, "interrupt": about},
+            data={**origin, "key": self._key, "interrupt": _described(inner)},
         )
+
+
+def _described(interrupt: Interrupt) -> dict[str, Any]:
+    """What whoever shows the question may need to know of it."""
+    parts = [_described(part) for part in interrupt.parts]
+    return {
+        "type": interrupt.type,
+        "message": interrupt.message,
+        "data": to_data(interrupt.data),
+        "parts": parts,
+    }
 
 
 def _answerable(call_id: str, message: str | None) -> ActionRequest:

@@ -36,9 +36,6 @@ from .sub_agent_team import placeholder_of, team_of
 
 logger = logging.getLogger(__name__)
 
-# People answer these, and nobody listens to a sub-agent.
-_FOR_PEOPLE = frozenset({"AskUser"})
-
 
 class SubAgents(Middleware):
     """Gives the model ``task``, which runs a sub-agent and returns its answer.
@@ -223,7 +220,9 @@ class SubAgents(Middleware):
         return bare(parent, kind, system_prompt, middleware=self._deeper(kept), **changes)
 
     def _is_blocked(self, item: Middleware) -> bool:
-        if _FOR_PEOPLE.intersection(cls.__name__ for cls in type(item).__mro__):
+        from .ask_user import AskUser  # agents without it do without its import
+
+        if isinstance(item, AskUser):  # nobody listens to a sub-agent
             return True
         return any(_is(blocked, item) for blocked in self.block_middleware)
 
