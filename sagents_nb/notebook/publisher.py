@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import Event, StatusChanged
+from ..events import Event, StatusChanged, SubagentEvent
 from ..messages import Message
 from ..runtime import runtime
 from ..session import Session
@@ -93,6 +93,8 @@ class Publisher:
 
     def push(self, event: Event) -> None:
         """Take an event; it travels with the next batch."""
+        if isinstance(event, SubagentEvent):  # pages show the progress of the parent's call
+            return
         self._waiting.append(event)
         if isinstance(event, StatusChanged):
             self._closed = event.status == "closed"

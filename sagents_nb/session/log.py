@@ -8,10 +8,11 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
+from itertools import chain
 from typing import Any
 from weakref import WeakSet
 
-from ..events import AgentEnd, Event, MessageEnd, MessageUpdate
+from ..events import AgentEnd, Event, MessageEnd, MessageUpdate, SubagentEvent
 from ..eventstream import EventStream
 from ..runtime import runtime
 
@@ -31,7 +32,7 @@ class EventLog:
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
-        self._deltas: list[Event] = []
+        self._deltas: dict[str, list[Event]] = {}  # of who speaks now: "" or a sub-agent's id
         self._listeners: list[Listener] = []
         self._streams: WeakSet[EventStream] = WeakSet()
         self._untold: deque[tuple[Event, tuple[Listener, ...]]] = deque()
@@ -43,11 +44,14 @@ class EventLog:
     def push(self, event: Event) -> None:
         """Keep an event and tell everybody; a listener that raises hurts nobody else."""
         self.last = event.seq
-        if type(event) is MessageUpdate:
-            self._deltas.append(event)
+        speaker, inner = "", event
+        while type(inner) is SubagentEvent:
+            speaker, inner = inner.sub_agent_id, inner.event
+        if type(inner) is MessageUpdate:
+            self._deltas.setdefault(speaker, []).append(event)
         else:
-            if type(event) is MessageEnd:
-                self._deltas.clear()
+            if type(inner) is MessageEnd:
+                self._deltas.pop(speaker, None)
             self._events.append(event)
         self._untold.append((event, tuple(self._listeners)))
         if self._telling:  # a listener caused it: all hear of it after this one, in order
@@ -64,7 +68,8 @@ class EventLog:
 
     def kept(self, since: int = 0) -> list[Event]:
         """What is kept after ``since``, in order."""
-        events = [event for event in (*self._events, *self._deltas) if event.seq > since]
+        every = chain(self._events, *self._deltas.values())
+        events = [event for event in every if event.seq > since]
         return sorted(events, key=lambda event: event.seq)
 
     def forget(self) -> None:

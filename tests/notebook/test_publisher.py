@@ -350,6 +350,27 @@ def test_another_conversation_replaces_what_pages_show(no_clock: None, how: str)
     ]
 
 
+def test_what_sub_agents_do_does_not_travel_but_that_they_do_something(no_clock: None) -> None:
+    helper = sa.CompiledSubAgent("helper", "Helps.", sa.Agent(sa.ScriptedModel([plan("x"), "ok"])))
+    arguments = {"instructions": "Plan.", "subagent_type": "helper"}
+    session = sa.Session(
+        sa.Agent(
+            sa.ScriptedModel([sa.ToolCall("t", "task", arguments), "done"]),
+            subagent_options={"subagents": [helper]},
+        )
+    )
+    publisher, wire = published(session)
+    hello(publisher)
+    session.send("Go").result(10)
+    flush(publisher)
+    told = [event for message in wire.sent[1:] for event in message["events"]]
+    assert "subagent_event" not in {event["type"] for event in told}
+    (progress,) = [event for event in told if event["type"] == "tool_execution_update"]
+    assert (progress["tool_call_id"], progress["text"]) == ("t", "Updating the to-do list")
+    hello(publisher, publisher._seq)
+    assert not [message for message in wire.sent[2:] if message["type"] == "snapshot"]
+
+
 def test_the_end_of_a_session_is_told() -> None:
     session = session_of("One.")
     publisher, wire = published(session)

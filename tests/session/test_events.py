@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.events import AgentEnd, MessageUpdate
+from sagents_nb.events import AgentEnd, MessageUpdate, SubagentEvent
 from tests.grammar import ungrammatical
 from tests.session.gates import Gate
 from tests.talking import agent_of, all_of, call, of, run, session_of, types
@@ -242,3 +242,17 @@ def test_an_agent_streams_the_same_events_as_a_session() -> None:
     session.subscribe(heard.append)
     session.send("a").result()
     assert types(run(read())) == types(heard, "status_changed")
+
+
+def test_deltas_of_a_sub_agent_are_dropped_with_the_end_of_its_message() -> None:
+    talker = sa.CompiledSubAgent("talker", "Talks.", sa.Agent(sa.ScriptedModel(["long"], chunk=1)))
+    delegate = call("task", instructions="Talk.", subagent_type="talker")
+    session = session_of(delegate, "done", middleware=[sa.SubAgents([talker])])
+    live: list[Any] = []
+    session.subscribe(live.append)
+    session.send("go").result()
+    later: list[Any] = []
+    session._actor.log.subscribe(later.append, since=0)
+    inner, kept = ([e.event.type for e in of(SubagentEvent, told)] for told in (live, later))
+    assert inner.count("message_update") == len("long")
+    assert kept == [kind for kind in inner if kind != "message_update"]
