@@ -16,7 +16,8 @@ from .gate import checked_decisions
 from .interrupts import Decision, Decisions, Interrupt
 from .loop import Loop
 from .loopconfig import LoopConfig
-from .middleware.base import Chain, Middleware
+from .middleware.base import Middleware
+from .middleware.chain import Chain
 from .models.base import ChatModel
 from .result import RunResult
 from .runtime import runtime
@@ -83,6 +84,10 @@ class Agent:
         if not isinstance(max_runs, int) or max_runs < 1:
             raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
         put("max_runs", max_runs)
+        if not isinstance(max_parallel_tools, int) or max_parallel_tools < 1:
+            raise ConfigurationError(
+                f"max_parallel_tools must be a whole number from 1, not {max_parallel_tools!r}."
+            )
         put("max_parallel_tools", max_parallel_tools)
         put("budget", budget)
 
@@ -105,7 +110,8 @@ class Agent:
                 )
             by_name[tool.name] = tool
         put("_tools", by_name)
-        self._check_names("interrupt_on", [n for n, v in (interrupt_on or {}).items() if v])
+        gated = [n for n, v in (interrupt_on or {}).items() if v or isinstance(v, Mapping)]
+        self._check_names("interrupt_on", gated)
         put("until_tool", self._names("until_tool", until_tool))
         put("until_tool_success", self._names("until_tool_success", until_tool_success))
         if self.until_tool and self.until_tool_success:
@@ -308,12 +314,21 @@ def default_middleware(
     from .middleware import FileSystem, PatchToolCalls, SubAgents, Summarization, TodoList
 
     return [
-        TodoList(**(todos or {})),
-        FileSystem(**(files or {})),
-        SubAgents(**(sub_agents or {})),
-        Summarization(**(summarization or {})),
+        _made(TodoList, "todo_options", todos),
+        _made(FileSystem, "filesystem_options", files),
+        _made(SubAgents, "subagent_options", sub_agents),
+        _made(Summarization, "summarization_options", summarization),
         PatchToolCalls(),
     ]
+
+
+def _made(
+    kind: Callable[..., Middleware], option: str, given: Mapping[str, Any] | None
+) -> Middleware:
+    try:
+        return kind(**(given or {}))
+    except TypeError as error:
+        raise ConfigurationError(f"{option} do not fit {kind.__name__}: {error}.") from error
 
 
 def human_in_the_loop(interrupt_on: Mapping[str, Any]) -> Middleware:

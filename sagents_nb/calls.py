@@ -24,7 +24,7 @@ from .interrupts import (
 )
 from .invoke import Executed, invoke, text_of
 from .messages import Message, ToolCall, ToolResult
-from .middleware.base import Chain
+from .middleware.chain import Chain
 from .runtime import runtime
 from .state import State
 from .tools import Tool

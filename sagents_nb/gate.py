@@ -22,7 +22,7 @@ from .interrupts import (
 )
 from .invoke import text_of
 from .messages import ToolResult
-from .middleware.base import Chain
+from .middleware.chain import Chain
 from .state import State
 from .tools import Tool
 

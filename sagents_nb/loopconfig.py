@@ -9,7 +9,7 @@ import msgspec
 
 from .errors import AgentError
 from .messages import Message, ToolResult, Usage
-from .middleware.base import Chain
+from .middleware.chain import Chain
 from .models.base import ChatModel
 from .state import State
 

@@ -6,7 +6,7 @@ import pytest
 
 import sagents_nb as sa
 from tests.grammar import ungrammatical
-from tests.talking import agent_of, call, results, roles, session_of, streamed, unanswered
+from tests.talking import agent_of, call, results, roles, session_of, unanswered
 
 RAN: list[str] = []
 

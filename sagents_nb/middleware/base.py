@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -14,11 +13,6 @@ from ..messages import ToolCall, ToolResult
 from ..serialization import StateSchema
 from ..state import State
 from ..tools import Tool
-
-logger = logging.getLogger(__name__)
-
-HookResult = State | Interrupt | None
-ToolHookResult = ToolCall | ToolResult | Interrupt | None
 
 
 class Middleware:

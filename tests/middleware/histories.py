@@ -20,7 +20,7 @@ from sagents_nb import (
     ToolResult,
 )
 from sagents_nb.events import Emitter
-from sagents_nb.middleware.base import call_hook
+from sagents_nb.middleware.chain import call_hook
 from tests.talking import run
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.middleware.base import Chain
+from sagents_nb.middleware.chain import Chain
 from sagents_nb.state import export_state, restore_state
 
 

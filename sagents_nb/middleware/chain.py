@@ -1,0 +1,269 @@
+"""The middleware of one agent, compiled into the calls that its runs make."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..context import RunContext
+from ..errors import AgentError, ConfigurationError, MiddlewareError
+from ..interrupts import Decision, Interrupt
+from ..messages import ToolCall, ToolResult
+from ..serialization import StateSchema
+from ..state import State
+from ..tools import Tool, as_tool
+from .base import Middleware, middleware_id
+
+logger = logging.getLogger(__name__)
+
+HOOKS = (
+    "before_run",
+    "before_model",
+    "after_model",
+    "after_run",
+    "before_tool",
+    "after_tool",
+    "on_event",
+    "on_session_start",
+)
+_REVERSED = ("after_model", "after_run", "after_tool")
+
+
+class Chain:
+    """The middleware of one agent, ready to be called.
+
+    Only hooks that a class overrides are kept, so an agent pays for what it uses.
+    """
+
+    def __init__(self, middleware: Sequence[Middleware]) -> None:
+        self.middleware = tuple(middleware)
+        seen: set[str] = set()
+        for item in self.middleware:
+            if not isinstance(item, Middleware):
+                raise ConfigurationError(
+                    f"{item!r} is no middleware; pass an instance of a Middleware subclass."
+                )
+            name = middleware_id(item)
+            if name in seen:
+                raise ConfigurationError(
+                    f"Two middlewares have the id {name!r}; give one of them its own 'id'."
+                )
+            seen.add(name)
+        self.hooks: dict[str, tuple[tuple[Middleware, Callable[..., Any]], ...]] = {}
+        for hook in HOOKS:
+            found = [
+                (item, getattr(item, hook))
+                for item in self.middleware
+                if getattr(type(item), hook) is not getattr(Middleware, hook)
+            ]
+            self.hooks[hook] = tuple(reversed(found) if hook in _REVERSED else found)
+        self.state_schema: StateSchema = _joined_schemas(self.middleware)
+
+    def prompts(self) -> list[str]:
+        """The non-empty prompts, in list order."""
+        texts: list[str] = []
+        for item in self.middleware:
+            prompt = _asked(item, "system_prompt")
+            own = [prompt] if isinstance(prompt, str) else prompt
+            if not isinstance(own, list | tuple) or not all(isinstance(t, str) for t in own):
+                raise ConfigurationError(
+                    f"{middleware_id(item)}.system_prompt returned {type(prompt).__name__}; "
+                    "return text or a list of texts."
+                )
+            texts += own
+        return [text for text in texts if text]
+
+    def tools(self) -> list[Tool]:
+        """The tools, in list order."""
+        tools: list[Tool] = []
+        for item in self.middleware:
+            own = _asked(item, "tools")
+            if not isinstance(own, list | tuple):
+                raise ConfigurationError(
+                    f"{middleware_id(item)}.tools returned {type(own).__name__}; return a list."
+                )
+            tools += map(as_tool, own)
+        return tools
+
+    async def state_hooks(self, hook: str, state: State, ctx: RunContext) -> State:
+        """Run a hook over the state; an Interrupt ends up in ``state.interrupt``."""
+        for item, function in self.hooks[hook]:
+            outcome = await call_hook(item, hook, function, state, ctx)
+            if outcome is None:
+                continue
+            if isinstance(outcome, Interrupt):
+                return state.with_interrupt(outcome)
+            if not isinstance(outcome, State):
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.{hook} returned {type(outcome).__name__}; "
+                    "return None, a State or an Interrupt."
+                )
+            state = ctx.state = outcome
+        return state
+
+    async def handle_message(self, id: str, message: Any, state: State, ctx: RunContext) -> State:
+        """Deliver a message to the middleware with that id; what goes wrong is only logged."""
+        item = next((m for m in self.middleware if middleware_id(m) == id), None)
+        if item is None:
+            logger.warning("A message came for the middleware %r, which is not there", id)
+            return state
+        try:
+            outcome = await call_hook(
+                item, "handle_message", item.handle_message, message, state, ctx
+            )
+        except AgentError:
+            logger.exception("A message was not handled")
+            return state
+        if outcome is not None and not isinstance(outcome, State):
+            kind = type(outcome).__name__
+            logger.warning("%s.handle_message returned %s; return None or a State", id, kind)
+            return state
+        return outcome or state
+
+    def check_decisions(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> None:
+        """Ask every middleware; raises InvalidDecision."""
+        for item in self.middleware:
+            try:
+                item.check_decisions(interrupt, decisions)
+            except AgentError:
+                raise
+            except Exception as error:
+                raise _failed(item, "check_decisions", error) from error
+
+    async def handle_resume(
+        self,
+        interrupt: Interrupt,
+        decisions: Mapping[str, Decision],
+        state: State,
+        ctx: RunContext,
+    ) -> State | Interrupt | None:
+        """The answer of the first middleware that claims the interrupt, or None."""
+        for item in self.middleware:
+            outcome = await call_hook(
+                item, "handle_resume", item.handle_resume, interrupt, decisions, state, ctx
+            )
+            if isinstance(outcome, State | Interrupt):
+                return outcome
+            if outcome is not None:
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.handle_resume returned {type(outcome).__name__}; "
+                    "return None, a State or an Interrupt."
+                )
+        return None
+
+    async def before_tool(
+        self, call: ToolCall, ctx: RunContext
+    ) -> tuple[ToolCall, ToolResult | Interrupt | None]:
+        """The call as the hooks leave it, and what stands in its way.
+
+        Where several hooks interrupt, people are asked once, about the call as the last hook
+        left it, and may only decide what all of them allow.
+        """
+        interrupts: list[Interrupt] = []
+        for item, function in self.hooks["before_tool"]:
+            outcome = await call_hook(item, "before_tool", function, call, ctx)
+            if isinstance(outcome, ToolResult):
+                return call, outcome
+            if isinstance(outcome, Interrupt):
+                interrupts.append(outcome)
+            elif isinstance(outcome, ToolCall):  # whose answer it needs does not change
+                call = replace(outcome, id=call.id, name=call.name)
+            elif outcome is not None:
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.before_tool returned {type(outcome).__name__}; "
+                    "return None, a ToolCall, a ToolResult or an Interrupt."
+                )
+        return call, asked_once(interrupts, call) if interrupts else None
+
+    async def after_tool(self, call: ToolCall, result: ToolResult, ctx: RunContext) -> ToolResult:
+        """The result as the hooks leave it."""
+        for item, function in self.hooks["after_tool"]:
+            outcome = await call_hook(item, "after_tool", function, call, result, ctx)
+            if outcome is None:
+                continue
+            if not isinstance(outcome, ToolResult):
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.after_tool returned {type(outcome).__name__}; "
+                    "return None or a ToolResult."
+                )
+            result = replace(outcome, tool_call_id=call.id, name=call.name)
+        return result
+
+
+def _joined_schemas(middleware: Sequence[Middleware]) -> StateSchema:
+    joined: dict[str, Any] = {}
+    owners: dict[str, str] = {}
+    for item in middleware:
+        for key, functions in item.state_schema.items():
+            name = middleware_id(item)
+            pair = isinstance(functions, tuple) and len(functions) == 2
+            if not pair or not all(map(callable, functions)):
+                raise ConfigurationError(
+                    f"{name}.state_schema[{key!r}] must be (serialize, deserialize), two functions."
+                )
+            if key in joined and joined[key] != functions:
+                raise ConfigurationError(
+                    f"{owners[key]} and {name} both serialize metadata[{key!r}]; "
+                    "rename the key in one of them."
+                )
+            joined[key], owners[key] = functions, name
+    return joined
+
+
+def asked_once(interrupts: Sequence[Interrupt], call: ToolCall) -> Interrupt:
+    """One interrupt that asks about one call for all who want it asked."""
+    first = interrupts[0]
+    requests = [request for interrupt in interrupts for request in interrupt.action_requests]
+    if not requests:
+        return first
+    allowed = [
+        decision
+        for decision in requests[0].allowed_decisions
+        if all(decision in request.allowed_decisions for request in requests)
+    ]
+    request = replace(
+        requests[0],
+        tool_call_id=call.id,
+        tool_name=call.name,
+        arguments=call.arguments,
+        allowed_decisions=tuple(allowed) or ("reject",),
+    )
+    return replace(first, action_requests=(request,))
+
+
+async def call_hook(item: Middleware, hook: str, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a hook, sync or async; what it raises becomes an error that names it."""
+    try:
+        outcome = function(*args)
+        # Most hooks change nothing; asking whether None can be awaited costs more than they do.
+        if outcome is not None and inspect.isawaitable(outcome):
+            outcome = await _wait(outcome)
+        return outcome
+    except AgentError:
+        raise
+    except Exception as error:
+        raise _failed(item, hook, error) from error
+
+
+def _failed(item: Middleware, hook: str, error: Exception) -> MiddlewareError:
+    return MiddlewareError(f"{middleware_id(item)}.{hook} failed: {type(error).__name__}: {error}")
+
+
+def _asked(item: Middleware, what: str) -> Any:
+    """What a middleware says of itself when the agent is made."""
+    try:
+        return getattr(item, what)()
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"{middleware_id(item)}.{what} failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+async def _wait(outcome: Awaitable[Any]) -> Any:
+    return await outcome

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb import budget as budget_module
+from sagents_nb.budget import Meter
+from sagents_nb.events import ToolExecutionEnd
+from tests.grammar import ungrammatical
+from tests.talking import agent_of, call, of, results, session_of, unanswered
+
+
+@sa.tool
+def look(at: str = "") -> str:
+    """Look."""
+    RAN.append(at)
+    return f"saw {at}"
+
+
+RAN: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran_yet() -> None:
+    RAN.clear()
+
+
+def costing(tokens: int = 0, cost: float | None = None, id: str = "c1") -> sa.Message:
+    """A turn that wants a tool, and what it used."""
+    usage = sa.Usage(tokens - tokens // 2, tokens // 2, cost_usd=cost)
+    return sa.Message.assistant("", [call("look", id)], usage=usage)
+
+
+def stopped(agent: sa.Agent, **options: Any) -> sa.RunResult:
+    """The result so far of a run that its budget ends; its history is valid."""
+    with pytest.raises(sa.BudgetExceeded) as raised:
+        agent.run("go", **options)
+    result: sa.RunResult = raised.value.result
+    assert result.status == "error"
+    assert not unanswered(result.state.messages)
+    return result
+
+
+def test_a_budget_of_model_calls_is_never_overshot() -> None:
+    agent = agent_of(call("look"), call("look", "c2"), "never", tools=[look])
+    with pytest.raises(sa.BudgetExceeded, match=r"2 model_calls.*Budget\(model_calls=…\)"):
+        agent.run("go", budget=sa.Budget(model_calls=2))
+    assert len(agent.model.requests) == 2  # type: ignore[attr-defined]
+    assert len(RAN) == 2
+
+
+def test_a_final_answer_on_the_last_call_is_a_success() -> None:
+    agent = agent_of(call("look"), "done", tools=[look], budget=sa.Budget(model_calls=2))
+    assert agent.run("go").text == "done"
+
+
+@pytest.mark.parametrize("limit", [1, 10, 11, 19, 20])
+def test_tokens_are_overshot_by_one_call_at_most(limit: int) -> None:
+    agent = agent_of(*[costing(10, id=f"c{n}") for n in range(9)], tools=[look])
+    result = stopped(agent, budget=sa.Budget(tokens=limit))
+    assert limit <= result.usage.total_tokens < limit + 10
+
+
+@pytest.mark.parametrize("limit", [0.5, 1.0, 1.5])
+def test_money_is_overshot_by_one_call_at_most(limit: float) -> None:
+    agent = agent_of(*[costing(1, 0.5, id=f"c{n}") for n in range(9)], tools=[look])
+    result = stopped(agent, budget=sa.Budget(cost_usd=limit))
+    assert result.usage.cost_usd == limit
+
+
+def test_an_unknown_price_does_not_use_up_the_money() -> None:
+    agent = agent_of(costing(5), "done", tools=[look], budget=sa.Budget(cost_usd=0.01))
+    assert agent.run("go").text == "done"
+
+
+@pytest.mark.parametrize("parallel", [1, 2, 5])
+@pytest.mark.parametrize("limit", [1, 3, 4])
+def test_tool_calls_are_counted_inside_a_parallel_batch(limit: int, parallel: int) -> None:
+    turn = [call("look", f"c{n}", at=str(n)) for n in range(5)]
+    agent = agent_of(turn, "never", tools=[look], max_parallel_tools=parallel)
+    session = sa.Session(agent.with_(budget=sa.Budget(tool_calls=limit)))
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    with pytest.raises(sa.BudgetExceeded, match="tool_calls") as raised:
+        session.send("go").result()
+    assert sorted(RAN) == [str(n) for n in range(limit)]
+    texts = results(raised.value.result.state)
+    assert texts[:limit] == [f"saw {n}" for n in range(limit)]
+    assert all(text.startswith("Not run: The budget") for text in texts[limit:])
+    statuses = [e.status for e in of(ToolExecutionEnd, heard)]
+    assert (statuses.count("completed"), statuses.count("skipped")) == (limit, 5 - limit)
+    assert not ungrammatical(heard)
+    assert not unanswered(session.messages)
+    assert len(agent.model.requests) == 1  # type: ignore[attr-defined]
+
+
+def test_a_call_that_is_not_run_costs_nothing() -> None:
+    turns = [[call("nothing", "a"), call("look", "b", town="x")], call("look"), "done"]
+    assert agent_of(*turns, tools=[look], budget=sa.Budget(tool_calls=1)).run("go").text == "done"
+
+
+class Clock:
+    """Time that goes on only when told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(budget_module, "time", clock)
+    return clock
+
+
+def test_no_call_begins_after_the_time_is_up(clock: Clock) -> None:
+    @sa.tool
+    def wait(seconds: float) -> str:
+        RAN.append("wait")
+        clock.now += seconds
+        return "waited"
+
+    turns = [call("wait", f"c{n}", seconds=4.0) for n in range(9)]
+    agent = agent_of(*turns, tools=[wait])
+    result = stopped(agent, budget=sa.Budget(seconds=10))
+    assert RAN == ["wait"] * 3
+    assert len(agent.model.requests) == 3  # type: ignore[attr-defined]
+    assert results(result.state) == ["waited"] * 3
+
+
+def test_the_time_a_person_takes_is_not_the_runs(clock: Clock) -> None:
+    agent = agent_of(call("look"), "done", tools=[look], interrupt_on={"look": True})
+    waiting = agent.run("go", budget=sa.Budget(seconds=10))
+    clock.now += 3600
+    assert agent.resume(waiting, sa.Approve()).text == "done"
+
+
+def test_a_clock_of_runs_inside_of_runs_counts_once(clock: Clock) -> None:
+    meter = Meter(sa.Budget(seconds=100))
+    meter.begin()
+    meter.begin()
+    clock.now += 2
+    meter.end()
+    clock.now += 2
+    meter.end()
+    clock.now += 50
+    assert meter.seconds == 4
+
+
+def test_real_time_counts_too() -> None:
+    async def wait() -> None:
+        await asyncio.sleep(0.02)
+
+    began = time.perf_counter()
+    agent = agent_of(*[call("wait", f"c{n}") for n in range(50)], tools=[wait])
+    stopped(agent, budget=sa.Budget(seconds=0.03))
+    assert time.perf_counter() - began < 1
+
+
+@pytest.mark.parametrize("kind", ["agent", "session"])
+def test_a_budget_is_one_over_all_interruptions(kind: str) -> None:
+    turns = [call("look", f"c{n}", at=str(n)) for n in range(9)]
+    options: dict[str, Any] = {"tools": [look], "interrupt_on": {"look": True}}
+    limit = sa.Budget(model_calls=3)
+    if kind == "agent":
+        agent = agent_of(*turns, **options)
+        result = agent.run("go", budget=limit)
+        with pytest.raises(sa.BudgetExceeded):
+            for _ in range(9):
+                result = agent.resume(result, sa.Approve())
+    else:
+        session = session_of(*turns, budget=limit, **options)
+        session.send("go").result()
+        with pytest.raises(sa.BudgetExceeded):
+            for _ in range(9):
+                session.resume(sa.Approve()).result()
+    assert RAN == ["0", "1", "2"]
+
+
+def test_a_budget_goes_on_over_a_pause_and_a_new_message_has_a_new_one() -> None:
+    def pausing(request: Any) -> Any:
+        session.pause()
+        return call("look")
+
+    limit = sa.Budget(model_calls=2)
+    turns = [pausing, call("look", "c2"), call("look", "c3"), "done"]
+    session = session_of(*turns, tools=[look], budget=limit)
+    assert session.send("go").result().status == "paused"
+    with pytest.raises(sa.BudgetExceeded):
+        session.retry().result()
+    assert session.send("go on").result().text == "done"
+
+
+def test_after_a_budget_the_conversation_can_go_on_with_another() -> None:
+    agent = agent_of(call("look"), "done", tools=[look])
+    result = stopped(agent, budget=sa.Budget(model_calls=1))
+    assert agent.run([], result.state, budget=sa.Budget(model_calls=1)).text == "done"
