@@ -187,7 +187,7 @@ class Agent:
         each model call whether to stop there. Raises :class:`~sagents_nb.errors.AgentError`
         subclasses, with the result so far in ``.result``; an interrupt is a result.
         """
-        return self._start(prompt, state, overrides).wait()
+        return self._start(prompt, state, overrides).result()
 
     async def arun(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
         """:meth:`run`, to await on any loop. Cancelling the await cancels the run."""
@@ -209,7 +209,7 @@ class Agent:
 
     def resume(self, result: RunResult, decisions: Decisions) -> RunResult:
         """Go on after an interrupt; raises InvalidDecision, and then nothing has changed."""
-        return self._resume(result, decisions).wait()
+        return self._resume(result, decisions).result()
 
     async def aresume(self, result: RunResult, decisions: Decisions) -> RunResult:
         """:meth:`resume`, to await on any loop."""
@@ -328,7 +328,10 @@ def _made(
     try:
         return kind(**(given or {}))
     except TypeError as error:
-        raise ConfigurationError(f"{option} do not fit {kind.__name__}: {error}.") from error
+        names = ", ".join(given or ())
+        raise ConfigurationError(
+            f"{option} ({names}) do not fit {kind.__name__}: {str(error).rstrip('.')}."
+        ) from error
 
 
 def human_in_the_loop(interrupt_on: Mapping[str, Any]) -> Middleware:

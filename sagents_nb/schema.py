@@ -57,7 +57,11 @@ class Arguments:
         except msgspec.ValidationError:
             pass  # only that {} lacks what is required
         except TypeError as error:
-            raise ConfigurationError(f"Tool {name!r} cannot be described: {error}.") from error
+            reason = str(error).strip().splitlines()[-1].rstrip(".")
+            raise ConfigurationError(
+                f"Tool {name!r} cannot be described ({reason}); use plain types, a dataclass, a "
+                "TypedDict, a msgspec.Struct or a pydantic model."
+            ) from error
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """``arguments`` converted to the annotated types.

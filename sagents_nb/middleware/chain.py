@@ -261,7 +261,8 @@ def _asked(item: Middleware, what: str) -> Any:
         raise
     except Exception as error:
         raise ConfigurationError(
-            f"{middleware_id(item)}.{what} failed: {type(error).__name__}: {error}"
+            f"{middleware_id(item)}.{what} failed ({type(error).__name__}: {error}); it is called "
+            "when the agent is made."
         ) from error
 
 

@@ -1,0 +1,212 @@
+"""Whatever people get wrong is one sentence that names it and the way out; nothing changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from tests.talking import agent_of, call, session_of
+
+
+@sa.tool
+def look(at: str = "") -> str:
+    """Look."""
+    return f"saw {at}"
+
+
+def one_sentence(error: BaseException) -> bool:
+    text = str(error)
+    return text.endswith(".") and "\n" not in text and len(text) < 400
+
+
+class Named(sa.Middleware):
+    def __init__(self, id: str = "") -> None:
+        self.id = id
+
+
+def without_annotation(at) -> str:  # type: ignore[no-untyped-def]
+    return ""
+
+
+def with_stars(*at: str) -> str:
+    return ""
+
+
+def of_something(at: threading.Lock) -> str:  # type: ignore[name-defined]  # noqa: F821
+    return ""
+
+
+class Opaque:
+    """Nothing that JSON Schema could describe."""
+
+
+def opaque(at: Opaque) -> str:
+    return ""
+
+
+# describing an agent
+
+
+@pytest.mark.spec("S1.1.1", "S1.1.4")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"model": 5}, "model"),
+        ({"model": "nobody:nothing"}, "nobody"),
+        ({"interrupt_on": {"wirte": True}}, "interrupt_on names wirte, but the tools are look"),
+        ({"interrupt_on": {"wirte": {}}}, "interrupt_on names wirte"),
+        ({"until_tool": ["look", "submit"]}, "until_tool names submit, but the tools are look"),
+        ({"until_tool_success": "submit"}, "until_tool_success names submit"),
+        ({"middleware": [Named("m"), Named("m")]}, "Two middlewares have the id 'm'.*own 'id'"),
+        ({"middleware": [Named(), Named()]}, "Two middlewares have the id 'Named'"),
+        ({"middleware": [Named]}, "is no middleware; pass an instance"),
+        ({"middleware": [(Named, {"id": "m"})]}, "is no middleware; pass an instance"),
+        ({"tools": [without_annotation]}, "'at' has no annotation; write for example 'at: str'"),
+        ({"tools": [with_stars]}, r"takes \*at; a model needs named parameters"),
+        ({"tools": [of_something]}, "names something that is not there.*define or import it"),
+        (
+            {"tools": [opaque]},
+            "'opaque' cannot be described .type .*Opaque.*; use",
+        ),
+        ({"tools": [3]}, "3 is no tool; decorate a function"),
+        ({"max_runs": 0}, "max_runs must be a whole number from 1, not 0"),
+        ({"max_parallel_tools": 0}, "max_parallel_tools must be a whole number from 1, not 0"),
+        ({"max_parallel_tools": "all"}, "max_parallel_tools"),
+    ],
+)
+def test_an_agent_that_cannot_work_is_refused_when_it_is_made(
+    options: dict[str, Any], said: str
+) -> None:
+    given = {"model": sa.ScriptedModel([]), "tools": [look], **options}
+    with pytest.raises(sa.SagentsError, match=said) as raised:
+        sa.Agent(replace_default_middleware=True, **given)
+    assert one_sentence(raised.value), str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "option", ["todo_options", "filesystem_options", "subagent_options", "summarization_options"]
+)
+def test_an_option_that_a_default_middleware_does_not_have_is_named(option: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match=rf"{option} \(colour\) do not fit \w+: "):
+        sa.Agent(sa.ScriptedModel([]), **{option: {"colour": "red"}})
+
+
+@pytest.mark.spec("S1.1.5")
+@pytest.mark.parametrize("what", ["system_prompt", "tools"])
+@pytest.mark.parametrize(
+    ("gives", "said"), [(ValueError("no database"), "failed .ValueError: no database"), (5, "int")]
+)
+def test_a_middleware_that_cannot_describe_itself_is_named(
+    what: str, gives: Any, said: str
+) -> None:
+    def describe(self: Any) -> Any:
+        if isinstance(gives, Exception):
+            raise gives
+        return gives
+
+    kind = type("Broken", (sa.Middleware,), {what: describe})
+    with pytest.raises(sa.ConfigurationError, match=rf"Broken\.{what} .*{said}") as raised:
+        agent_of(middleware=[kind()])
+    assert one_sentence(raised.value)
+
+
+# while it runs
+
+
+HOOKS = ["before_run", "before_model", "after_model", "after_run", "before_tool", "after_tool"]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_that_returns_the_wrong_type_is_named_with_what_it_may_return(hook: str) -> None:
+    kind = type("Odd", (sa.Middleware,), {hook: lambda self, *rest: {"messages": []}})
+    state = sa.State(metadata={"k": 1})
+    agent = agent_of(call("look"), "done", tools=[look], middleware=[kind()])
+    with pytest.raises(sa.MiddlewareError, match=rf"Odd\.{hook} returned dict; return ") as raised:
+        agent.run("go", state)
+    assert one_sentence(raised.value)
+    assert raised.value.result.state.metadata == {"k": 1}
+
+
+def test_a_check_of_decisions_that_breaks_is_named_and_the_question_waits() -> None:
+    class Odd(sa.Middleware):
+        def check_decisions(self, interrupt: Any, decisions: Any) -> None:
+            raise KeyError("answer")
+
+    session = session_of(
+        call("look"), "done", tools=[look], middleware=[Odd()], interrupt_on={"look": True}
+    )
+    session.send("go").result()
+    before = session.state
+    with pytest.raises(sa.MiddlewareError, match=r"Odd\.check_decisions failed: KeyError"):
+        session.resume(sa.Approve())
+    assert (session.status, session.state) == ("interrupted", before)
+
+
+def test_a_message_for_a_middleware_that_answers_oddly_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Odd(sa.Middleware):
+        def handle_message(self, message: Any, state: sa.State, ctx: sa.RunContext) -> Any:
+            return "text"
+
+        def before_run(self, state: sa.State, ctx: sa.RunContext) -> None:
+            ctx.notify("Odd", "hello")
+
+    result = agent_of("done", middleware=[Odd()]).run("go")
+    assert result.text == "done"
+    assert "Odd.handle_message returned str; return None or a State" in caplog.text
+
+
+# deciding
+
+
+@pytest.mark.spec("P3", "S1.3.6", "S1.3.10")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([sa.Approve()], "2 calls wait for a decision, but 1 were given"),
+        ([sa.Approve()] * 3, "2 calls wait for a decision, but 3 were given"),
+        ({"a": sa.Approve(), "foreign": sa.Approve()}, r"unknown \['foreign'\], missing \['b'\]"),
+        ([sa.Approve(), sa.Respond("x")], "Decision 1 .for look. is 'respond', but only approve"),
+        ([sa.Approve(), {"type": "edit"}], "edit without 'arguments'"),
+        ([sa.Edit({"town": "x"}), sa.Approve()], "edited arguments do not fit look"),
+        ("yes", "A decision is Approve, Edit, Reject, Respond"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["agent", "session"])
+def test_decisions_of_the_wrong_number_kind_or_owner_change_nothing(
+    given: Any, said: str, kind: str
+) -> None:
+    turn = [call("look", "a", at="1"), call("look", "b", at="2")]
+    options: dict[str, Any] = {"tools": [look], "interrupt_on": {"look": True}}
+    agent = agent_of(turn, "done", **options)
+    if kind == "agent":
+        waiting = agent.run("go")
+        state = waiting.state
+        with pytest.raises(sa.InvalidDecision, match=said):
+            agent.resume(waiting, given)
+        assert waiting.state is state
+        assert agent.resume(waiting, sa.Approve()).text == "done"
+        return
+    session = sa.Session(agent)
+    session.send("go").result()
+    state = session.state
+    with pytest.raises(sa.InvalidDecision, match=said):
+        session.resume(given)
+    assert (session.status, session.state) == ("interrupted", state)
+    assert session.resume(sa.Approve()).result().text == "done"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [({"temperature": 1}, "A run has no option temperature"), ({"max_runs": 0}, "max_runs must")],
+)
+def test_an_option_of_one_run_that_cannot_work_is_refused_before_any_model_call(
+    option: dict[str, Any], said: str
+) -> None:
+    agent = agent_of("never")
+    with pytest.raises(sa.ConfigurationError, match=said):
+        agent.run("go", **option)
+    assert agent.model.requests == []  # type: ignore[attr-defined]
