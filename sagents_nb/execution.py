@@ -6,8 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .budget import Meter
@@ -17,11 +16,11 @@ from .events import Event
 from .interrupts import Decision
 from .loop import Loop
 from .loopconfig import Outcome
-from .mainthread import main_thread
 from .messages import Message, Part
 from .result import RunResult
 from .runtime import runtime
 from .state import State
+from .waiting import Waiting
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +74,7 @@ def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Mes
     return state or State(), messages
 
 
-class Execution:
+class Execution(Waiting):
     """A loop that was handed to the runtime thread: wait for it, await it, cancel it."""
 
     def __init__(
@@ -88,7 +87,7 @@ class Execution:
         self.loop = loop
         self.overrides = overrides
         self._task: asyncio.Task[Any] | None = None
-        self.future: Future[RunResult] = runtime.submit(self._run(messages, decisions))
+        self.future = runtime.submit(self._run(messages, decisions))
 
     async def _run(
         self, messages: Sequence[Message], decisions: Mapping[str, Decision] | None
@@ -109,25 +108,6 @@ class Execution:
                 self._task.cancel()
 
         runtime.post(stop)
-
-    def wait(self) -> RunResult:
-        """The result, blocking. An interrupt of the kernel cancels the run."""
-        runtime.refuse_here("A blocking run", "use 'await agent.arun(…)' there")
-        try:
-            return main_thread.wait(self.future)
-        except KeyboardInterrupt:
-            self.cancel()
-            raise
-
-    def __await__(self) -> Generator[Any, None, RunResult]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> RunResult:
-        try:
-            return await asyncio.wrap_future(self.future)
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
 
 
 def finished(

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..events import Event
 from ..eventstream import EventStream
-from ..mainthread import main_thread
-from ..result import RunResult
-from ..runtime import runtime
+from ..waiting import Waiting
 
 if TYPE_CHECKING:
     from .session import Session
 
 
-class Run:
+class Run(Waiting):
     """One execution: await it on any loop, wait for it in any thread, iterate its events.
 
     A run that was resumed after an interrupt is a new handle with the same ``id``.
@@ -29,7 +26,7 @@ class Run:
         self.id = run_id
         self.since = since  # events up to this one belong to an earlier handle with this id
         self.context = contextvars.copy_context()  # tools see who sent it, also from the queue
-        self.future: Future[RunResult] = Future()
+        self.future = Future()
         self.future.set_running_or_notify_cancel()  # an abandoned await must not cancel it
 
     def __repr__(self) -> str:
@@ -47,28 +44,6 @@ class Run:
             return "running"
         error = self.future.exception()
         return "error" if error else self.future.result().status
-
-    def result(self, timeout: float | None = None) -> RunResult:
-        """Wait up to ``timeout`` seconds; raises AgentError for a failed run, or TimeoutError.
-
-        A KeyboardInterrupt while waiting cancels the run.
-        """
-        runtime.refuse_here("run.result()", "use 'await run' there")
-        try:
-            return main_thread.wait(self.future, timeout)
-        except KeyboardInterrupt:
-            self.cancel()
-            raise
-
-    def __await__(self) -> Generator[Any, None, RunResult]:
-        return self._wait().__await__()
-
-    async def _wait(self) -> RunResult:
-        try:
-            return await asyncio.wrap_future(self.future)
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
 
     def __aiter__(self) -> EventStream:
         stream = EventStream()
