@@ -1,0 +1,102 @@
+"""A key that comes with a request is used, and stays as secret as one that the model has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.models import ModelRequest
+from sagents_nb.models.fallback import resilient
+from tests.models.loopback import KEY, MODELS, Answer, Provider, ask
+from tests.models.test_keys_and_packages import everything_in
+from tests.talking import all_of
+
+OTHER = "sk-canary-of-the-request-1b2c3d4e5f"
+PROVIDERS = sorted(MODELS)
+QUOTED = Answer(
+    json.dumps({"error": {"type": "x", "message": f"Wrong key {OTHER}"}}).encode(),
+    401,
+    framing="length",
+)
+
+
+def request_with(key: str | None) -> ModelRequest:
+    return ModelRequest(messages=[sa.Message.user("hi")], model="m", api_key=key)
+
+
+def model_at(name: str, provider: Provider, key: str | None = KEY) -> Any:
+    base = provider.url if name == "anthropic" else provider.url + "/v1"
+    return MODELS[name]("m", api_key=key, base_url=base)
+
+
+def key_in(headers: Any) -> str:
+    return str(headers.get("x-api-key") or headers["authorization"].removeprefix("Bearer "))
+
+
+@pytest.mark.spec("A2.1.7")
+@pytest.mark.parametrize("own", [KEY, None])
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_the_key_of_a_request_is_used_instead_of_the_models_own(
+    provider: Provider, name: str, own: str | None
+) -> None:
+    provider.answer = QUOTED
+    model = model_at(name, provider, own)
+    ask(model, request_with(OTHER))
+    assert key_in(provider.requests[-1].headers) == OTHER
+    if own:
+        ask(model, request_with(None))
+        assert key_in(provider.requests[-1].headers) == own
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_no_error_shows_the_key_of_a_request(provider: Provider, name: str) -> None:
+    provider.answer = QUOTED
+    heard = ask(model_at(name, provider), request_with(OTHER))
+    assert isinstance(heard.error, sa.ModelError)
+    assert OTHER not in everything_in(heard.error)
+
+
+def test_no_repr_of_a_request_shows_its_key() -> None:
+    request = request_with(OTHER)
+    shown = [repr(request), str(request), f"{request}", repr([request]), repr({"r": request})]
+    assert not any(OTHER in text for text in [*shown, repr(request.__rich_repr__())])
+
+
+def test_a_failing_loop_shows_no_key_in_events_errors_or_result(provider: Provider) -> None:
+    provider.answer = QUOTED
+    model = model_at("openai-chat", provider)
+    config = sa.AgentLoopConfig(model, get_api_key=lambda name: OTHER)
+    events: list[Any] = []
+
+    async def listen() -> Any:
+        async for event in sa.agent_loop("hi", sa.AgentContext(), config):
+            events.append(event)
+            yield event
+
+    with pytest.raises(sa.ModelError) as raised:
+        all_of(listen())
+    assert OTHER not in repr(events)
+    assert OTHER not in everything_in_text(raised.value)
+
+
+def everything_in_text(error: BaseException) -> str:
+    return "\n".join([str(error), repr(error), repr(vars(error)), repr(error.__cause__)])
+
+
+def test_a_fallback_to_another_provider_does_not_get_the_key() -> None:
+    seen: list[str | None] = []
+
+    def fails(request: ModelRequest) -> Any:
+        seen.append(request.api_key)
+        raise sa.ModelError("no", kind="invalid_request")
+
+    def answers(request: ModelRequest) -> Any:
+        seen.append(request.api_key)
+        return "here"
+
+    model = resilient(sa.ScriptedModel([fails]), [sa.ScriptedModel([answers])])
+    assert ask(model, request_with(OTHER)).error is None
+    assert seen == [OTHER, None]
