@@ -57,7 +57,8 @@ def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
         return f"{line} waits for a decision"
     text = visible(result.text)
     fence = "`" * max(3, 1 + max((len(m) for m in re.findall("`+", text)), default=0))
-    word = "failed" if result.is_error else "gave"
+    not_run = result.metadata.get("not_run")  # as the loop marks what it did not run
+    word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
     block = "\n".join([f"{fence}text", _short(text), fence])
     return f"{line} {word}\n\n{_indent(block)}"
 
