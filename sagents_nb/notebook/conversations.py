@@ -24,6 +24,7 @@ class Conversations:
         self.shell = shell
         self.current: Session | None = None
         self._count = 0
+        self._said = False  # which model was chosen, and why
 
     def use(self, name: str) -> Session:
         """Go on with an Agent or a Session that is a variable of the notebook."""
@@ -65,7 +66,11 @@ class Conversations:
     def _agent(self, session: Session | None) -> Agent:
         if session is not None:
             return session.agent
-        return Agent(middleware=[NotebookTools(self.shell)], interrupt_on=GATED, name="Agent")
+        agent = Agent(middleware=[NotebookTools(self.shell)], interrupt_on=GATED, name="Agent")
+        if not self._said:
+            self._said = True
+            print(f"{agent.model.chosen_because} Change it with %agent model SPEC.")
+        return agent
 
     def _changed(self, agent: Agent, options: argparse.Namespace) -> Agent:
         changes: dict[str, Any] = {}
