@@ -227,3 +227,20 @@ def test_when_a_model_fails_the_next_answers_the_same_question() -> None:
     assert second.requests[0].messages == first.requests[0].messages
     assert "model_retry" in heard
     assert agent.model is first
+
+
+@pytest.mark.spec("S1.1.6")
+def test_the_default_stack_has_its_order_and_the_gate_is_last() -> None:
+    class Own(sa.Middleware):
+        pass
+
+    def stack(**options: Any) -> list[str]:
+        agent = sa.Agent(sa.ScriptedModel([]), middleware=[Own()], **options)
+        return [type(item).__name__ for item in agent.middleware]
+
+    standard = ["TodoList", "FileSystem", "SubAgents", "Summarization", "PatchToolCalls", "Own"]
+    assert stack(interrupt_on={"write_file": True}) == [*standard, "HumanInTheLoop"]
+    assert stack(interrupt_on={}) == stack() == standard
+    assert stack(replace_default_middleware=True) == ["Own"]
+    bare = sa.Agent(sa.ScriptedModel([]), replace_default_middleware=True)
+    assert bare.middleware == ()
