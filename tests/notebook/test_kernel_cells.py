@@ -314,7 +314,8 @@ def test_prints_of_tools_do_no_harm(kernel: Kernel) -> None:
     )
     cell = kernel.ok("%%agent\nGo.")
     assert "Done." in cell.shown[0]["text/markdown"]
-    assert {"from main", "from pool", "from loop"} <= set(cell.text.split("\n"))
+    for where in ("main", "pool", "loop"):  # print() writes its newline apart, so lines can mix
+        assert f"from {where}" in cell.text
 
 
 RUN = (
