@@ -119,15 +119,23 @@ async def _prepare(
     if tool is None:
         known = ", ".join(ctx.tools) or "none"
         return prepared.answer_with(f"There is no tool {call.name!r}. Tools: {known}.", "failed")
-    call, outcome = await chain.before_tool(call, ctx)
-    if isinstance(outcome, ToolResult):
-        prepared.answer = replace(outcome, tool_call_id=call.id, name=call.name)
-        prepared.status = "failed" if outcome.is_error else "completed"
+    if not _fits(call, tool, prepared):  # nobody needs to be asked about what cannot run
         return prepared
-    try:
-        prepared.arguments = tool.arguments.check(call.arguments)
-    except ValueError as error:
-        return prepared.answer_with(f"{error}", "failed")
+    outcome: ToolResult | Interrupt | None = None
+    if chain.hooks["before_tool"]:
+        call, outcome = await chain.before_tool(call, ctx)
+        if isinstance(outcome, ToolResult):
+            blocked = "Blocked: this call was not run." if outcome.is_error else ""
+            prepared.answer = replace(
+                outcome,
+                tool_call_id=call.id,
+                name=call.name,
+                content=outcome.content or blocked,
+            )
+            prepared.status = "failed" if outcome.is_error else "completed"
+            return prepared
+        if not _fits(call, tool, prepared):  # a hook may have changed it, also in place
+            return prepared
     prepared.call = call
     if isinstance(outcome, Interrupt):
         if decided is None:
@@ -139,6 +147,16 @@ async def _prepare(
                 "Not run: the arguments changed after they were approved.", "failed"
             )
     return prepared
+
+
+def _fits(call: ToolCall, tool: Tool, prepared: Prepared) -> bool:
+    """Take the call's arguments if they fit the tool; else that is its answer."""
+    try:
+        prepared.arguments = tool.arguments.check(call.arguments)
+    except ValueError as error:
+        prepared.answer_with(f"{error}", "failed")
+        return False
+    return True
 
 
 def _changed(seen: ActionRequest, now: Interrupt) -> bool:

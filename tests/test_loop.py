@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import sagents_nb as sa
 from sagents_nb.events import AgentEnd, MessageEnd, MessageStart, MessageUpdate, TurnEnd
@@ -454,6 +455,7 @@ def test_hooks_may_change_the_state_the_call_and_the_result() -> None:
     assert result.state.messages[1].tool_calls == [call("look", at="sky")]
 
 
+@pytest.mark.spec("A2.3.6")
 def test_a_hook_may_answer_a_call_in_the_tools_place() -> None:
     class Block(sa.Middleware):
         def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
@@ -465,6 +467,76 @@ def test_a_hook_may_answer_a_call_in_the_tools_place() -> None:
         "failed",
         sa.ToolResult("c1", "look", "not on Sundays", is_error=True),
     )
+
+
+@pytest.mark.spec("A2.3.6")
+def test_a_call_that_a_hook_blocks_without_a_reason_still_has_an_answer() -> None:
+    class Block(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
+            return sa.ToolResult("?", "?", "", is_error=True)
+
+    result = agent_of(call("look"), "ok", tools=[look], middleware=[Block()]).run("go")
+    (answer,) = result.state.messages[2].tool_results
+    assert (answer.is_error, answer.text) == (True, "Blocked: this call was not run.")
+
+
+@pytest.mark.spec("A2.3.6")
+def test_hooks_are_asked_about_calls_that_fit_and_what_they_change_must_fit_too() -> None:
+    asked: list[Any] = []
+
+    class Spoil(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
+            asked.append(call.arguments)
+            return sa.ToolCall(call.id, call.name, {"at": 7})
+
+    turn = [call("look", "a", at=5), call("look", "b", at="sky")]
+    result = agent_of(turn, "ok", tools=[look], middleware=[Spoil()]).run("go")
+    assert asked == [{"at": "sky"}]
+    answers = result.state.messages[2].tool_results
+    assert [(r.is_error, r.text.split()[0]) for r in answers] == [(True, "Invalid")] * 2
+
+
+@pytest.mark.spec("A2.3.6")
+def test_a_hook_that_raises_before_a_tool_ends_the_run_and_nothing_ran() -> None:
+    ran: list[str] = []
+
+    def act() -> None:
+        ran.append("act")
+
+    class Broken(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> None:
+            raise ValueError("no policy")
+
+    session = session_of(call("act"), tools=[act], middleware=[Broken()])
+    with pytest.raises(sa.MiddlewareError, match=r"Broken\.before_tool failed.*no policy"):
+        session.send("go").result()
+    (answer,) = session.messages[-1].tool_results
+    assert (ran, answer.is_error) == ([], True)
+
+
+@pytest.mark.spec("A2.3.6")
+def test_what_a_hook_changes_in_place_is_what_runs() -> None:
+    class Shout(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> None:
+            call.arguments["at"] = call.arguments["at"].upper()
+
+    agent = agent_of(call("look", at="sky"), "ok", tools=[look], middleware=[Shout()])
+    assert results(agent.run("go").state) == ["saw SKY"]
+
+
+@pytest.mark.spec("A2.3.6")
+@pytest.mark.parametrize(
+    "field",
+    [{"content": "other"}, {"metadata": {"k": 1}}, {"is_error": True}],
+)
+def test_a_hook_may_replace_one_field_of_a_result(field: dict[str, Any]) -> None:
+    class Change(sa.Middleware):
+        def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: sa.RunContext) -> Any:
+            return replace(result, **field)
+
+    agent = agent_of(call("look", at="sky"), "ok", tools=[look], middleware=[Change()])
+    plain = sa.ToolResult("c1", "look", "saw sky")
+    assert agent.run("go").state.messages[2].tool_results == [replace(plain, **field)]
 
 
 def test_what_tools_did_is_kept_when_a_hook_after_them_raises() -> None:
