@@ -60,6 +60,17 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         """The ids of the calls that wait, in call order."""
         return [request.tool_call_id for request in self.action_requests]
 
+    @property
+    def restorable(self) -> bool:
+        """Whether it can still be answered once the process that raised it has ended.
+
+        A sub-agent that waits cannot: it lives in its process only. Several are restorable if
+        each of them is.
+        """
+        if self.type == "multiple":
+            return bool(self.parts) and all(part.restorable for part in self.parts)
+        return self.type != "subagent_hitl"
+
 
 class Approve(msgspec.Struct, frozen=True, tag="approve"):
     """Run the call as the model asked."""

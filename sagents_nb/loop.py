@@ -37,7 +37,7 @@ from .interrupts import ActionRequest, Decision, Interrupt
 from .invoke import Executed
 from .loopconfig import LoopConfig, Outcome, settled
 from .messages import Message, ToolCall, ToolResult, Usage
-from .state import State
+from .state import State, Todo
 from .turn import request_for, take_turn
 
 # As Sagents has it: a model that fails three turns in a row does not find out by itself.
@@ -228,7 +228,9 @@ class Loop:
         await self.read_mail()
         if not self.config.chain.hooks[name]:
             return False
+        todos = self.state.todos
         self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
+        self._tell_todos(todos)
         interrupt = self.state.interrupt
         if interrupt is None:
             return False
@@ -381,7 +383,10 @@ class Loop:
                 self.state = self.state.update(item.update)
             if item.artifact is not None:
                 self.artifacts[item.result.tool_call_id] = item.artifact
-        if self.state.todos is not todos:
+        self._tell_todos(todos)
+
+    def _tell_todos(self, before: Sequence[Todo]) -> None:
+        if self.state.todos is not before:
             self.emit(TodosUpdated, todos=tuple(self.state.todos))
 
     def _interrupt(self, interrupts: Sequence[Interrupt]) -> None:

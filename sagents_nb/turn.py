@@ -46,7 +46,7 @@ class Partial:
             self._pieces.append([])
         self._pieces[-1].append(delta.text)
 
-    def message(self, stop_reason: StopReason, error: str) -> Message:
+    def message(self, stop_reason: StopReason | None = None, error: str | None = None) -> Message:
         """The text and thinking so far. Calls are left out: half a call must never run."""
         parts: list[Part] = []
         for kind, pieces in zip(self._kinds, self._pieces, strict=True):

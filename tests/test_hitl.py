@@ -127,6 +127,30 @@ def test_arguments_that_do_not_fit_are_not_worth_a_persons_time() -> None:
     assert results(state)[1] == "deleted /d"
 
 
+@pytest.mark.spec("S1.3.2")
+def test_only_calls_of_the_last_message_that_have_no_result_wait() -> None:
+    answer = sa.Message.tool([sa.ToolResult("w", "write", "wrote /w")])
+    history = [sa.Message.user("go"), sa.Message.assistant("", [TURN[1]]), answer]
+    agent = agent_of("I see", [call("delete", "d", path="/d")], tools=TOOLS, interrupt_on=GATED)
+    answered = agent.run([], state=sa.State(messages=history))
+    assert (answered.status, answered.text, RAN) == ("completed", "I see", [])
+    result = agent.run("and now?", state=answered.state)
+    assert result.interrupt is not None
+    assert result.interrupt.tool_call_ids == ["d"]
+
+
+@pytest.mark.spec("S1.3.2")
+def test_unanswered_calls_at_the_end_of_a_history_are_asked_about_before_the_model_is() -> None:
+    history = [sa.Message.user("go"), sa.Message("assistant", tuple(TURN), stop_reason="tool_use")]
+    agent = agent_of("done", tools=TOOLS, interrupt_on=GATED)
+    result = agent.run([], state=sa.State(messages=history))
+    assert result.interrupt is not None
+    assert (result.interrupt.tool_call_ids, RAN) == (["w", "d"], [])
+    assert agent.model.requests == []  # type: ignore[attr-defined]
+    assert agent.resume(result, sa.Approve()).text == "done"
+    assert [name for name, _ in RAN] == ["read", "write", "delete"]
+
+
 # deciding
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..agent import Agent
 from ..budget import Meter
-from ..errors import AgentError, Busy, NotRunning, StaleApproval
+from ..errors import Busy, NotRunning, StaleApproval
 from ..events import (
     AgentShutdown,
     DecisionMade,
@@ -17,13 +17,13 @@ from ..events import (
     Event,
     MessageQueued,
     StatusChanged,
+    TodosUpdated,
 )
 from ..execution import finished, new_run_id
 from ..gate import checked_decisions
 from ..interrupts import Decision, Decisions, Interrupt
 from ..loop import PAUSE_REASON, Loop, open_calls
 from ..messages import Message, Usage
-from ..result import RunResult
 from ..runtime import runtime
 from ..state import State
 from .approvals import Approvals
@@ -49,6 +49,8 @@ class Actor:
     def __init__(
         self, session: Session, agent: Agent, state: State, files: Any, scope: Any
     ) -> None:
+        if state.interrupt is None or not state.interrupt.restorable:
+            state = state.clean_stale_interrupts()
         self.session = session
         self.agent = agent
         self.files = files
@@ -69,6 +71,7 @@ class Actor:
         self._task: asyncio.Task[None] | None = None
         self._approvals = Approvals()
         self._meter: Meter | None = None  # of the last run, which may go on
+        self._tell_todos()  # no event of a run tells of those that are there already
         self._unsubscribe_files = files.subscribe(self._file_event)
 
     @property
@@ -179,7 +182,7 @@ class Actor:
             self._task = asyncio.current_task()
         outcome = await loop.run(messages, decisions)
         if self._loop is not loop:  # reset or closed meanwhile: a late result changes nothing
-            _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
+            run.resolve(lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
             return
         self._state, self._loop, self._task = outcome.state, None, None
         self.usage += outcome.usage
@@ -190,7 +193,7 @@ class Actor:
             status = "idle" if outcome.status == "completed" else outcome.status
             self.queues.takes_pause()  # whoever asked too late does not mean the next run
             self._set_status(status, self.error or self._state.get_metadata(PAUSE_REASON))
-        _resolve(run, lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
+        run.resolve(lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
         if go_on:
             self._start_next()
 
@@ -304,7 +307,7 @@ class Actor:
     def cancel_run(self, run: Run) -> None:
         """Stop that run, or take it out of the queue."""
         if self.queues.remove(run):
-            _resolve(run, lambda: _cancelled_result(self._state))
+            run.never_began(self._state)
         elif run is self.current_run:
             self.cancel()
 
@@ -314,15 +317,17 @@ class Actor:
             loop.ctx.cancelled.set()
             self._stop_task()
         for run in self.queues.clear():
-            _resolve(run, lambda: _cancelled_result(self._state))
+            run.never_began(self._state)
 
     def reset(self) -> None:
         """Stop, and forget messages, todos, metadata and queues."""
         self._check_open()
         self._stop_now()
-        self._begin_with(self._state.reset())
+        before = self._state
+        self._begin_with(before.reset())
         self.error = None
         self._set_status("idle", "reset")
+        self._tell_todos(before)
 
     def replace(self, agent: Agent | None, state: State | None) -> None:
         """Go on with another agent or state."""
@@ -330,11 +335,13 @@ class Actor:
         if self.status == "running":
             raise Busy(f"Session {self.session.id!r} is running; cancel it or wait for it first.")
         self.agent = agent or self.agent
-        status = self.status
+        status, before = self.status, self._state
         if state is not None:
             self._begin_with(state)
             status = "interrupted" if state.interrupt else "idle"
         self._set_status(status, "replaced")
+        if state is not None:
+            self._tell_todos(before)
 
     def _begin_with(self, state: State) -> None:
         """Another conversation: what was told of the old one is forgotten."""
@@ -343,6 +350,11 @@ class Actor:
         self.initial = state.messages
         self.log.forget()
         self._epoch += 1
+
+    def _tell_todos(self, before: State | None = None) -> None:
+        todos = tuple(self.state.todos)
+        if todos or (before is not None and before.todos):
+            self._emitter.emit(TodosUpdated, todos=todos)
 
     def close(self, reason: str) -> None:
         """Stop for good."""
@@ -375,14 +387,3 @@ class Actor:
 
     def _emitter_now(self) -> Emitter:
         return self._loop.ctx.emitter if self._loop is not None else self._emitter
-
-
-def _resolve(run: Run, make: Callable[[], RunResult]) -> None:
-    try:
-        run.future.set_result(make())
-    except AgentError as error:
-        run.future.set_exception(error)
-
-
-def _cancelled_result(state: State) -> RunResult:
-    return RunResult(status="cancelled", state=state, messages=[], usage=Usage(), duration=0.0)

@@ -12,9 +12,20 @@ from itertools import chain
 from typing import Any
 from weakref import WeakSet
 
-from ..events import AgentEnd, Event, MessageEnd, MessageUpdate, SubagentEvent
+from ..events import (
+    AgentEnd,
+    Event,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    SubagentEvent,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+)
 from ..eventstream import EventStream
+from ..messages import Message
 from ..runtime import runtime
+from ..turn import Partial
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +51,8 @@ class EventLog:
         self._closed = False
         self._hearing: dict[Listener, asyncio.Task[None]] = {}  # async listeners at work
         self.last = 0  # the newest event's sequence number
+        self.calls: tuple[str, ...] = ()  # the ids of those between their start and their end
+        self._speaking = False
 
     def push(self, event: Event) -> None:
         """Keep an event and tell everybody; a listener that raises hurts nobody else."""
@@ -50,6 +63,8 @@ class EventLog:
         if type(inner) is MessageUpdate:
             self._deltas.setdefault(speaker, []).append(event)
         else:
+            if not speaker:
+                self._note(event)
             if type(inner) is MessageEnd:
                 self._deltas.pop(speaker, None)
             self._events.append(event)
@@ -66,6 +81,25 @@ class EventLog:
         if self._closed:
             self._release()
 
+    def _note(self, event: Event) -> None:
+        kind = type(event)
+        if kind is MessageStart:
+            self._speaking = event.message.role == "assistant"  # type: ignore[attr-defined]
+        elif kind is MessageEnd:
+            self._speaking = False
+        elif kind is ToolExecutionStart:
+            self.calls = (*self.calls, event.tool_call.id)  # type: ignore[attr-defined]
+        elif kind is ToolExecutionEnd:
+            ended = event.tool_call_id  # type: ignore[attr-defined]
+            self.calls = tuple(id for id in self.calls if id != ended)
+
+    def partial(self) -> Message | None:
+        """What has arrived of the message that is being streamed; from any thread."""
+        partial = Partial()
+        for event in list(self._deltas.get("", ())):
+            partial.add(event.delta)  # type: ignore[attr-defined]
+        return partial.message() if self._speaking else None  # asked last: it may just have ended
+
     def kept(self, since: int = 0) -> list[Event]:
         """What is kept after ``since``, in order."""
         every = chain(self._events, *self._deltas.values())
@@ -76,6 +110,7 @@ class EventLog:
         """Keep nothing of what was told so far."""
         self._events.clear()
         self._deltas.clear()
+        self.calls, self._speaking = (), False
 
     def subscribe(self, listener: Listener, since: int | None = None) -> None:
         """Add a listener, once; with ``since`` it first hears what is kept after that."""

@@ -7,8 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
+from ..errors import AgentError
 from ..events import Event
 from ..eventstream import EventStream
+from ..messages import Usage
+from ..result import RunResult
+from ..state import State
 from ..waiting import Waiting
 
 if TYPE_CHECKING:
@@ -50,6 +54,20 @@ class Run(Waiting):
         self.session.follow(stream, self.id, self.since)
         self.future.add_done_callback(lambda _: stream.close())  # a queued run may never begin
         return stream
+
+    def resolve(self, make: Callable[[], RunResult]) -> None:
+        """It has ended with what ``make`` returns, or raises."""
+        try:
+            self.future.set_result(make())
+        except AgentError as error:
+            self.future.set_exception(error)
+
+    def never_began(self, state: State) -> None:
+        """It was taken out of the queue."""
+        cancelled = RunResult(
+            status="cancelled", state=state, messages=[], usage=Usage(), duration=0.0
+        )
+        self.future.set_result(cancelled)
 
     def cancel(self) -> None:
         """Stop it if it is the active one, or take its message from the queue."""

@@ -109,6 +109,16 @@ class Session:
         return self._actor.error
 
     @property
+    def stream_message(self) -> Message | None:
+        """What has arrived of the answer that is being streamed, without calls; else None."""
+        return self._actor.log.partial()
+
+    @property
+    def pending_tool_calls(self) -> list[str]:
+        """The ids of the calls that are at work now."""
+        return list(self._actor.log.calls)
+
+    @property
     def current_run(self) -> Run | None:
         """The active run, or the last one; None before the first."""
         return self._actor.current_run
@@ -300,5 +310,9 @@ class Session:
 
     @classmethod
     def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:
-        """A session that goes on from an exported state."""
+        """A session that goes on from an exported state.
+
+        What waited for people still waits, unless it was a sub-agent: its call is answered
+        as lost, and :meth:`retry` or a message goes on.
+        """
         return cls(agent, id=id, state=restore_state(exported, agent._chain.state_schema))

@@ -328,12 +328,13 @@ def test_calls_of_several_sub_agents_may_be_decided_one_by_one() -> None:
 
 
 @pytest.mark.spec("S1.13.8")
-def test_a_restored_parent_goes_on_without_the_sub_agent_that_is_gone() -> None:
+def test_a_parent_goes_on_without_the_sub_agent_that_is_gone() -> None:
     config = gated(writing(), "written")
     agent = parent_of(task(), "I try it myself", subagents=[config])
     session = sa.Session(agent)
     session.send("go").result()
-    fork = sa.Session.restore(session.export_state(), agent=agent, id="fork")
+    fork = sa.Session(agent, id="fork")
+    fork.replace(state=session.state)
     assert fork.interrupt == session.interrupt
     result = fork.approve().result()  # type: ignore[union-attr]
     (answer,) = fork.messages[2].tool_results

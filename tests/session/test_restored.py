@@ -1,0 +1,185 @@
+"""Sessions that go on from a state: what waits, what is lost, and what is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.events import TodosUpdated
+from tests.middleware.delegating import helper, parent_of, task
+from tests.talking import agent_of, call, of, results, session_of, unanswered
+
+RAN: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran_yet() -> None:
+    RAN.clear()
+
+
+@sa.tool
+def write(path: str) -> str:
+    """Write."""
+    RAN.append(path)
+    return f"wrote {path}"
+
+
+def restored(session: sa.Session, agent: sa.Agent | None = None) -> sa.Session:
+    return sa.Session.restore(session.export_state(), agent=agent or session.agent)
+
+
+def asking_parent(*more: Any) -> sa.Session:
+    """A session whose sub-agent waits for an approval, and maybe others too."""
+    config = helper(
+        call("write", path="/x"), "written", tools=[write], interrupt_on={"write": True}
+    )
+    agent = parent_of(
+        [task("t1"), *more], "on my own", subagents=[config], middleware=[sa.AskUser()]
+    )
+    session = sa.Session(agent)
+    assert session.send("go").result().status == "interrupted"
+    return session
+
+
+# what waits
+
+
+@pytest.mark.spec("S1.10.5")
+def test_a_held_call_waits_in_a_restored_session_with_the_same_data() -> None:
+    session = session_of(
+        call("write", path="/a"), "done", tools=[write], interrupt_on={"write": True}
+    )
+    session.send("go").result()
+    fork = restored(session)
+    assert (fork.status, fork.interrupt) == ("interrupted", session.interrupt)
+    assert fork.resume(sa.Approve()).result().text == "done"
+    assert RAN == ["/a"]
+
+
+QUESTION = call("ask_user", "q", question="Why?", response_type="freeform")
+
+
+@pytest.mark.spec("S1.10.5")
+def test_questions_wait_in_a_restored_session_one_or_several() -> None:
+    def plain() -> Any:
+        return sa.Interrupt("tool", message="And?")
+
+    for turn, answers in (
+        ([QUESTION], {"q": sa.Respond("So.")}),
+        ([QUESTION, call("plain", "p")], {"q": sa.Respond("So."), "p": sa.Respond("Yes.")}),
+    ):
+        agent = agent_of(turn, "thanks", tools=[plain], middleware=[sa.AskUser()])
+        session = sa.Session(agent)
+        session.send("go").result()
+        fork = restored(session)
+        assert (fork.status, fork.interrupt) == ("interrupted", session.interrupt)
+        assert fork.resume(answers).result().text == "thanks"
+        assert "So." in results(fork.state)[0]
+
+
+@pytest.mark.spec("S1.10.5")
+@pytest.mark.parametrize("more", [[], [QUESTION]])
+def test_what_a_sub_agent_asked_is_lost_with_it_and_the_model_is_told(more: Any) -> None:
+    fork = restored(asking_parent(*more))
+    assert (fork.status, fork.interrupt) == ("idle", None)
+    answers = fork.messages[-1].tool_results
+    assert len(answers) == 1 + len(more)
+    for answer in answers:
+        assert (answer.is_error, answer.is_interrupt) == (True, False)
+        assert "its work was lost" in answer.text
+    with pytest.raises(sa.NotRunning):
+        fork.approve()
+    assert fork.retry().result().text == "on my own"
+    assert (unanswered(fork.messages), RAN) == ([], [])
+
+
+@pytest.mark.spec("S1.10.5")
+def test_a_restored_session_whose_sub_agent_is_gone_takes_a_message() -> None:
+    fork = restored(asking_parent())
+    assert fork.send("leave it").result().text == "on my own"
+    assert not unanswered(fork.messages)
+
+
+@pytest.mark.spec("S1.10.5")
+def test_several_questions_that_are_none_and_placeholders_without_one_do_not_wait() -> None:
+    placeholder = sa.ToolResult("c1", "write", "Waiting.", is_interrupt=True)
+    history = [
+        sa.Message.user("go"),
+        sa.Message.assistant("", [call("write", path="/a")]),
+        sa.Message.tool([placeholder]),
+    ]
+    for interrupt in (sa.Interrupt("multiple"), None):
+        state = sa.State(messages=history).with_interrupt(interrupt)
+        session = sa.Session.restore(state.export(), agent=agent_of("on"))
+        assert (session.status, session.interrupt) == ("idle", None)
+        assert session.messages[-1].tool_results[0].is_error
+
+
+# todos
+
+
+def todos_told(session: sa.Session) -> list[Any]:
+    told: list[Any] = []
+    session.subscribe(told.append, since=0)
+    session.cancel()  # has the runtime loop turn once more
+    return [[todo.content for todo in event.todos] for event in of(TodosUpdated, told)]
+
+
+@pytest.mark.spec("S1.9.8")
+def test_todos_of_a_restored_session_are_told_once() -> None:
+    exported = sa.State(todos=[sa.Todo("a"), sa.Todo("b", "completed")]).export()
+    session = sa.Session.restore(exported, agent=agent_of("hi"))
+    assert todos_told(session) == [["a", "b"]]
+    session.send("go").result()
+    assert todos_told(session) == [["a", "b"]]
+    late: list[Any] = []
+    session.subscribe(late.append)
+    assert late == []
+    assert todos_told(sa.Session(agent_of("hi"))) == []
+
+
+@pytest.mark.spec("S1.9.8")
+def test_todos_are_told_as_the_full_list_and_the_empty_one_when_all_is_done() -> None:
+    def write_todos(merge: bool, *todos: dict[str, Any]) -> Any:
+        return call("write_todos", merge=merge, todos=list(todos))
+
+    session = session_of(
+        write_todos(False, {"content": "a"}, {"content": "b"}),
+        write_todos(True, {"id": 1, "status": "completed"}),
+        write_todos(True, {"id": 2, "status": "completed"}),
+        "done",
+        middleware=[sa.TodoList()],
+    )
+    session.send("go").result()
+    assert todos_told(session) == [["a", "b"], ["a", "b"], []]
+    assert session.todos == []
+
+
+@pytest.mark.spec("S1.9.8")
+def test_todos_that_a_hook_changes_are_told() -> None:
+    class Plans(sa.Middleware):
+        def before_run(self, state: sa.State, ctx: sa.RunContext) -> sa.State:
+            return state.set_todos([*state.todos, sa.Todo("b")])
+
+        def before_model(self, state: sa.State, ctx: sa.RunContext) -> sa.State:
+            return state.put_metadata("k", 1)
+
+    state = sa.State(todos=[sa.Todo("a")])
+    session = sa.Session(agent_of("done", middleware=[Plans()]), state=state)
+    session.send("go").result()
+    assert todos_told(session) == [["a"], ["a", "b"]]
+
+
+@pytest.mark.spec("S1.9.8")
+def test_todos_that_go_or_come_with_another_state_are_told() -> None:
+    session = sa.Session(agent_of(), state=sa.State(todos=[sa.Todo("a")]))
+    told: list[Any] = []
+    session.subscribe(told.append)
+    session.reset()
+    session.replace(state=sa.State(todos=[sa.Todo("b")]))
+    session.reset()
+    session.reset()
+    lists = [[todo.content for todo in event.todos] for event in of(TodosUpdated, told)]
+    assert lists == [[], ["b"], []]
