@@ -7,7 +7,6 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
-from typing import Any
 
 from . import __version__
 from .errors import SagentsError
@@ -116,8 +115,7 @@ def run_doctor() -> int:
             print(f"  {package:15} {_state(package, floor)}")
     from .models import default_model
 
-    model: Any = default_model()
-    print(f"\nmodel: {getattr(model, 'chosen_because', '') or model!r}")
+    print(f"\n{default_model().chosen_because}")
     for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         print(f"  {key:18} {'set' if os.environ.get(key) else 'not set'}")
     panel = importlib.util.find_spec("anywidget") is not None and _bundle_is_there()
