@@ -52,9 +52,11 @@ class Session:
         self.scope = scope
         self.headless = headless
         if filesystem is None:
-            from ..files import open_filesystem
+            from ..files import FileSystem, open_filesystem
 
-            filesystem = open_filesystem(agent.filesystem_scope or ("session", self.id))
+            shared = agent.filesystem_scope
+            # Without a scope to share, the files are this session's and end with it.
+            filesystem = open_filesystem(shared) if shared else FileSystem(("session", self.id))
         self.files = filesystem
         self._actor = Actor(self, agent, state or State(), self.files, scope)
 

@@ -73,3 +73,12 @@ def test_the_public_registry_is_one_for_the_process() -> None:
         assert sa.sessions.get("test-registry-public") is session
     finally:
         sa.sessions.stop("test-registry-public")
+
+
+def test_a_new_session_of_an_old_name_has_files_of_its_own() -> None:
+    agent = sa.Agent(sa.ScriptedModel([]))
+    first = sa.Session(agent, id="again")
+    first.files.write("/a.md", "old")
+    first.close()
+    assert sa.Session(agent, id="again").files.list() == []
+    assert first.files.read("/a.md").content == "old"
