@@ -75,7 +75,7 @@ spec-coverage: $(ENV)  ## Write tests/spec_coverage.md from the markers
 	$(PY) tests/spec_coverage.py
 
 clean:  ## Remove all that was built or installed here
-	rm -rf .venv widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
+	rm -rf .venv .venv-peers widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
