@@ -14,15 +14,12 @@ from ..messages import (
     Delta,
     Message,
     Part,
-    TextDelta,
     TextPart,
-    ThinkingDelta,
-    ThinkingPart,
     ToolCall,
-    ToolCallDelta,
     Usage,
 )
 from .base import ChatModel, ModelRequest
+from .replay import deltas_of
 
 
 class ScriptedModel(ChatModel):
@@ -62,22 +59,8 @@ class ScriptedModel(ChatModel):
         if isinstance(turn, BaseException):
             raise turn
         message = _message(turn)
-        call_index = 0
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                yield ToolCallDelta(call_index, "", part.id, part.name)
-                for piece in self._pieces(msgspec.json.encode(part.arguments).decode()):
-                    await self._pause()
-                    yield ToolCallDelta(call_index, piece)
-                call_index += 1
-            elif isinstance(part, TextPart):
-                for piece in self._pieces(part.text):
-                    await self._pause()
-                    yield TextDelta(piece)
-            elif isinstance(part, ThinkingPart):
-                for piece in self._pieces(part.text):
-                    await self._pause()
-                    yield ThinkingDelta(piece)
+        async for delta in deltas_of(message, self._pieces, self._pause):
+            yield delta
         yield message
 
     def _pieces(self, text: str) -> list[str]:

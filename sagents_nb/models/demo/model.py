@@ -12,15 +12,13 @@ from ...messages import (
     Delta,
     Message,
     Part,
-    TextDelta,
     TextPart,
-    ThinkingDelta,
     ThinkingPart,
     ToolCall,
-    ToolCallDelta,
     Usage,
 )
 from ..base import ChatModel, ModelRequest
+from ..replay import deltas_of
 from .plan import decide
 
 _PIECE = re.compile(r"\S+\s*|\s+")
@@ -52,25 +50,20 @@ class DemoModel(ChatModel):
         parts: list[Part] = []
         if turn.thinking:
             parts.append(ThinkingPart(turn.thinking))
-            for piece in _PIECE.findall(turn.thinking):
-                await asyncio.sleep(self.delay)
-                yield ThinkingDelta(piece)
         if turn.text:
             parts.append(TextPart(turn.text))
-            for piece in _PIECE.findall(turn.text):
-                await asyncio.sleep(self.delay)
-                yield TextDelta(piece)
         calls = [
             ToolCall(f"call_{turn.number}_{n}", name, arguments)
             for n, (name, arguments) in enumerate(turn.calls, start=1)
         ]
-        for index, call in enumerate(calls):
-            yield ToolCallDelta(index, id=call.id, name=call.name)
-            for piece in _PIECE.findall(msgspec.json.encode(call.arguments).decode()):
-                await asyncio.sleep(self.delay)
-                yield ToolCallDelta(index, piece)
         usage = Usage(_tokens(request), _size([*parts, *calls]) // 4)
-        yield Message.assistant(parts, calls, usage=usage)
+        message = Message.assistant(parts, calls, usage=usage)
+        async for delta in deltas_of(message, _PIECE.findall, self._pause):
+            yield delta
+        yield message
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self.delay)
 
 
 def _tokens(request: ModelRequest) -> int:
