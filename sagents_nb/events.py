@@ -145,6 +145,10 @@ class ToolCallsPatched(Event, frozen=True, tag="tool_calls_patched"):
 # A session.
 
 
+# Reasons for which a status is told though it is the same: the conversation is another one now.
+REPLACED = ("reset", "replaced")
+
+
 class StatusChanged(Event, frozen=True, tag="status_changed"):
     """The session's status is another one now."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import Event, StatusChanged, SubagentEvent
+from ..events import REPLACED, Event, StatusChanged, SubagentEvent
 from ..messages import Message
 from ..runtime import runtime
 from ..session import Session
@@ -98,7 +98,7 @@ class Publisher:
         self._waiting.append(event)
         if isinstance(event, StatusChanged):
             self._closed = event.status == "closed"
-            if event.reason in ("reset", "replaced") and self._unsubscribe is not None:
+            if event.reason in REPLACED and self._unsubscribe is not None:
                 self._begin_anew(event.seq)
         self._flush_later()
 

@@ -11,6 +11,7 @@ from ..agent import Agent
 from ..budget import Meter
 from ..errors import Busy, NotRunning, StaleApproval
 from ..events import (
+    REPLACED,
     AgentShutdown,
     DecisionMade,
     Emitter,
@@ -33,10 +34,6 @@ from .run import Run
 
 if TYPE_CHECKING:
     from .session import Session
-
-
-# Why a status is told again though it is the same: the conversation is another one now.
-REPLACED = ("reset", "replaced")
 
 
 class Actor:
