@@ -19,7 +19,7 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``content`` is the text or the bytes that were written, None for a directory. ``size``
     is in bytes (of UTF-8 for text), ``sha256`` a hexadecimal digest of the same bytes.
     Times are in UTC. ``custom`` is yours. ``persistence`` is "memory" where nothing else
-    keeps the file.
+    keeps the file. ``loaded`` is False while the content lies in its storage only, unread.
     """
 
     path: str
@@ -34,6 +34,7 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     custom: dict[str, Any] = {}
     is_directory: bool = False
     persistence: Persistence = "memory"
+    loaded: bool = True
 
     @property
     def name(self) -> str:

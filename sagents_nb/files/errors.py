@@ -33,6 +33,17 @@ class LimitExceeded(FileError):
     """The file is too large, or there are too many; nothing was written."""
 
 
+class ReadOnly(FileError):
+    """The file lies in a mount that is only read."""
+
+
+class StorageFailed(FileError):
+    """The storage of a mount failed; the message says what has become of the file.
+
+    ``__cause__`` is what the storage raised.
+    """
+
+
 class FilesystemClosed(FileError):
     """The filesystem was closed."""
 
