@@ -1,0 +1,1 @@
+"""Conversations in SQL: SQLite without a server, PostgreSQL when that is outgrown."""
