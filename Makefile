@@ -43,6 +43,7 @@ spec-check: $(ENV)  ## Fail when tests/spec_coverage.md is not what the markers 
 	$(PY) tests/spec_coverage.py --check
 
 test-python: $(ENV)  ## Unit tests and doctests
+	$(PY) tests/store/postgres.py
 	$(PYTEST) -m "not engine and not soak and not browser and not packaging"
 
 test-widgets: $(NODE_MODULES)  ## Types and tests of the TypeScript
