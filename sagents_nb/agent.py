@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .budget import Budget, Meter
 from .context import RunContext
@@ -23,6 +23,8 @@ from .result import RunResult
 from .runtime import runtime
 from .state import State
 from .tools import Tool, as_tool
+
+T = TypeVar("T")
 
 # What may be given for one run only; remembered when it is resumed.
 _OVERRIDES = ("max_runs", "until_tool", "until_tool_success", "budget")
@@ -214,6 +216,29 @@ class Agent:
     async def aresume(self, result: RunResult, decisions: Decisions) -> RunResult:
         """:meth:`resume`, to await on any loop."""
         return await self._resume(result, decisions)
+
+    def extract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
+        """The answer as a value of ``type``, in at most ``max_runs`` model calls.
+
+        ``type`` is a dataclass, TypedDict, msgspec.Struct or pydantic model, or any type of
+        plain data such as ``list[str]`` or ``Literal["yes", "no"]``. An answer that does not
+        fit goes back to the model with what is wrong. The agent's tools can be used on the way.
+        Raises :class:`~sagents_nb.errors.AgentError`, with ``.result``, if there is none.
+
+        >>> from sagents_nb import Agent, ScriptedModel, ToolCall
+        >>> model = ScriptedModel([ToolCall("c1", "submit", {"value": ["Oslo", "Bergen"]})])
+        >>> Agent(model).extract("Which cities are named?", list[str])
+        ['Oslo', 'Bergen']
+        """
+        from .structured import extract
+
+        return extract(self, prompt, type, max_runs)
+
+    async def aextract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
+        """:meth:`extract`, to await on any loop."""
+        from .structured import aextract
+
+        return await aextract(self, prompt, type, max_runs)
 
     def _start(
         self,

@@ -70,9 +70,7 @@ class Arguments:
         Raises ValueError with a sentence for the model.
         """
         try:
-            checked = msgspec.convert(
-                dict(arguments), self._struct, strict=False, dec_hook=_convert_pydantic
-            )
+            checked = converted(dict(arguments), self._struct)
         except msgspec.ValidationError as error:
             raise ValueError(f"Invalid arguments: {error}") from None
         return {name: getattr(checked, name) for name in self._struct.__struct_fields__}
@@ -133,21 +131,66 @@ def short_description(function: Callable[..., Any]) -> str:
 
 
 def _schema_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    _, components = msgspec.json.schema_components(
-        [struct], schema_hook=_pydantic_schema, ref_template="#/$defs/{name}"
-    )
-    top = dict(components.pop(struct.__name__))
+    top = described(struct)
     top.pop("title", None)
     top.setdefault("properties", {})
-    if components:
-        top["$defs"] = components
-    return json.loads(json.dumps(top))  # type: ignore[no-any-return]  # plain data, no tuples
+    return top
+
+
+def described(annotation: Any) -> dict[str, Any]:
+    """The JSON Schema of a type: an object's is not a reference, others' are in ``$defs``.
+
+    Raises TypeError for a type that has none.
+    """
+    (top,), components = msgspec.json.schema_components(
+        [annotation], schema_hook=_pydantic_schema, ref_template="#/$defs/{name}"
+    )
+    found = json.loads(json.dumps([top, components]))  # plain data, no tuples, nothing shared
+    top, defs = found
+    _hoist(found, defs)
+    if "$ref" in top:
+        top = defs[top["$ref"].removeprefix("#/$defs/")]
+    used = _references(top, defs, set())
+    if defs := {name: schema for name, schema in defs.items() if name in used}:
+        top = {**top, "$defs": defs}
+    return dict(top)
+
+
+def _hoist(schema: Any, defs: dict[str, Any]) -> None:
+    """Move the ``$defs`` of pydantic models to the top, where their references point."""
+    inner = list(schema.values()) if isinstance(schema, dict) else schema
+    for item in inner if isinstance(inner, list) else ():
+        _hoist(item, defs)
+    if isinstance(schema, dict) and schema is not defs:
+        defs.update(schema.pop("$defs", {}))
+
+
+def _references(schema: Any, defs: dict[str, Any], found: set[str]) -> set[str]:
+    items = schema.items() if isinstance(schema, dict) else enumerate(schema)
+    for key, value in items:
+        if key == "$ref" and isinstance(value, str):
+            name = value.removeprefix("#/$defs/")
+            if name in defs and name not in found:
+                found.add(name)
+                _references(defs[name], defs, found)
+        elif isinstance(value, dict | list):
+            _references(value, defs, found)
+    return found
 
 
 def _pydantic_schema(annotation: Any) -> dict[str, Any]:
     if hasattr(annotation, "model_json_schema"):
         return dict(annotation.model_json_schema())
     raise NotImplementedError
+
+
+def converted(value: Any, annotation: Any) -> Any:
+    """Plain data as a value of the type.
+
+    Numbers and booleans may come as text ("10", "true"), as models often send them. Raises
+    msgspec.ValidationError with what is wrong and where.
+    """
+    return msgspec.convert(value, annotation, strict=False, dec_hook=_convert_pydantic)
 
 
 def _convert_pydantic(annotation: Any, value: Any) -> Any:

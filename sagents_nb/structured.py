@@ -1,0 +1,208 @@
+"""Answers as values of a type: the model calls a tool whose arguments are that type's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from .errors import AgentError, ConfigurationError, MaxRunsExceeded, UntilToolNotCalled
+from .events import Emitter
+from .execution import Execution, Prompt, new_run_id, starting_point
+from .loop import Loop
+from .messages import Message
+from .result import RunResult
+from .schema import Arguments, converted, described
+from .state import State
+from .tools import Tool, ToolOutput
+
+if TYPE_CHECKING:
+    from .agent import Agent
+
+T = TypeVar("T")
+
+# What a type without fields is called as an argument, and as a column.
+VALUE = "value"
+
+
+class Output:
+    """What is asked for: a type, its JSON Schema, and how to read what a model sent.
+
+    A dataclass, TypedDict, msgspec.Struct or pydantic model has ``fields``; any other type,
+    such as ``list[str]`` or ``Literal["yes", "no"]``, is the one field "value". Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for a type that no JSON can hold.
+    """
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+        self.name = getattr(annotation, "__name__", None) or str(annotation)
+        try:
+            schema = described(annotation)
+            self.flat = schema.get("type") == "object" and "properties" in schema
+            self.schema = schema if self.flat else _wrapped(schema)
+            converted({}, annotation)
+        except (msgspec.ValidationError, ValueError):
+            pass  # only that {} is not one
+        except TypeError as error:
+            reason = str(error).strip().splitlines()[-1].rstrip(".")
+            raise ConfigurationError(
+                f"No answer can be a {self.name} ({reason}); use plain types, a dataclass, a "
+                "TypedDict, a msgspec.Struct or a pydantic model."
+            ) from error
+
+    @property
+    def fields(self) -> list[str]:
+        """The names of the arguments, in order."""
+        return list(self.schema["properties"])
+
+    def read(self, arguments: Mapping[str, Any]) -> Any:
+        """A value of the type; raises ValueError with a sentence for the model."""
+        try:
+            unknown = sorted(set(arguments) - set(self.fields))
+            if unknown and not self.schema.get("additionalProperties"):
+                raise msgspec.ValidationError(
+                    f"Object contains unknown field {unknown[0]!r}; the fields are "
+                    f"{', '.join(self.fields)}"
+                )
+            if self.flat:
+                return converted(dict(arguments), self.annotation)
+            if VALUE not in arguments:
+                raise msgspec.ValidationError(f"Object missing required field {VALUE!r}")
+            return converted(arguments[VALUE], self.annotation)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"Invalid arguments: {error}") from None
+
+    def data(self, value: Any) -> dict[str, Any]:
+        """A value of the type as JSON-ready fields; the reverse of :meth:`read`."""
+        data = msgspec.to_builtins(value, enc_hook=_dumped, str_keys=True)
+        return data if self.flat else {VALUE: data}
+
+
+def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+    inner = dict(schema)
+    defs = inner.pop("$defs", None)
+    whole = {"type": "object", "properties": {VALUE: inner}, "required": [VALUE]}
+    return {**whole, "$defs": defs} if defs else whole
+
+
+def _dumped(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise NotImplementedError
+
+
+class _Checked(Arguments):
+    """The arguments of the tool that takes the answer."""
+
+    def __init__(self, output: Output) -> None:
+        self.context_parameter = None
+        self.schema = output.schema
+        self._read = output.read
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {VALUE: self._read(arguments)}
+
+
+class Asking:
+    """An agent that answers with a value of a type: all its own, and a tool for the answer.
+
+    Errors of validation go back to the model; a text instead of a call is answered with a
+    reminder. There are ``max_runs`` model calls at most.
+    """
+
+    def __init__(self, agent: Agent, annotation: Any, max_runs: int) -> None:
+        self.output = output = Output(annotation)
+        taken = {tool.name for tool in agent.tools}
+        names = ("submit", *(f"submit_{n}" for n in range(2, len(taken) + 3)))
+        name = next(name for name in names if name not in taken)
+
+        async def submit(value: Any) -> ToolOutput:
+            return ToolOutput(output.data(value), artifact=(value,))  # None is a value too
+
+        tool = Tool(
+            submit,
+            name=name,
+            description="Give the answer. It is checked, and you are done once it is right.",
+            schema=output.schema,
+        )
+        tool.arguments = _Checked(output)
+        self.reminder = f"Call {name} with your answer; text alone is not read."
+        self.agent = agent.with_(
+            system_prompt=f"{agent.system_prompt}\n\n{self.reminder}".strip(),
+            tools=[*agent._config["tools"], tool],
+            until_tool=None,
+            until_tool_success=name,
+            max_runs=max_runs + 1,  # else the last call's answer would not be looked at
+        )
+        self.max_runs = max_runs
+
+    def loop(self, state: State, emitter: Emitter, **given: Any) -> Loop:
+        """One run, with the reminder where a run would end without an answer."""
+
+        def remind() -> Sequence[Message]:
+            return [Message.user(self.reminder)]
+
+        def enough(*_: Any) -> bool:
+            return loop.model_calls >= self.max_runs
+
+        loop = self.agent.loop(state, emitter, follow_ups=remind, should_stop=enough, **given)
+        return loop
+
+    def start(self, prompt: Prompt) -> Execution:
+        """Begin on the runtime thread; :meth:`value` reads the result."""
+        state, messages = starting_point(prompt, None)
+        emitter = Emitter(lambda _: None, session_id=self.agent.agent_id, run_id=new_run_id())
+        return Execution(self.loop(state, emitter, local={}), messages, None, {})
+
+    def value(self, result: RunResult) -> Any:
+        """The answer in the result; raises AgentError if the run ended before there was one."""
+        if result.status != "completed" or result.tool_result is None:
+            raise self.unanswered(result)
+        (value,) = result.artifacts[result.tool_result.tool_call_id]
+        return value
+
+    def unanswered(self, result: RunResult) -> AgentError:
+        """Why there is no answer, of a run that is no error by itself."""
+        if result.interrupt is not None:
+            names = ", ".join(r.tool_name for r in result.interrupt.action_requests)
+            why = f"waits for a person ({names or result.interrupt.type})"
+            hint = "take away the tools that ask, or their interrupt_on"
+        else:
+            why, hint = f"was {result.status}", "run it again"
+        return AgentError(f"There is no {self.output.name}: the run {why}; {hint}.", result)
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Errors of a run say what was wrong with the answers that it was given."""
+        try:
+            yield
+        except (MaxRunsExceeded, UntilToolNotCalled) as error:
+            refused = [
+                result.text.removeprefix("Invalid arguments: ")
+                for message in error.result.messages
+                for result in message.tool_results
+                if result.is_error and result.name in self.agent.until_tool_success
+            ]
+            last = " ".join(refused[-1].split()).rstrip(".") if refused else "it gave text alone"
+            calls = sum(message.role == "assistant" for message in error.result.messages)
+            raise MaxRunsExceeded(
+                f"The model gave no {self.output.name} in {calls} calls, last: {last[:300]}; "
+                "say in the prompt what is wanted, or raise max_runs.",
+                error.result,
+            ) from None
+
+
+def extract(agent: Agent, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
+    """See :meth:`Agent.extract <sagents_nb.agent.Agent.extract>`."""
+    asking = Asking(agent, annotation, max_runs)
+    with asking.explaining():
+        return asking.value(asking.start(prompt).result())  # type: ignore[no-any-return]
+
+
+async def aextract(agent: Agent, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
+    """See :meth:`Agent.aextract <sagents_nb.agent.Agent.aextract>`."""
+    asking = Asking(agent, annotation, max_runs)
+    with asking.explaining():
+        return asking.value(await asking.start(prompt))  # type: ignore[no-any-return]
