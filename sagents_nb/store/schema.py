@@ -19,6 +19,7 @@ from sqlalchemy.types import TypeDecorator
 
 from ..errors import ConfigurationError
 from ..serialization import escaped, to_data, unescaped
+from .scope import ID_LENGTH
 
 VERSION = "0001"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
@@ -110,7 +111,6 @@ class Tables(msgspec.Struct, frozen=True):
     version: sql.Table
 
 
-ID_LENGTH = 255
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,29}|")
 
 

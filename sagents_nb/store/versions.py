@@ -1,0 +1,67 @@
+"""Which version a database is of, and how it becomes the newest."""
+
+from __future__ import annotations
+
+import sqlalchemy as sql
+
+from ..errors import ConfigurationError
+from . import schema
+from .schema import Tables
+
+
+def is_current(connection: sql.Connection, tables: Tables) -> bool:
+    """Whether there is nothing to do; reads only.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a database of a newer version,
+    and for one whose tables of these names are somebody else's.
+    """
+    return _version(connection, tables) == schema.VERSION
+
+
+def bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
+    """Make the tables, or change older ones, in the transaction of ``connection``.
+
+    The caller holds the database's write lock, so that of several processes one does it. Raises
+    what :func:`is_current` raises.
+    """
+    if connection.dialect.name == "postgresql":  # where a transaction alone is no such lock
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
+    version = _version(connection, tables)
+    if version == schema.VERSION:
+        return
+    if version is None:
+        tables.metadata.create_all(connection, checkfirst=False)
+    else:
+        from .migrations import migrate  # alembic: most stores never need it
+
+        migrate(connection, _prefix(tables), version)
+        connection.execute(tables.version.delete())
+    connection.execute(tables.version.insert().values(version_num=schema.VERSION))
+
+
+_LOCK = 0x5A6E7475  # any number that nobody else is likely to lock
+
+
+def _version(connection: sql.Connection, tables: Tables) -> str | None:
+    """None for a database that has none of the tables."""
+    inspector = sql.inspect(connection)
+    if not inspector.has_table(tables.version.name):
+        present = [t.name for t in tables.metadata.tables.values() if inspector.has_table(t.name)]
+        if present:
+            raise ConfigurationError(
+                f"The database has a table {present[0]} that is no store's; "
+                "give the store another table_prefix."
+            )
+        return None
+    versions = connection.execute(sql.select(tables.version.c.version_num)).scalars().all()
+    found = versions[0] if len(versions) == 1 else ", ".join(versions) or "no number"
+    if not (found.isascii() and found.isdecimal()) or int(found) > int(schema.VERSION):
+        raise ConfigurationError(
+            f"This store is of version {found}, but {schema.VERSION} is the newest that this "
+            "sagents_nb reads; upgrade sagents_nb."
+        )
+    return found
+
+
+def _prefix(tables: Tables) -> str:
+    return tables.version.name.removesuffix("version")
