@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
+from .closing import NOT_RUN, cancelled_result
 from .context import RunContext, ToolContext
-from .errors import AgentError, BudgetExceeded
+from .errors import AgentError
 from .events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
 from .interrupts import (
     ActionRequest,
@@ -23,17 +24,16 @@ from .interrupts import (
     Respond,
 )
 from .invoke import Executed, invoke, text_of
+from .loopconfig import LoopConfig
 from .messages import Message, ToolCall, ToolResult
 from .middleware.chain import Chain
+from .recording import Recording
 from .runtime import runtime
 from .state import State
 from .tools import Tool
 
 # How long a cancelled run waits for tools that clean up after themselves, in seconds.
 GRACE = 2.0
-
-# In the metadata of a result: why its tool was not called at all.
-NOT_RUN = "not_run"
 
 
 class Prepared:
@@ -42,6 +42,7 @@ class Prepared:
     __slots__ = (
         "answer",
         "arguments",
+        "begun",
         "call",
         "edited",
         "interrupt",
@@ -61,6 +62,7 @@ class Prepared:
         self.interrupt: Interrupt | None = None
         self.edited: dict[str, Any] | None = None
         self.started = 0.0
+        self.begun = False  # it is written down that its body is run
         self.update: dict[str, Any] = {}  # what it changed in the state, once it has run
         self.over = False  # its end was told: what still comes from it is dropped
 
@@ -81,19 +83,32 @@ async def prepare(
     chain: Chain,
     ctx: RunContext,
     decisions: Mapping[str, tuple[ActionRequest, Decision]],
+    results: Mapping[str, ToolResult],
 ) -> list[Prepared]:
     """Look up, validate and ask the hooks, call by call; nothing runs.
 
-    ``decisions`` holds what people said, with the request they saw, by ``tool_call_id``.
+    ``decisions`` holds what people said, with the request they saw, by ``tool_call_id``, and
+    ``results`` those that are known from before a crash.
     """
     batch: list[Prepared] = []
     for call in message.tool_calls:
         if any(call.id == other.call.id for other in batch):  # a decision names a call by its id
             twin = f"Not run: another call of this message has the id {call.id!r} too."
             batch.append(Prepared(call).answer_with(twin, "failed"))
+        elif call.id in results:
+            batch.append(_known(call, results[call.id]))
         else:
             batch.append(await _prepare(call, message, chain, ctx, decisions.get(call.id)))
     return batch
+
+
+def _known(call: ToolCall, result: ToolResult) -> Prepared:
+    prepared = Prepared(call)
+    prepared.answer = result
+    prepared.status = "failed" if result.is_error else "completed"
+    if NOT_RUN in result.metadata:
+        prepared.status = "rejected" if result.metadata[NOT_RUN] == "rejected" else "skipped"
+    return prepared
 
 
 async def _prepare(
@@ -169,12 +184,11 @@ def _changed(seen: ActionRequest, now: Interrupt) -> bool:
 
 async def execute(
     batch: Sequence[Prepared],
-    chain: Chain,
     ctx: RunContext,
-    limit: int,
-    skip_rest: Callable[[], bool | Awaitable[bool]],
+    config: LoopConfig,
+    record: Recording,
 ) -> list[Executed]:
-    """Run the batch, at most ``limit`` calls at once; results in call order.
+    """Run the batch, at most ``max_parallel_tools`` calls at once; results in call order.
 
     A tool that is ``sequential`` makes it one at a time. A call sees what those that have
     ended changed in the state. Once ``skip_rest`` says so, calls that have not started are
@@ -184,9 +198,8 @@ async def execute(
     again: ``ctx.cancelled`` is set, where the loop looks. A tool that does not stop within
     ``GRACE`` seconds, or by a second cancellation, is left to itself.
     """
-    if any(item.tool is not None and item.tool.sequential for item in batch):
-        limit = 1
-    gate = asyncio.Semaphore(limit)
+    sequential = any(item.tool is not None and item.tool.sequential for item in batch)
+    gate = asyncio.Semaphore(1 if sequential else config.max_parallel_tools)
     before = ctx.state
 
     def state() -> State:
@@ -199,11 +212,11 @@ async def execute(
     async def gated(item: Prepared) -> Executed:
         async with gate:
             if item.answer is None:
-                skip = skip_rest()
+                skip = config.skip_rest()
                 if skip if isinstance(skip, bool) else await skip:
                     text = "Skipped: a message came from the user instead."
                     item.answer_with(text, "skipped", not_run="skipped")
-            return await _run_one(item, chain, ctx, state)
+            return await _run_one(item, config.chain, ctx, state, record)
 
     tasks = [asyncio.create_task(gated(item)) for item in batch]
     try:
@@ -214,20 +227,29 @@ async def execute(
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.wait(tasks, timeout=GRACE)
-    return [
-        task.result() if task.done() and not task.cancelled() else _cancelled(item, ctx)
-        for item, task in zip(batch, tasks, strict=True)
-    ]
+    return [_outcome(item, task, ctx, record) for item, task in zip(batch, tasks, strict=True)]
+
+
+def _outcome(
+    item: Prepared, task: asyncio.Task[Executed], ctx: RunContext, record: Recording
+) -> Executed:
+    if not task.done():
+        return _cancelled(item, ctx)
+    if not task.cancelled():
+        return task.result()
+    executed = _cancelled(item, ctx)
+    _finished(item, executed, record)
+    return executed
 
 
 async def _run_one(
-    item: Prepared, chain: Chain, ctx: RunContext, state: Callable[[], State]
+    item: Prepared, chain: Chain, ctx: RunContext, state: Callable[[], State], record: Recording
 ) -> Executed:
     _start(item, ctx)
-    exceeded = _over_budget(item, ctx)
+    error = await _kept_from_running(item, ctx, record)
     if item.answer is not None:
         executed, status = Executed(item.answer), item.status
-        executed.error = exceeded
+        executed.error = error
     else:
         executed = await _run(item, ctx, state())
         item.update = executed.update
@@ -245,18 +267,37 @@ async def _run_one(
         metadata = {"edited_arguments": item.edited, **executed.result.metadata}
         executed.result = replace(executed.result, metadata=metadata)
     executed.status = status
+    _finished(item, executed, record)
     _end(item, ctx, executed.result, status)
     return executed
 
 
-def _over_budget(item: Prepared, ctx: RunContext) -> BudgetExceeded | None:
-    if item.answer is None:
-        try:
-            ctx.meter.before_tool()
-        except BudgetExceeded as error:
-            item.answer_with(f"Not run: {error}", "skipped")
-            return error
+async def _kept_from_running(
+    item: Prepared, ctx: RunContext, record: Recording
+) -> AgentError | None:
+    """Why the tool must not be run, which is its answer then; else it is written down."""
+    if item.answer is not None:
+        return None
+    assert item.tool is not None
+    try:
+        ctx.meter.before_tool()
+        if record.recorder is not None:
+            await record.starting(item.call, item.tool)
+            item.begun = True
+            if ctx.cancelled.is_set():  # while it was written down
+                raise asyncio.CancelledError
+    except AgentError as error:
+        item.answer_with(f"Not run: {error}", "skipped", not_run="skipped")
+        return error
     return None
+
+
+def _finished(item: Prepared, executed: Executed, record: Recording) -> None:
+    if item.begun and not executed.update and executed.interrupt is None:
+        try:
+            record.finished(item.call, executed.result)
+        except AgentError as error:
+            executed.error = executed.error or error
 
 
 async def _run(item: Prepared, ctx: RunContext, state: State) -> Executed:
@@ -300,8 +341,3 @@ def _cancelled(item: Prepared, ctx: RunContext) -> Executed:
         _start(item, ctx)
     _end(item, ctx, result, "cancelled")
     return Executed(result)
-
-
-def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> ToolResult:
-    """The result of a call that will not be run, or whose end nobody waits for."""
-    return ToolResult(call.id, call.name, f"Cancelled: {reason}.", is_error=True)

@@ -52,6 +52,7 @@ class RunContext:
         self.notify = notify or (lambda middleware_id, message: None)
         self.cancelled = threading.Event()
         self.state = State()
+        self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
 
     @property
     def agent_id(self) -> str:
@@ -76,6 +77,13 @@ class RunContext:
     def publish(self, kind: type[Event], **fields: Any) -> None:
         """Emit an event; from the runtime loop only."""
         self.emitter.emit(kind, **fields)
+
+    def publish_kept(self, kind: type[Event], **fields: Any) -> None:
+        """Emit an event once the state that this hook returns is safe, so that it stays true."""
+        if self.held is None:
+            self.emitter.emit(kind, **fields)
+        else:
+            self.held.append((kind, fields))
 
 
 class _Told:

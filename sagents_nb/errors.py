@@ -7,6 +7,7 @@ not errors.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 
@@ -84,6 +85,31 @@ class StaleApproval(AgentError):
 
 class NotRunning(AgentError):
     """The session has nothing that this call could act on, or is closed."""
+
+
+class StoreError(AgentError):
+    """The journal of the conversation could not be written; nothing ran that it does not tell of.
+
+    What could not be written is written before anything else the next time.
+    """
+
+
+class StaleOwner(NotRunning):
+    """Another session has taken the conversation over; nothing that this one does is kept."""
+
+
+class Owned(AgentError):
+    """The conversation is open in a session that lives.
+
+    ``host``, ``pid`` and ``since`` (a datetime in UTC) say where and since when;
+    ``take_over=True`` takes it away from there.
+    """
+
+    def __init__(self, message: str, *, host: str, pid: int, since: datetime) -> None:
+        super().__init__(message)
+        self.host = host
+        self.pid = pid
+        self.since = since
 
 
 class Busy(AgentError):

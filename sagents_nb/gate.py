@@ -1,4 +1,4 @@
-"""Where a run waits for people: their questions as one interrupt, their answers checked."""
+"""Where a run waits for people: their questions as one interrupt, their decisions checked."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from .calls import NOT_RUN
-from .context import RunContext
-from .errors import AgentError, InvalidDecision
-from .events import ToolExecutionEnd
+from .closing import DOUBT_ANSWERS, doubtful_calls
+from .errors import InvalidDecision
 from .interrupts import (
     Decision,
     Decisions,
     Edit,
     Interrupt,
-    Reject,
     Respond,
     decisions_for,
     digest_of,
 )
-from .invoke import text_of
-from .messages import ToolResult
 from .middleware.chain import Chain
-from .state import State
 from .tools import Tool
 
 
@@ -65,9 +59,12 @@ def checked_decisions(
     decisions = decisions_for(interrupt, given)
     parts = interrupt.parts or (interrupt,)
     # A sub-agent's tools are its own, whatever they are called; its middleware checks them.
+    doubtful = doubtful_calls(interrupt)
     elsewhere = {i for part in parts if part.type == "subagent_hitl" for i in part.tool_call_ids}
     for request in interrupt.action_requests:
         decision = decisions[request.tool_call_id]
+        if request.tool_call_id in doubtful:
+            _check_doubt(request.tool_name, decision)
         tool = None if request.tool_call_id in elsewhere else tools.get(request.tool_name)
         if isinstance(decision, Edit) and tool is not None:
             try:
@@ -83,76 +80,7 @@ def checked_decisions(
     return decisions
 
 
-async def answered(
-    interrupt: Interrupt, decisions: Mapping[str, Decision], chain: Chain, ctx: RunContext
-) -> tuple[list[Interrupt], AgentError | None]:
-    """Put the answers into ``ctx.state``: middleware first, else in the place of the question.
-
-    Gives what still waits, and the first error: what a middleware could not take waits on,
-    and what the others made of their answers is kept.
-    """
-    waiting: list[Interrupt] = []
-    failed: AgentError | None = None
-    for part in interrupt.parts or (interrupt,):
-        mine = {i: decisions[i] for i in part.tool_call_ids}
-        try:
-            outcome = await chain.handle_resume(part, mine, ctx.state, ctx)
-            if isinstance(outcome, State):
-                _adopt(outcome, ctx)
-            elif isinstance(outcome, Interrupt):
-                waiting.append(outcome)
-            else:
-                _fill(part, mine, ctx)
-        except AgentError as error:
-            waiting.append(part)
-            failed = failed or error
-    return waiting, failed
-
-
-def _adopt(state: State, ctx: RunContext) -> None:
-    """Take over a state in which a middleware answered its placeholders, and say so."""
-    before = {r.tool_call_id: r for r in _last_results(ctx.state)}
-    ctx.state = state
-    for result in _last_results(state):
-        if before.get(result.tool_call_id) != result:
-            _tell(result, "failed" if result.is_error else "completed", ctx)
-
-
-def _fill(interrupt: Interrupt, decisions: Mapping[str, Decision], ctx: RunContext) -> None:
-    placeholders = {r.tool_call_id: r for r in _last_results(ctx.state) if r.is_interrupt}
-    unclaimed = [i for i in decisions if i not in placeholders]
-    if unclaimed:
-        raise InvalidDecision(
-            f"No middleware took the decision on {unclaimed[0]!r}; the one that raised this "
-            f"{interrupt.type} interrupt needs a handle_resume."
-        )
-    for call_id, decision in decisions.items():
-        result, status = _filled(placeholders[call_id], decision)
-        ctx.state = ctx.state.replace_tool_result(call_id, result)
-        _tell(result, status, ctx)
-
-
-def _filled(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, str]:
-    """The result of a call that asked by itself, now that people answered; and its status."""
-    if isinstance(decision, Respond):
-        text, status = text_of(decision.answer), "completed"
-    elif isinstance(decision, Reject):
-        text, status = f"A person declined to answer. {decision.message}".strip(), "rejected"
-    else:
-        text, status = "A person approved.", "completed"
-    metadata = {NOT_RUN: status} if status == "rejected" else {}
-    return replace(placeholder, content=text, is_interrupt=False, metadata=metadata), status
-
-
-def _last_results(state: State) -> Sequence[ToolResult]:
-    return state.messages[-1].tool_results if state.messages else ()
-
-
-def _tell(result: ToolResult, status: str, ctx: RunContext) -> None:
-    ctx.publish(
-        ToolExecutionEnd,
-        tool_call_id=result.tool_call_id,
-        tool_name=result.name,
-        result=result,
-        status=status,
-    )
+def _check_doubt(tool_name: str, decision: Decision) -> None:
+    if not isinstance(decision, Respond) or decision.answer not in DOUBT_ANSWERS:
+        known = ", ".join(f"Respond({answer!r})" for answer in DOUBT_ANSWERS)
+        raise InvalidDecision(f"It is not known whether {tool_name} ran: answer with {known}.")

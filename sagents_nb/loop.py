@@ -14,37 +14,27 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from .calls import NOT_RUN, cancelled_result, execute, prepare
+from .answering import answered, confirmed
+from .calls import execute, prepare
+from .closing import closing_message, doubtful_calls, open_calls
 from .context import RunContext
-from .errors import (
-    AgentError,
-    FailuresExceeded,
-    MaxRunsExceeded,
-    UntilToolNotCalled,
-)
-from .events import (
-    AgentEnd,
-    AgentStart,
-    MessageEnd,
-    MessageStart,
-    TodosUpdated,
-    TurnEnd,
-    TurnStart,
-)
+from .ends import Ends
+from .errors import AgentError, MaxRunsExceeded
+from .events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from .events import Interrupt as InterruptEvent
-from .gate import answered, joined
+from .gate import joined
 from .interrupts import ActionRequest, Decision, Interrupt
 from .invoke import Executed
-from .loopconfig import LoopConfig, Outcome, settled
-from .messages import Message, ToolCall, ToolResult, Usage
-from .state import State, Todo
+from .loopconfig import LoopConfig, Outcome, Unfinished, settled
+from .messages import Message, ToolResult, Usage
+from .recording import Recording
+from .state import State
 from .turn import request_for, take_turn
-
-# As Sagents has it: a model that fails three turns in a row does not find out by itself.
-MAX_FAILURES = 3
 
 # Where the state's metadata says why a run paused.
 PAUSE_REASON = "pause_reason"
+
+_REASONS = {"error": "the run failed", "cancelled": "the run was cancelled"}
 
 
 class Loop:
@@ -54,19 +44,20 @@ class Loop:
         self.config = config
         self.ctx = ctx
         self.emit = ctx.emitter.emit
-        self.messages: list[Message] = []
+        self.state = state
+        self.record = Recording(ctx, config.recorder)
         self.usage = Usage()
         self.model_calls = 0
-        self.tool_result: ToolResult | None = None
         self.artifacts: dict[str, Any] = {}
         self.mail: deque[tuple[str, Any]] = deque()
-        self.state = state
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
         self._in_turn = False
-        self._failures = 0
         self._done: tuple[ToolResult, ...] = ()  # the results of the last turn
         self._unanswered: Interrupt | None = None
         self._refused: AgentError | None = None
+        self._unfinished = Unfinished()
+        self._resumes = False
+        self._ends = Ends(config)
         self._specs = tuple(tool.spec for tool in ctx.tools.values())
 
     @property
@@ -82,16 +73,22 @@ class Loop:
         self,
         messages: Iterable[Message] = (),
         decisions: Mapping[str, Decision] | None = None,
+        recovered: Unfinished | None = None,
     ) -> Outcome:
         """Run to the end, an interrupt, a failure or a cancellation; never raises.
 
         ``decisions`` resume the interrupt in the state; they were validated before.
+        ``recovered`` is what is known of calls that a crash cut off.
         """
         self.emit(AgentStart)
         error: AgentError | None = None
         broken: Message | None = None
         interrupt = self.state.interrupt
+        self._resumes = decisions is not None
         self._pending = list(messages)
+        unfinished = recovered or self._unfinished
+        doubtful = unfinished.doubtful | doubtful_calls(interrupt)
+        self._unfinished = replace(unfinished, doubtful=doubtful)
         self.ctx.meter.begin()
         try:
             status = await self._drive(interrupt, decisions)
@@ -111,42 +108,55 @@ class Loop:
             error.__cause__ = raised
             broken = Message("assistant", stop_reason="error", error=str(error))
         self.ctx.meter.end()
-        if self.ctx.cancelled.is_set():
+        if self.ctx.cancelled.is_set() and self.record.failure is None:
             status, error = "cancelled", None
-        results: tuple[ToolResult, ...] = ()
-        if status in ("error", "cancelled"):
-            reason = "the run was cancelled" if status == "cancelled" else "the run failed"
-            results = self.close_open_calls(reason)
-            if decisions is not None:  # nobody waits for what is not answered by now
-                self.state = self.state.clean_stale_interrupts()
-        if self._in_turn:
-            self._end_turn(self._said(), results)
-        if broken is not None:
-            self._start_turn()
-            self._append_pending()
-            self._append(broken)
-            self._end_turn(broken)
-        self._append_pending()  # what somebody said is kept, also when nobody answered
-        await self.read_mail()
+        try:
+            await self._end(status, broken)
+        except AgentError as raised:  # the rest is kept in memory, and told to nobody
+            status, error = "error", raised
+            self.state = self.settled(_REASONS[status]).clean_stale_interrupts()
+            if self._in_turn:
+                self._end_turn(self._said())
         self.emit(
             AgentEnd,
-            messages=tuple(self.messages),
+            messages=tuple(self.record.messages),
             status=status,
             error=str(error) if error else None,
         )
         return Outcome(
             status,
             self.state,
-            self.messages,
+            self.record.messages,
             self.usage,
-            self.tool_result,
+            self._ends.tool_result,
             error,
             self.artifacts,
+            self._unfinished if open_calls(self.state) else None,
         )
+
+    async def _end(self, status: str, broken: Message | None) -> None:
+        results: tuple[ToolResult, ...] = ()
+        if status in _REASONS:
+            results = await self.close_open_calls(_REASONS[status])
+            if self._resumes or self.state.interrupt is not None:
+                self.state = self.state.clean_stale_interrupts()
+        if self._in_turn:
+            self._end_turn(self._said(), results)
+        if broken is not None:
+            self._start_turn()
+            await self._append_pending()
+            await self.record.append(broken)
+            self._end_turn(broken)
+        await self._append_pending()  # what somebody said is kept, also when nobody answered
+        await self.read_mail()
+        await self.record.keep()
 
     async def _drive(
         self, interrupt: Interrupt | None, decisions: Mapping[str, Decision] | None
     ) -> str:
+        if decisions is None and not self._pending and doubtful_calls(interrupt):
+            self.emit(InterruptEvent, interrupt=interrupt)  # nothing but an answer goes on
+            return "interrupted"
         self.state = self.state.with_interrupt(None)
         if PAUSE_REASON in self.state.metadata:
             kept = {k: v for k, v in self.state.metadata.items() if k != PAUSE_REASON}
@@ -163,20 +173,17 @@ class Loop:
             if await self._hooks("before_run"):
                 return "interrupted"
             self._start_turn()
-            status = await self._tools(self._last_assistant(), {})
+            status = await self._tools(self._last_assistant(), self._unfinished.decisions)
         else:
             if interrupt is not None:  # a message came instead of an answer
                 self.state = self.state.clean_stale_interrupts()
             if await self._hooks("before_run"):
                 return "interrupted"
         status = status or await self._turns()
-        if status == "completed" and self.config.until_tool and self.tool_result is None:
-            names = ", ".join(sorted(self.config.until_tool))
-            raise UntilToolNotCalled(
-                f"The model ended without calling {names}; ask for it in the prompt, or run again."
-            )
-        if status == "completed" and await self._hooks("after_run"):
-            return "interrupted"
+        if status == "completed":
+            self._ends.check()
+            if await self._hooks("after_run"):
+                return "interrupted"
         return status
 
     async def _turns(self) -> str:
@@ -188,8 +195,8 @@ class Loop:
             more = True
             while more or self._pending:
                 self._start_turn()
-                self.close_open_calls("another message came")
-                self._append_pending()
+                await self.close_open_calls("another message came")
+                await self._append_pending()
                 if await self._hooks("before_model"):
                     return "interrupted"
                 message = await self._ask()
@@ -228,16 +235,15 @@ class Loop:
         await self.read_mail()
         if not self.config.chain.hooks[name]:
             return False
-        todos = self.state.todos
         self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
-        self._tell_todos(todos)
+        await self.record.tell_changes()
         interrupt = self.state.interrupt
         if interrupt is None:
             return False
-        self._append_pending()
+        await self._append_pending()
         if self._in_turn:
             self._end_turn(self._said())
-        self._interrupt([interrupt])
+        await self._interrupt(self._joined([interrupt]))
         return True
 
     async def read_mail(self) -> None:
@@ -247,6 +253,7 @@ class Loop:
             self.state = await self.config.chain.handle_message(
                 middleware_id, message, self.state, self.ctx
             )
+            await self.record.tell_changes()
 
     def _stop_if_cancelled(self) -> None:
         if self.ctx.cancelled.is_set():
@@ -262,22 +269,12 @@ class Loop:
         self.emit(TurnEnd, message=message, tool_results=results)
 
     def _said(self) -> Message:
-        said = (m for m in reversed(self.messages) if m.role == "assistant")
+        said = (m for m in reversed(self.record.messages) if m.role == "assistant")
         return next(said, Message("assistant"))
 
-    def _append_pending(self) -> None:
-        pending, self._pending = self._pending, []
-        for message in pending:
-            self._append(message)
-
-    def _append(self, message: Message) -> None:
-        self.emit(MessageStart, message=message)
-        self._keep(message)
-        self.emit(MessageEnd, message=message)
-
-    def _keep(self, message: Message) -> None:
-        self.messages.append(message)
-        self.state = self.state.add_message(message)
+    async def _append_pending(self) -> None:
+        while self._pending:
+            await self.record.append(self._pending.pop(0))
 
     async def _ask(self) -> Message:
         config = self.config
@@ -286,20 +283,21 @@ class Loop:
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             failed = f"The model was not asked: {type(error).__name__}: {error}"
             failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
-            self._append(Message("assistant", stop_reason="error", error=str(failure)))
+            await self.record.append(Message("assistant", stop_reason="error", error=str(failure)))
             raise failure from error
         self.ctx.meter.before_model()
         self.model_calls += 1
-        message, broken = await take_turn(config.model, request, self.ctx.emitter)
-        self._keep(message)
+        answer = await take_turn(config.model, request, self.ctx.emitter)
+        message = answer.message
         self.ctx.meter.add(message.usage)
         if message.usage is not None:
             self.usage += message.usage
-        if broken is not None:
-            raise broken
+        await self.record.append_answer(answer)
+        if answer.failure is not None:
+            raise answer.failure
         if _wants_more(message) and self.model_calls >= config.max_runs:
             limit = f"the limit of {config.max_runs} model calls was reached"
-            self._end_turn(message, self.close_open_calls(limit))
+            self._end_turn(message, await self.close_open_calls(limit))
             raise MaxRunsExceeded(
                 f"The model was not done after {config.max_runs} calls (max_runs); "
                 "run again with the result's state to continue."
@@ -309,124 +307,106 @@ class Loop:
     async def _answer(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> str | None:
         """Go on with the turn that was interrupted."""
         message = self._last_assistant()
-        calls = {call.id for call in open_calls(self.state)}
-        if calls.issuperset(decisions):  # they wait at the gate: nothing of the turn has run
+        calls = {call.id: call for call in open_calls(self.state)}
+        if calls.keys() >= decisions.keys():  # none of them has a result that waits
             requests = {r.tool_call_id: r for r in interrupt.action_requests}
-            return await self._tools(message, {i: (requests[i], d) for i, d in decisions.items()})
+            seen = dict(self._unfinished.decisions)
+            ends = dict(self._unfinished.results)
+            doubtful = doubtful_calls(interrupt)
+            for call_id, decision in decisions.items():
+                if call_id not in doubtful:
+                    seen[call_id] = requests[call_id], decision
+                elif (result := confirmed(calls[call_id], decision)) is not None:
+                    ends[call_id] = result
+                    self.record.finished(calls[call_id], result)
+            self._unfinished = replace(self._unfinished, results=ends)
+            return await self._tools(message, seen)
         waiting, self._refused = await answered(interrupt, decisions, self.config.chain, self.ctx)
+        await self.record.tell_changes()
         if calls and not waiting:
             return await self._tools(message, {})
         results = self.state.messages[-1].tool_results if self.state.messages else []
         self._end_turn(message, results)
         if waiting:
-            self._interrupt(waiting)
+            await self._interrupt(self._joined(waiting))
             return "interrupted"
-        return self._reached(results)
+        await self.record.keep()
+        return self._ends.reached(results)
 
     async def _tools(
         self, message: Message, decisions: Mapping[str, tuple[ActionRequest, Decision]]
     ) -> str | None:
         """Run a turn's calls; a status if the run ends here, else None."""
         config, ctx = self.config, self.ctx
-        batch = await prepare(message, config.chain, ctx, decisions)
+        batch = await prepare(message, config.chain, ctx, decisions, self._unfinished.results)
         waiting = [item.interrupt for item in batch if item.interrupt is not None]
         if waiting:
             self._end_turn(message)
-            self._interrupt(waiting)
+            await self._interrupt(self._joined(waiting))
             return "interrupted"
-        done = await execute(batch, config.chain, ctx, config.max_parallel_tools, config.skip_rest)
+        done = await execute(batch, ctx, config, self.record)
         results = [item.result for item in done]
-        self._append(Message.tool(results))
+        errors = [item.error for item in done if item.error is not None]
+        asked = [item.interrupt for item in done if item.interrupt is not None]
+        if asked and not errors and not ctx.cancelled.is_set():
+            self.state = self.state.with_interrupt(self._joined(asked))  # safe with its results
         self._apply(done)
+        await self.record.append(Message.tool(results))
+        self._unfinished = Unfinished()
+        await self.record.tell_changes()
         self._end_turn(message, results)
-        for item in done:
-            if item.error is not None:
-                raise item.error
+        if errors:
+            raise errors[0]
         if ctx.cancelled.is_set():
             return "cancelled"
-        asked = [item.interrupt for item in done if item.interrupt is not None]
-        if asked:
-            self._interrupt(asked)
+        if self.state.interrupt is not None:
+            await self._interrupt(self.state.interrupt)
             return "interrupted"
         if message.stop_reason == "refusal" or all(item.terminate for item in done):
             return "completed"
-        status = self._reached(results)
+        status = self._ends.reached(results)
         if status is None:
-            self._count_failures(done)
+            self._ends.count_failures(done)
         return status
 
-    def _reached(self, results: Iterable[ToolResult]) -> str | None:
-        """Whether one of the tools that end the run was run: the first in call order counts."""
-        config = self.config
-        for result in results:
-            if result.name not in config.until_tool or NOT_RUN in result.metadata:
-                continue
-            if config.until_success and result.is_error:
-                continue
-            self.tool_result = result
-            return "completed"
-        return None
-
-    def _count_failures(self, done: Sequence[Executed]) -> None:
-        failed = [item.result for item in done if item.status == "failed"]
-        self._failures = self._failures + 1 if failed else 0
-        if self._failures >= MAX_FAILURES and not self.config.until_success:
-            raise FailuresExceeded(
-                f"Tools failed in {MAX_FAILURES} turns in a row, last {failed[-1].name}: "
-                f"{failed[-1].text[:200]}; run again with the result's state to continue."
-            )
-
     def _apply(self, done: Sequence[Executed]) -> None:
-        todos = self.state.todos
         for item in done:
             if item.update:
                 self.state = self.state.update(item.update)
             if item.artifact is not None:
                 self.artifacts[item.result.tool_call_id] = item.artifact
-        self._tell_todos(todos)
 
-    def _tell_todos(self, before: Sequence[Todo]) -> None:
-        if self.state.todos is not before:
-            self.emit(TodosUpdated, todos=tuple(self.state.todos))
+    def _joined(self, interrupts: Sequence[Interrupt]) -> Interrupt:
+        return joined(interrupts, self.ctx.session_id, self.config.epoch)
 
-    def _interrupt(self, interrupts: Sequence[Interrupt]) -> None:
-        whole = joined(interrupts, self.ctx.session_id, self.config.epoch)
-        if whole.type == "halt":  # what it tells people is said by the agent; no model is asked
-            self.close_open_calls("the run was halted")
-            if whole.message:
-                self._append(Message.assistant(whole.message, halt=True))
-        self.state = self.state.with_interrupt(whole)
-        self.emit(InterruptEvent, interrupt=whole)
+    async def _interrupt(self, interrupt: Interrupt) -> None:
+        if interrupt.type == "halt":  # what it tells people is said by the agent; no model is asked
+            await self.close_open_calls("the run was halted")
+            if interrupt.message:
+                await self.record.append(Message.assistant(interrupt.message, halt=True))
+        self.state = self.state.with_interrupt(interrupt)
+        await self.record.keep()
+        self.emit(InterruptEvent, interrupt=interrupt)
 
     def _last_assistant(self) -> Message:
         recent = reversed(self.state.messages[-3:])
         return next((message for message in recent if message.tool_calls), self._said())
 
-    def close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
+    async def close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
         """Answer calls that have no result, so that any provider accepts the history."""
-        results = _cancelled_results(self.state, reason)
-        if results:
-            self._append(Message.tool(results))
-        return results
+        message = closing_message(self.state, reason, self._unfinished)
+        self._unfinished = Unfinished()
+        if message is None:
+            return ()
+        await self.record.append(message)
+        return tuple(message.tool_results)
 
     def settled(self, reason: str) -> State:
         """The state as it would be if the run had stopped now; nothing is told or changed."""
-        results = _cancelled_results(self.state, reason)
-        state = self.state.add_message(Message.tool(results)) if results else self.state
+        message = closing_message(self.state, reason, self._unfinished)
+        state = self.state if message is None else self.state.add_message(message)
         return state.add_messages(self._pending)
 
 
 def _wants_more(message: Message) -> bool:
     return bool(message.tool_calls) or message.stop_reason == "pause_turn"
-
-
-def _cancelled_results(state: State, reason: str) -> tuple[ToolResult, ...]:
-    return tuple(cancelled_result(call, reason) for call in open_calls(state))
-
-
-def open_calls(state: State) -> list[ToolCall]:
-    """The calls at the end of the history that have no result yet."""
-    messages = state.messages
-    if not messages or messages[-1].role != "assistant":
-        return []
-    return messages[-1].tool_calls

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from .errors import AgentError
-from .messages import Message, ToolResult, Usage
+from .interrupts import ActionRequest, Decision
+from .messages import Message, ToolCall, ToolResult, Usage
 from .middleware.chain import Chain
 from .models.base import ChatModel
 from .state import State
+from .tools import Tool
 
 Messages = Sequence[Message]
 Converter = Callable[[Messages], Messages | Awaitable[Messages]]
@@ -32,6 +34,41 @@ def _no(*args: Any) -> bool:
     return False
 
 
+class Recorder(Protocol):
+    """Where a run is written down as it happens, so that a crash loses nothing.
+
+    All three are called on the runtime loop. What ``keep`` or ``starting`` raises ends the run
+    as an error, :class:`~sagents_nb.errors.StoreError` unless it is another AgentError, and
+    they are not called again in that run.
+    """
+
+    async def keep(self, state: State) -> None:
+        """Return once everything up to this state is safe; what it tells is told after that."""
+
+    async def starting(self, call: ToolCall, tool: Tool) -> None:
+        """Return once it is safe to run the body of ``tool`` for this call, as it is run."""
+
+    def finished(self, call: ToolCall, result: ToolResult) -> None:
+        """Take the result of a call; it will be safe with the next ``keep`` or ``starting``.
+
+        Not called for a result that also changes the state or asks people, since only the state
+        that ``keep`` is given next says all of it, nor for a body that would not stop.
+        """
+
+
+class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the calls of a last message that has no tool results yet.
+
+    A crash leaves that behind. By call id: the ``results`` of those that had ended, which are
+    used as they are; the ``decisions``, with the requests they answer, on those that had not
+    run; and as ``doubtful`` those that had started and whose end nobody knows.
+    """
+
+    results: Mapping[str, ToolResult] = {}
+    decisions: Mapping[str, tuple[ActionRequest, Decision]] = {}
+    doubtful: frozenset[str] = frozenset()
+
+
 class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What the loop needs from outside: values and functions, no class tree.
 
@@ -42,7 +79,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     and results. ``until_tool`` names tools whose result ends the run; with ``until_success``
     only a result that is no error does. ``transform_context`` and then ``convert_to_llm``
     change what the model is shown, never what is kept. ``get_api_key`` is given the model's
-    name before each model call. All but ``should_pause`` may be async.
+    name before each model call. All but ``should_pause`` may be async. ``recorder`` is where
+    it is written down.
     """
 
     model: ChatModel
@@ -62,13 +100,15 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     transform_context: Converter | None = None
     convert_to_llm: Converter | None = None
     get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
+    recorder: Recorder | None = None
 
 
 class Outcome(msgspec.Struct):
     """How a run ended.
 
     ``error`` is set if ``status`` is "error", and beside "interrupted" if the answers to the
-    interrupt were refused, which then still stands.
+    interrupt were refused, which then still stands. ``unfinished`` is what the next run has to
+    be given as ``recovered`` if it goes on with the calls of this one's last message.
     """
 
     status: str
@@ -78,3 +118,4 @@ class Outcome(msgspec.Struct):
     tool_result: ToolResult | None = None
     error: AgentError | None = None
     artifacts: dict[str, Any] = {}
+    unfinished: Unfinished | None = None

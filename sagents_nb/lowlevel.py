@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from .closing import open_calls
 from .context import RunContext
 from .errors import ConfigurationError, NotRunning
 from .events import Emitter, Event
 from .eventstream import EventStream
 from .execution import Execution, Prompt, new_run_id, starting_point
-from .loop import Loop, open_calls
+from .loop import Loop
 from .loopconfig import Converter, LoopConfig, settled
 from .messages import Message, ToolResult
 from .models import ChatModel, resolve_model

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from .context import RunContext
 from .errors import ModelError
-from .events import Emitter, MessageEnd, MessageStart, MessageUpdate, ModelRetry, TokenUsage
+from .events import Emitter, MessageStart, MessageUpdate, ModelRetry
 from .loopconfig import LoopConfig, settled
 from .messages import (
     Delta,
@@ -57,6 +57,14 @@ class Partial:
         return Message("assistant", tuple(parts), stop_reason=stop_reason, error=error)
 
 
+class Answer(NamedTuple):
+    """What a model said: ``failure`` is why no more came, ``model`` the one that answered."""
+
+    message: Message
+    failure: BaseException | None
+    model: str
+
+
 async def request_for(
     config: LoopConfig, ctx: RunContext, tools: tuple[ToolSpec, ...]
 ) -> ModelRequest:
@@ -77,10 +85,8 @@ async def request_for(
     )
 
 
-async def take_turn(
-    model: ChatModel, request: ModelRequest, emitter: Emitter
-) -> tuple[Message, BaseException | None]:
-    """Stream one message and emit its events.
+async def take_turn(model: ChatModel, request: ModelRequest, emitter: Emitter) -> Answer:
+    """Stream one message and emit its beginning and its pieces; its end is whoever keeps it.
 
     Never raises for what the model does: a failure is a message with the stop reason
     "error", a cancellation one with "aborted", each beside the exception it came from.
@@ -124,7 +130,4 @@ async def take_turn(
     assert message is not None
     if failure is None and message.stop_reason == "error":
         failure = ModelError(message.error or f"{model!r} ended with an error.")
-    emitter.emit(MessageEnd, message=message)
-    if message.usage is not None:
-        emitter.emit(TokenUsage, usage=message.usage, model=name)
-    return message, failure
+    return Answer(message, failure, name)

@@ -73,7 +73,7 @@ class ConversationTitle(Middleware):
         if TITLE in state.metadata or state.get_metadata(ASKED) != message["asked"]:
             return None
         title = message["title"]
-        ctx.publish(TitleGenerated, title=title)
+        ctx.publish_kept(TitleGenerated, title=title)
         return state.put_metadata(TITLE, title)
 
     async def _write(self, text: str, asked: str, ctx: RunContext) -> None:

@@ -45,7 +45,7 @@ class PatchToolCalls(Middleware):
         state = state.set_messages([*messages[:known], *repaired])
         ctx.local[key] = state.messages
         logger.debug("The history was repaired: %d tool calls had no result", count)
-        ctx.publish(ToolCallsPatched, count=count)
+        ctx.publish_kept(ToolCallsPatched, count=count)
         return state
 
 

@@ -110,7 +110,7 @@ class Summarization(Middleware):
         kept = [_without_thinking(m) for m in state.messages[cut:]]
         changed = state.set_messages([*state.messages[:head], *others, request, summary, *kept])
         after = self._counted(changed.messages, ctx.local)
-        ctx.publish(
+        ctx.publish_kept(
             CompactionDone,
             status="completed",
             summarized=len(spoken),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..agent import Agent
 from ..budget import Meter
+from ..closing import closing_message, open_calls
 from ..errors import Busy, NotRunning, StaleApproval
 from ..events import (
     REPLACED,
@@ -16,14 +17,16 @@ from ..events import (
     DecisionMade,
     Emitter,
     Event,
+    MessageEnd,
     MessageQueued,
+    MessageStart,
     StatusChanged,
     TodosUpdated,
 )
 from ..execution import finished, new_run_id
 from ..gate import checked_decisions
 from ..interrupts import Decision, Decisions, Interrupt
-from ..loop import PAUSE_REASON, Loop, open_calls
+from ..loop import PAUSE_REASON, Loop
 from ..messages import Message, Usage
 from ..runtime import runtime
 from ..state import State
@@ -282,10 +285,13 @@ class Actor:
     def _drop_interrupt(self, reason: str) -> None:
         """Answer the waiting calls as cancelled, so that the conversation can go on."""
         self._approvals.clear()
-        loop = self._idle_loop()
-        loop.state = loop.state.clean_stale_interrupts()
-        loop.close_open_calls(reason)
-        self._state = loop.state
+        message = closing_message(self._state, reason)
+        self._state = self._state.clean_stale_interrupts()
+        if message is not None:
+            self._state = self._state.add_message(message)
+            emitter = self._emitter.for_run(self.current_run.id if self.current_run else "")
+            emitter.emit(MessageStart, message=message)
+            emitter.emit(MessageEnd, message=message)
 
     def pause(self, reason: str) -> None:
         """Ask the active run to stop after its next model call."""

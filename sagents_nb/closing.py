@@ -1,0 +1,78 @@
+"""The end of calls that nobody will run: an answer to each, so that any provider goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .interrupts import ActionRequest, Interrupt
+from .loopconfig import Unfinished
+from .messages import Message, ToolCall, ToolResult
+from .state import State
+
+# In the metadata of a result: why its tool was not called at all.
+NOT_RUN = "not_run"
+
+# What people may answer where it is not known whether a call ran.
+RAN, DID_NOT_RUN, RETRY = DOUBT_ANSWERS = ("ran", "did not run", "retry")
+
+_NOTHING = Unfinished()
+
+
+def open_calls(state: State) -> list[ToolCall]:
+    """The calls at the end of the history that have no result yet."""
+    messages = state.messages
+    if not messages or messages[-1].role != "assistant":
+        return []
+    return messages[-1].tool_calls
+
+
+def doubtful_calls(interrupt: Interrupt | None) -> frozenset[str]:
+    """The ids of the calls of which ``interrupt`` asks whether they ran."""
+    if interrupt is None:
+        return frozenset()
+    parts = interrupt.parts or (interrupt,)
+    return frozenset(i for part in parts if part.type == "in_doubt" for i in part.tool_call_ids)
+
+
+def in_doubt(calls: Iterable[ToolCall]) -> Interrupt:
+    """The question whether these calls, which had started before a crash, ran."""
+    choice = ", ".join(f"{answer!r}" for answer in DOUBT_ANSWERS)
+    requests = tuple(
+        ActionRequest(call.id, call.name, call.arguments, None, ("respond",)) for call in calls
+    )
+    names = ", ".join(request.tool_name for request in requests)
+    message = f"The process ended while this ran: {names}. Look whether it ran, and say {choice}."
+    return Interrupt("in_doubt", requests, message)
+
+
+def closing_message(
+    state: State, reason: str, unfinished: Unfinished | None = None
+) -> Message | None:
+    """What answers the calls that have no result; None if there are none.
+
+    Results that are known from before a crash are used, and of a call that may have run it is
+    said so.
+    """
+    calls = open_calls(state)
+    if not calls:
+        return None
+    known = unfinished or _NOTHING
+    doubtful = known.doubtful | doubtful_calls(state.interrupt)
+
+    def result_of(call: ToolCall) -> ToolResult:
+        if call.id in known.results:
+            return known.results[call.id]
+        return lost_result(call) if call.id in doubtful else cancelled_result(call, reason)
+
+    return Message.tool(map(result_of, calls))
+
+
+def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> ToolResult:
+    """The result of a call that will not be run, or whose end nobody waits for."""
+    return ToolResult(call.id, call.name, f"Cancelled: {reason}.", is_error=True)
+
+
+def lost_result(call: ToolCall) -> ToolResult:
+    """The result of a call that a crash cut off, of which nobody said whether it ran."""
+    text = "It is not known whether this call ran: its process ended meanwhile. Look before you"
+    return ToolResult(call.id, call.name, f"{text} call it again.", is_error=True)

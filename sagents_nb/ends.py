@@ -1,0 +1,55 @@
+"""When tools end a run: by what was asked for, or by failing again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .closing import NOT_RUN
+from .errors import FailuresExceeded, UntilToolNotCalled
+from .invoke import Executed
+from .loopconfig import LoopConfig
+from .messages import ToolResult
+
+# As Sagents has it: a model that fails three turns in a row does not find out by itself.
+MAX_FAILURES = 3
+
+
+class Ends:
+    """What the results of one run come to; ``tool_result`` is the one it was run for."""
+
+    def __init__(self, config: LoopConfig) -> None:
+        self.tool_result: ToolResult | None = None
+        self._config = config
+        self._failures = 0
+
+    def reached(self, results: Iterable[ToolResult]) -> str | None:
+        """ "completed" if a tool that ends the run was run: the first in call order counts."""
+        config = self._config
+        if not config.until_tool:
+            return None
+        for result in results:
+            if result.name not in config.until_tool or NOT_RUN in result.metadata:
+                continue
+            if config.until_success and result.is_error:
+                continue
+            self.tool_result = result
+            return "completed"
+        return None
+
+    def count_failures(self, done: Sequence[Executed]) -> None:
+        """Count a turn; raises FailuresExceeded if too many in a row had a failing call."""
+        failed = [item.result for item in done if item.status == "failed"]
+        self._failures = self._failures + 1 if failed else 0
+        if self._failures >= MAX_FAILURES and not self._config.until_success:
+            raise FailuresExceeded(
+                f"Tools failed in {MAX_FAILURES} turns in a row, last {failed[-1].name}: "
+                f"{failed[-1].text[:200]}; run again with the result's state to continue."
+            )
+
+    def check(self) -> None:
+        """Raise UntilToolNotCalled if the run was to end with a tool and did not."""
+        if self._config.until_tool and self.tool_result is None:
+            names = ", ".join(sorted(self._config.until_tool))
+            raise UntilToolNotCalled(
+                f"The model ended without calling {names}; ask for it in the prompt, or run again."
+            )

@@ -1,0 +1,113 @@
+"""How what happens becomes part of a conversation: the state, then the journal, then the events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from .context import RunContext
+from .errors import AgentError, StoreError
+from .events import MessageEnd, MessageStart, TodosUpdated, TokenUsage
+from .loopconfig import Recorder
+from .messages import Message, ToolCall, ToolResult
+from .state import State
+from .tools import Tool
+from .turn import Answer
+
+
+class Recording:
+    """One run as it is told: nothing is told as kept that the recorder could not keep.
+
+    Without a recorder everything is safe at once. A commit that waits is always waited for, also
+    by a run that is cancelled meanwhile: then ``ctx.cancelled`` is set, where the loop looks.
+    """
+
+    def __init__(self, ctx: RunContext, recorder: Recorder | None) -> None:
+        self.ctx = ctx
+        self.recorder = recorder
+        self.messages: list[Message] = []  # new ones, that are told
+        self.failure: AgentError | None = None  # after one, the recorder is left alone
+        self._kept: State | None = None
+        self._todos = ctx.state.todos
+        if recorder is not None:
+            ctx.held = []
+
+    async def keep(self) -> None:
+        """Return once the state is safe, having told what waited for it; raises AgentError."""
+        ctx = self.ctx
+        if self.recorder is not None:
+            if self._kept is not ctx.state:
+                state = ctx.state
+                await self._commit(self.recorder.keep(state))
+                self._kept = state
+            if ctx.held:
+                held, ctx.held = ctx.held, []
+                for kind, fields in held:
+                    ctx.emitter.emit(kind, **fields)
+
+    async def append(self, message: Message) -> None:
+        """Make it a part of the conversation."""
+        await self._add(message)
+        self.ctx.emitter.emit(MessageStart, message=message)
+        self.ctx.emitter.emit(MessageEnd, message=message)
+
+    async def append_answer(self, answer: Answer) -> None:
+        """Make what the model said, whose beginning was told, a part of the conversation."""
+        message = answer.message
+        await self._add(message)
+        self.ctx.emitter.emit(MessageEnd, message=message)
+        if message.usage is not None:
+            self.ctx.emitter.emit(TokenUsage, usage=message.usage, model=answer.model)
+
+    async def _add(self, message: Message) -> None:
+        self.ctx.state = self.ctx.state.add_message(message)
+        await self.keep()
+        self.messages.append(message)
+
+    async def tell_changes(self) -> None:
+        """Tell what changed in the state besides messages."""
+        if self.ctx.state.todos is not self._todos:
+            await self.keep()
+            self._todos = self.ctx.state.todos
+            self.ctx.emitter.emit(TodosUpdated, todos=tuple(self._todos))
+        elif self.ctx.held:
+            await self.keep()
+
+    async def starting(self, call: ToolCall, tool: Tool) -> None:
+        """Return once its body may run; raises AgentError if it must not."""
+        if self.recorder is not None:
+            await self._commit(self.recorder.starting(call, tool))
+
+    def finished(self, call: ToolCall, result: ToolResult) -> None:
+        """Note the result of a call whose body was run; raises AgentError."""
+        if self.recorder is not None:
+            try:
+                self.recorder.finished(call, result)
+            except Exception as error:
+                self.failure = self.failure or _store_error(error)
+                raise self.failure from error
+
+    async def _commit(self, work: Coroutine[Any, Any, None]) -> None:
+        if self.failure is not None:
+            work.close()
+            raise self.failure
+        commit = asyncio.ensure_future(work)
+        while not commit.done():
+            try:
+                await asyncio.wait([commit])
+            except asyncio.CancelledError:
+                self.ctx.cancelled.set()
+        error = asyncio.CancelledError() if commit.cancelled() else commit.exception()
+        if error is not None:
+            self.failure = _store_error(error)
+            raise self.failure from error
+
+
+def _store_error(error: BaseException) -> AgentError:
+    if isinstance(error, AgentError):
+        return error
+    return StoreError(
+        f"The journal could not be written: {type(error).__name__}: {error}; "
+        "the conversation goes on as soon as it can be."
+    )
