@@ -1,0 +1,144 @@
+"""What a journal's rows hold: their kinds, their text, and what makes one damaged."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from ..interrupts import Interrupt
+from ..messages import Message
+from ..serialization import portable, unescaped
+from ..todos import LooseTodo
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One thing that happened: ``data`` is JSON-ready, ``at`` in seconds since 1970.
+
+    ``seq`` and ``at`` are given by the journal.
+    """
+
+    kind: str
+    data: Any
+    seq: int = 0
+    at: float = 0.0
+
+
+class _Cut(msgspec.Struct):
+    keep: Annotated[int, Meta(ge=0)]
+
+
+class _Todo(LooseTodo):
+    def __post_init__(self) -> None:
+        _ = self.todo  # raises for one that no state takes
+
+
+class _Metadata(msgspec.Struct):
+    set: dict[str, Any] = {}
+    gone: list[str] = []
+
+
+class _Queued(msgspec.Struct):
+    run_id: str
+    messages: list[Message]
+
+
+class _Decision(msgspec.Struct):
+    tool_call_id: str
+    decision: Any
+
+
+class _Call(msgspec.Struct):
+    tool_call_id: str
+    phase: str
+
+
+class _Run(msgspec.Struct):
+    run_id: str
+    status: str
+
+
+KINDS: dict[str, Any] = {
+    "message": Message,
+    "cut": _Cut,
+    "todos": list[_Todo],
+    "metadata": _Metadata,
+    "interrupt": Interrupt | None,
+    "queued": _Queued,
+    "taken": dict[str, Any],
+    "decision": _Decision,
+    "call": _Call,
+    "run": _Run,
+}
+"""What ``data`` has to be read as, at least; there may be more in it. See docs/durability.md."""
+
+
+class Damaged(Exception):
+    """A row that is no entry; the text says what it is and what is wrong with it."""
+
+    def __init__(self, place: Any, seq: Any, reason: str) -> None:
+        shown = "without a number" if seq is None else str(seq)
+        super().__init__(f"Journal entry {shown} was set aside: {reason}.")
+        self.place = place
+        self.reason = reason
+
+
+def encoded(data: Any) -> tuple[str, bool]:
+    """``data`` as JSON text that any database takes, and whether it is escaped."""
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+        if "\ufffe" not in text and "\\u0000" not in text:
+            return text, False
+    except (ValueError, TypeError, RecursionError):
+        pass
+    plain, escaped = portable(data)
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")), escaped
+
+
+def entry_of(place: Any, seq: Any, kind: Any, data: Any, escaped: Any, at: Any) -> Entry:
+    """The entry that a row holds; ``place`` is how the row is found.
+
+    ``kind`` and ``data`` are UTF-8. Raises :class:`Damaged`; nothing but JSON is ever parsed.
+    """
+
+    def damaged(reason: str) -> Damaged:
+        return Damaged(place, seq, reason)
+
+    if seq is None or kind is None or data is None:
+        raise damaged("a column is not of its type")
+    try:
+        name, text = str(kind, "utf-8"), str(data, "utf-8")
+    except UnicodeDecodeError:
+        raise damaged("it is not UTF-8") from None
+    if name not in KINDS:
+        raise damaged(f"its kind {name[:40]!r} is unknown")
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise damaged("its JSON is too deep") from None
+    except ValueError:
+        raise damaged("it is not JSON") from None
+    if escaped:
+        value = unescaped(value)
+    try:
+        msgspec.convert(value, KINDS[name])
+    except Exception as error:  # what a Struct's __post_init__ raises is not all foreseen
+        raise damaged(f"it is no {name}: {str(error)[:200].rstrip('.')}") from None
+    return Entry(name, value, seq, _seconds(at))
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _seconds(at: Any) -> float:
+    """SQLite keeps a time as text, of which nothing depends; 0.0 if it cannot be read."""
+    try:
+        moment = at if isinstance(at, datetime) else datetime.fromisoformat(f"{at}+00:00")
+        return moment.timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,239 @@
+"""A conversation's journal: what is appended is kept, and what is damaged is set aside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sql
+
+from ..errors import StoreError
+from . import leases
+from .database import Database
+from .entries import KINDS, Damaged, Entry, encoded, entry_of
+from .schema import Tables
+
+
+class Journal:
+    """The entries of one conversation, and the only one who writes them.
+
+    ``epoch`` grows with each owner; ``last_seq`` is that of the newest entry, 0 if there is
+    none. Every method may be called from any thread. What is appended is written in the order
+    of the calls; when it fails, so does what was appended before its future was done.
+    """
+
+    def __init__(self, database: Database, conversation_id: str, epoch: int) -> None:
+        self.database = database
+        self.conversation_id = conversation_id
+        self.epoch = epoch
+        self.last_seq = 0
+        self._failures = 0
+
+    @classmethod
+    def open(
+        cls, database: Database, conversation_id: str, *, take_over: bool = False
+    ) -> tuple[Journal, list[Entry], list[str]]:
+        """Become the owner: the journal, its entries, and a sentence per row that was set aside.
+
+        Raises :class:`~sagents_nb.errors.Owned` if somebody who lives has it, unless
+        ``take_over``, and :class:`~sagents_nb.errors.NotFound` if there is no such conversation.
+        """
+        tables, owner = database.tables, database.owner
+
+        def begin(connection: sql.Connection) -> tuple[int, list[Any]]:
+            epoch = leases.take(connection, tables, owner, conversation_id, take_over)
+            database.held.add(conversation_id)
+            return epoch, _rows(connection, tables, conversation_id)
+
+        epoch, rows = database.run(begin)
+        journal = cls(database, conversation_id, epoch)
+        entries: list[Entry] = []
+        damaged: list[Damaged] = []
+        for row in rows:
+            try:
+                entries.append(entry_of(*row))
+            except Damaged as problem:
+                damaged.append(problem)
+        if entries:
+            journal.last_seq = entries[-1].seq
+        if damaged:
+            database.run(lambda connection: journal._set_aside(connection, damaged))
+        return journal, entries, [str(problem) for problem in damaged]
+
+    def append(self, entries: Sequence[Entry]) -> Future[int]:
+        """Write ``entries``; once the future is done they are committed. Its value is the last seq.
+
+        ``data`` must not be changed afterwards; ``seq`` and ``at`` are given here. The future
+        raises :class:`~sagents_nb.errors.StaleOwner` if somebody else owns the conversation by
+        now, and :class:`~sagents_nb.errors.StoreError` if it cannot be written: nothing is then.
+        """
+        entries = tuple(entries)
+        for entry in entries:
+            if entry.kind not in KINDS:
+                raise ValueError(
+                    f"{entry.kind!r} is no kind of entry; use one of {', '.join(KINDS)}."
+                )
+        at = datetime.now(UTC)
+        failures = self._failures
+
+        def write(connection: sql.Connection) -> int:
+            if failures != self._failures:
+                raise StoreError(
+                    f"Entries of conversation {self.conversation_id!r} were not written because "
+                    "those before them were not; append them again."
+                )
+            try:
+                return self._write(connection, entries, at)
+            except BaseException:
+                self._failures += 1
+                raise
+
+        outer: Future[int] = Future()
+        outer.set_running_or_notify_cancel()
+
+        def settle(inner: Future[int]) -> None:
+            if error := inner.exception():
+                self._failures += 1  # before anybody hears of it
+                outer.set_exception(error)
+            else:
+                outer.set_result(inner.result())
+
+        self.database.submit(write).add_done_callback(settle)
+        return outer
+
+    def compact(self, superseded: Iterable[int]) -> Future[None]:
+        """Delete the entries with these seqs; those that are gone already do no harm."""
+        seqs = list(superseded)
+
+        def delete(connection: sql.Connection) -> None:
+            self._check(connection)
+            if seqs:
+                statement = _statements(self.database.tables).delete
+                connection.execute(statement, [self._key(seq) for seq in seqs])
+
+        return self.database.submit(delete)
+
+    def release(self) -> Future[None]:
+        """Give the conversation up, after all that was appended; what comes then is refused."""
+
+        def give_up(connection: sql.Connection) -> None:
+            self.database.held.discard(self.conversation_id)
+            leases.release(connection, *self._lease)
+
+        return self.database.submit(give_up)
+
+    @property
+    def _lease(self) -> tuple[Tables, leases.Owner, str, int]:
+        return self.database.tables, self.database.owner, self.conversation_id, self.epoch
+
+    def _check(self, connection: sql.Connection) -> None:
+        leases.check(connection, *self._lease)
+
+    def _key(self, seq: int) -> dict[str, Any]:
+        return {"conversation": self.conversation_id, "number": seq}
+
+    def _write(self, connection: sql.Connection, entries: Sequence[Entry], at: datetime) -> int:
+        self._check(connection)
+        tables = self.database.tables
+        newest = connection.scalar(
+            _statements(tables).newest, {"conversation": self.conversation_id}
+        )
+        # A number that was used is not used again, though its row may be compacted away.
+        first = max(newest or 0, self.last_seq) + 1
+        rows = []
+        for seq, entry in enumerate(entries, first):
+            text, escaped = encoded(entry.data)
+            rows.append(
+                {
+                    "conversation_id": self.conversation_id,
+                    "seq": seq,
+                    "kind": entry.kind,
+                    "data": text,
+                    "escaped": escaped,
+                    "at": at,
+                }
+            )
+        if rows:
+            connection.execute(_statements(tables).insert, rows)
+            self.last_seq = first + len(rows) - 1
+        return self.last_seq
+
+    def _set_aside(self, connection: sql.Connection, damaged: Sequence[Damaged]) -> None:
+        """Move the rows, as they are, to where they harm nobody."""
+        self._check(connection)
+        journal, aside = self.database.tables.journal, self.database.tables.journal_damaged
+        now = datetime.now(UTC)
+        columns = ("conversation_id", "seq", "kind", "data", "escaped")
+        for problem in damaged:
+            here = _place(connection, journal) == problem.place
+            of_it = journal.c.conversation_id == self.conversation_id
+            seq = sql.select(journal.c.seq).where(of_it, here).scalar_subquery()
+            connection.execute(
+                aside.delete().where(
+                    aside.c.conversation_id == self.conversation_id, aside.c.seq == seq
+                )
+            )
+            row = sql.select(
+                *(journal.c[name] for name in columns),
+                sql.literal(problem.reason, aside.c.reason.type),
+                sql.literal(now, aside.c.at.type),
+            ).where(of_it, here)
+            connection.execute(aside.insert().from_select([*columns, "reason", "at"], row))
+            connection.execute(journal.delete().where(of_it, here))
+
+
+class _Statements(msgspec.Struct, frozen=True):
+    """What is executed often, made once."""
+
+    newest: Any
+    insert: Any
+    delete: Any
+
+
+@functools.cache
+def _statements(tables: Tables) -> _Statements:
+    journal = tables.journal
+    of_it = journal.c.conversation_id == sql.bindparam("conversation")
+    return _Statements(
+        sql.select(sql.func.max(journal.c.seq)).where(of_it),
+        journal.insert(),
+        journal.delete().where(of_it, journal.c.seq == sql.bindparam("number")),
+    )
+
+
+def _place(connection: sql.Connection, journal: sql.Table) -> sql.ColumnElement[Any]:
+    """What tells the rows of a journal apart: in SQLite, a seq may be anything."""
+    if connection.dialect.name == "sqlite":
+        return sql.literal_column(f'"{journal.name}".rowid')
+    return journal.c.seq
+
+
+def _rows(connection: sql.Connection, tables: Tables, conversation_id: str) -> list[Any]:
+    """Place, seq, kind, data, escaped and time of each row; text as bytes.
+
+    What is not of its column's type, as any value in SQLite may be, is None.
+    """
+    journal = tables.journal
+    c = journal.c
+    columns: list[Any] = [c.seq, c.kind, c.data, c.escaped, c.at]
+    if connection.dialect.name == "sqlite":
+        columns = [_if_type(c.seq, "integer", sql.BigInteger)]
+        columns += [_if_type(column, "text", sql.LargeBinary) for column in (c.kind, c.data)]
+        columns += [_if_type(c.escaped, "integer", sql.Integer), _if_type(c.at, "text", sql.String)]
+    query = sql.select(_place(connection, journal).label("place"), *columns)
+    found = connection.execute(query.where(c.conversation_id == conversation_id).order_by(c.seq))
+    if connection.dialect.name == "sqlite":
+        return [tuple(row) for row in found]
+    return [
+        (place, seq, kind.encode(), data.encode(), escaped, at)
+        for place, seq, kind, data, escaped, at in found
+    ]
+
+
+def _if_type(column: sql.Column[Any], name: str, kind: Any) -> sql.ColumnElement[Any]:
+    value = sql.cast(column, kind)
+    return sql.case((sql.func.typeof(column) == name, value), else_=None)

@@ -1,0 +1,241 @@
+"""One owner for a conversation: who has it, whether they live, and epochs against zombies."""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import socket
+import sys
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import sqlalchemy as sql
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+
+from ..errors import NotFound, Owned, StaleOwner
+from .schema import Tables
+
+RENEWED_EVERY = 10.0
+"""Seconds between two heartbeats of a store that holds a lease."""
+
+STALE_AFTER = 30.0
+"""Seconds without a heartbeat after which an owner on another machine counts as dead."""
+
+_SEPARATOR = " "
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """A store of one process.
+
+    ``machine`` says within what a ``pid`` means one process, and ``started`` which one of those
+    that had it; ``store`` tells two stores of a process apart.
+    """
+
+    machine: str
+    pid: int
+    started: str
+    store: str
+
+    @classmethod
+    def new(cls) -> Owner:
+        """This process, with a store of its own."""
+        pid = os.getpid()
+        return cls(_machine(), pid, _started(pid) or _imported(), secrets.token_hex(8))
+
+    @property
+    def text(self) -> str:
+        """As it is kept in the table; :meth:`read` reads it."""
+        return _SEPARATOR.join((self.machine, str(self.pid), self.started, self.store))
+
+    @classmethod
+    def read(cls, text: str) -> Owner | None:
+        """None for a text that none of ours is."""
+        parts = text.split(_SEPARATOR)
+        if len(parts) != 4 or not parts[1].isdecimal():
+            return None
+        return cls(parts[0], int(parts[1]), parts[2], parts[3])
+
+    def lives(self) -> bool | None:
+        """Whether the process lives; None where that cannot be told from here."""
+        if self.machine != _machine():
+            return None
+        if self.pid == os.getpid():
+            return self.started == (_started(self.pid) or _imported())
+        if sys.platform == "win32":
+            return None  # there, os.kill() kills
+        try:
+            os.kill(self.pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except PermissionError:
+            pass
+        started = _started(self.pid)
+        return None if started is None else started == self.started
+
+
+@functools.cache
+def _machine() -> str:
+    """Where process ids are the same: the boot of a kernel and its namespace of them."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # not Linux
+        return f"{uuid.getnode():x}/{socket.gethostname().replace(_SEPARATOR, '-')}"
+
+
+def _started(pid: int) -> str | None:
+    """When the process began, in ticks since boot; "" if it has ended, None if nobody tells."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None  # not Linux, or other users' processes are hidden
+    state, *fields = stat.rpartition(")")[2].split()
+    return "" if state in "ZX" else fields[18]  # a zombie has ended, and waits to be told of
+
+
+@functools.cache
+def _imported() -> str:
+    """Stands for when this process began, where the system does not tell."""
+    return str(time.time_ns())
+
+
+def take(
+    connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, take_over: bool
+) -> int:
+    """Make ``owner`` the owner of the conversation and return the new epoch.
+
+    Raises :class:`~sagents_nb.errors.Owned` if it has one that lives and that nobody takes over,
+    and :class:`~sagents_nb.errors.NotFound` if there is no such conversation.
+    """
+    leases = tables.leases
+    now = _now(connection)
+    insert = (postgresql if _is_postgres(connection) else sqlite).insert(leases)
+    try:
+        connection.execute(
+            insert.on_conflict_do_nothing(),
+            {
+                "conversation_id": conversation_id,
+                "epoch": 0,
+                "owner": "",
+                "host": "",
+                "pid": 0,
+                "began_at": now,
+                "heartbeat_at": now,
+            },
+        )
+    except IntegrityError as error:
+        raise NotFound(f"There is no conversation {conversation_id!r} in this store.") from error
+    of_it = leases.c.conversation_id == conversation_id
+    held = connection.execute(sql.select(leases).where(of_it).with_for_update()).one()
+    if not take_over and _is_held(held, now):
+        raise _owned(held, owner)
+    epoch: int = held.epoch + 1
+    connection.execute(
+        leases.update()
+        .where(of_it)
+        .values(
+            epoch=epoch,
+            owner=owner.text,
+            host=socket.gethostname(),
+            pid=owner.pid,
+            began_at=now,
+            heartbeat_at=now,
+        )
+    )
+    return epoch
+
+
+def check(
+    connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, epoch: int
+) -> None:
+    """Raise StaleOwner unless this is still the owner, and keep it so for the transaction."""
+    found = connection.execute(_lock(tables), {"id": conversation_id}).one_or_none()
+    if found is not None and found.epoch == epoch and found.owner == owner.text:
+        return
+    if found is None:
+        why = "was deleted"
+    elif not found.owner:
+        why = "was closed"
+    else:
+        why = f"was taken over by process {found.pid} on {found.host}"
+    raise StaleOwner(
+        f"Conversation {conversation_id!r} {why}, so nothing of this session is kept any more; "
+        "open the conversation again."
+    )
+
+
+def release(
+    connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, epoch: int
+) -> None:
+    """Give it up; nothing happens if it is somebody else's by now. The epoch stays."""
+    leases = tables.leases
+    connection.execute(
+        leases.update()
+        .where(leases.c.conversation_id == conversation_id, leases.c.epoch == epoch)
+        .where(leases.c.owner == owner.text)
+        .values(owner="")
+    )
+
+
+def release_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
+    """Give up all that the owner has."""
+    leases = tables.leases
+    connection.execute(leases.update().where(leases.c.owner == owner.text).values(owner=""))
+
+
+def renew_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
+    """The heartbeat of all that the owner has."""
+    leases = tables.leases
+    connection.execute(
+        leases.update().where(leases.c.owner == owner.text).values(heartbeat_at=_now(connection))
+    )
+
+
+@functools.cache
+def _lock(tables: Tables) -> sql.Select[Any]:
+    leases = tables.leases
+    columns = (leases.c.epoch, leases.c.owner, leases.c.host, leases.c.pid)
+    of_it = leases.c.conversation_id == sql.bindparam("id")
+    return sql.select(*columns).where(of_it).with_for_update()
+
+
+def _is_held(held: sql.Row[Any], now: datetime) -> bool:
+    if not held.owner:
+        return False
+    owner = Owner.read(held.owner)
+    lives = owner.lives() if owner else None
+    if lives is not None:
+        return lives
+    # A heartbeat from the future is one from before the clock was set back.
+    return abs(now - held.heartbeat_at) <= timedelta(seconds=STALE_AFTER)
+
+
+def _owned(held: sql.Row[Any], me: Owner) -> Owned:
+    owner = Owner.read(held.owner)
+    here = owner is not None and (owner.machine, owner.pid) == (me.machine, me.pid)
+    where = "in this process" if here else f"in process {held.pid} on {held.host}"
+    return Owned(
+        f"Conversation {held.conversation_id!r} has been open {where} since "
+        f"{held.began_at:%Y-%m-%d %H:%M} UTC; close it there, or open it with take_over=True.",
+        host=held.host,
+        pid=held.pid,
+        since=held.began_at,
+    )
+
+
+def _is_postgres(connection: sql.Connection) -> bool:
+    return connection.dialect.name == "postgresql"
+
+
+def _now(connection: sql.Connection) -> datetime:
+    """By the clock that all owners share: the server's, or this machine's for a file."""
+    if _is_postgres(connection):
+        told: datetime = connection.scalar(sql.select(sql.func.clock_timestamp()))
+        return told.astimezone(UTC)
+    return datetime.now(UTC)
