@@ -19,9 +19,10 @@ from sqlalchemy.exc import DBAPIError
 
 from ..errors import Busy, StoreError
 from ..runtime import runtime
-from . import leases
+from . import leases, versions
 from .engine import failure, is_sqlite, make_engine, make_file, name_of, path_of, url_of
 from .schema import tables
+from .versions import bring_up_to_date
 
 T = TypeVar("T")
 Work = Callable[[sql.Connection], T]
@@ -193,7 +194,7 @@ class Database:
             # fails without waiting.
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         if not self._prepared:
-            self.tables.metadata.create_all(connection)
+            versions.bring_up_to_date(connection, self.tables)
             self._prepared = True
 
     def _attempt(
@@ -232,6 +233,7 @@ class Database:
         if self._connection is None:
             if self._path:
                 make_file(self._path)
+                versions.look_at(self._path, self.tables)
             self._connection = self._engine.connect()
             if self._path:
                 self._file = _file_id(self._path)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ import sqlalchemy as sql
 from ..errors import StoreError
 from . import leases
 from .database import Database
-from .entries import KINDS, Damaged, Entry, encoded, entry_of
+from .entries import KINDS, Damaged, Entry, encoded, entry_of, is_newer
 from .schema import Tables
 
 
@@ -60,8 +61,9 @@ class Journal:
                 damaged.append(problem)
         if entries:
             journal.last_seq = entries[-1].seq
-        if damaged:
-            database.run(lambda connection: journal._set_aside(connection, damaged))
+        # What a newer version wrote may be no damage, and is refused where it is read.
+        if damaged and not any(map(is_newer, entries)):
+            journal._move({problem.place: problem.reason for problem in damaged}).result()
         return journal, entries, [str(problem) for problem in damaged]
 
     def append(self, entries: Sequence[Entry]) -> Future[int]:
@@ -162,28 +164,32 @@ class Journal:
             self.last_seq = first + len(rows) - 1
         return self.last_seq
 
-    def _set_aside(self, connection: sql.Connection, damaged: Sequence[Damaged]) -> None:
-        """Move the rows, as they are, to where they harm nobody."""
-        self._check(connection)
+    def _move(self, reasons: Mapping[Any, str]) -> Future[None]:
+        """Put rows, by their places, as they are where they harm nobody."""
         journal, aside = self.database.tables.journal, self.database.tables.journal_damaged
-        now = datetime.now(UTC)
+        of_it = journal.c.conversation_id == self.conversation_id
         columns = ("conversation_id", "seq", "kind", "data", "escaped")
-        for problem in damaged:
-            here = _place(connection, journal) == problem.place
-            of_it = journal.c.conversation_id == self.conversation_id
-            seq = sql.select(journal.c.seq).where(of_it, here).scalar_subquery()
-            connection.execute(
-                aside.delete().where(
-                    aside.c.conversation_id == self.conversation_id, aside.c.seq == seq
+
+        def move(connection: sql.Connection) -> None:
+            self._check(connection)
+            now = datetime.now(UTC)
+            for place, reason in reasons.items():
+                here = (of_it, _place(connection, journal) == place)
+                seq = sql.select(journal.c.seq).where(*here).scalar_subquery()
+                connection.execute(
+                    aside.delete().where(
+                        aside.c.conversation_id == self.conversation_id, aside.c.seq == seq
+                    )
                 )
-            )
-            row = sql.select(
-                *(journal.c[name] for name in columns),
-                sql.literal(problem.reason, aside.c.reason.type),
-                sql.literal(now, aside.c.at.type),
-            ).where(of_it, here)
-            connection.execute(aside.insert().from_select([*columns, "reason", "at"], row))
-            connection.execute(journal.delete().where(of_it, here))
+                row = sql.select(
+                    *(journal.c[name] for name in columns),
+                    sql.literal(reason, aside.c.reason.type),
+                    sql.literal(now, aside.c.at.type),
+                ).where(*here)
+                connection.execute(aside.insert().from_select([*columns, "reason", "at"], row))
+                connection.execute(journal.delete().where(*here))
+
+        return self.database.submit(move)
 
 
 class _Statements(msgspec.Struct, frozen=True):
@@ -203,6 +209,15 @@ def _statements(tables: Tables) -> _Statements:
         journal.insert(),
         journal.delete().where(of_it, journal.c.seq == sql.bindparam("number")),
     )
+
+
+def entries_of(connection: sql.Connection, tables: Tables, conversation_id: str) -> list[Entry]:
+    """The entries that can be read, for whoever does not own the conversation."""
+    entries = []
+    for row in _rows(connection, tables, conversation_id):
+        with contextlib.suppress(Damaged):
+            entries.append(entry_of(*row))
+    return entries
 
 
 def _place(connection: sql.Connection, journal: sql.Table) -> sql.ColumnElement[Any]:

@@ -11,7 +11,7 @@ import time
 import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import sqlalchemy as sql
@@ -170,6 +170,13 @@ def check(
     )
 
 
+def living(connection: sql.Connection, tables: Tables, conversation_id: str) -> sql.Row[Any] | None:
+    """The lease of a session that lives, which nobody else takes for the transaction, or None."""
+    of_it = tables.leases.c.conversation_id == conversation_id
+    held = connection.execute(sql.select(tables.leases).where(of_it).with_for_update()).first()
+    return held if held is not None and _is_held(held, _now(connection)) else None
+
+
 def release(
     connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, epoch: int
 ) -> None:
@@ -213,7 +220,8 @@ def _is_held(held: sql.Row[Any], now: datetime) -> bool:
     if lives is not None:
         return lives
     # A heartbeat from the future is one from before the clock was set back.
-    return abs(now - held.heartbeat_at) <= timedelta(seconds=STALE_AFTER)
+    age: timedelta = abs(now - held.heartbeat_at)
+    return age.total_seconds() <= STALE_AFTER
 
 
 def _owned(held: sql.Row[Any], me: Owner) -> Owned:
@@ -236,6 +244,6 @@ def _is_postgres(connection: sql.Connection) -> bool:
 def _now(connection: sql.Connection) -> datetime:
     """By the clock that all owners share: the server's, or this machine's for a file."""
     if _is_postgres(connection):
-        told: datetime = connection.scalar(sql.select(sql.func.clock_timestamp()))
-        return told.astimezone(UTC)
+        told = connection.execute(sql.select(sql.func.clock_timestamp())).scalar_one()
+        return cast(datetime, told).astimezone(UTC)
     return datetime.now(UTC)

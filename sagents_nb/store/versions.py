@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+from pathlib import Path
+
 import sqlalchemy as sql
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
 
 from ..errors import ConfigurationError
 from . import schema
 from .schema import Tables
 
 
-def is_current(connection: sql.Connection, tables: Tables) -> bool:
-    """Whether there is nothing to do; reads only.
+def look_at(path: Path, tables: Tables) -> None:
+    """Read an SQLite file before anything is written to it, be it the mode of its journal.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a database of a newer version,
     and for one whose tables of these names are somebody else's.
     """
-    return _version(connection, tables) == schema.VERSION
+    address = f"{path.as_uri()}?mode=ro"
+    engine = sql.create_engine(
+        "sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=NullPool
+    )
+    # What cannot be read this way, such as a file that a crash left unfinished, is told by the
+    # connection that may also write.
+    with contextlib.suppress(DBAPIError), engine.connect() as connection:
+        _version(connection, tables)
 
 
 def bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
     """Make the tables, or change older ones, in the transaction of ``connection``.
 
     The caller holds the database's write lock, so that of several processes one does it. Raises
-    what :func:`is_current` raises.
+    what :func:`look_at` raises.
     """
     if connection.dialect.name == "postgresql":  # where a transaction alone is no such lock
         connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))

@@ -1,0 +1,185 @@
+"""Conversations and their states in the database.
+
+Every function works in its caller's transaction and for one owner only: to it, what is
+somebody else's does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import sqlalchemy as sql
+
+from ..errors import Busy, ConfigurationError, NotFound
+from ..serialization import escaped
+from . import leases
+from .schema import Tables
+from .scope import ID_LENGTH
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """One conversation; times are UTC, and ``updated_at`` is when it last went on."""
+
+    id: str
+    title: str | None
+    metadata: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+def create(
+    connection: sql.Connection,
+    tables: Tables,
+    owner: str,
+    title: str | None,
+    metadata: Mapping[str, Any] | None,
+    id: str | None,
+) -> Conversation:
+    """A new one."""
+    id = str(uuid4()) if id is None else id
+    if not isinstance(id, str) or not 1 <= len(escaped(id)) <= ID_LENGTH:
+        raise ConfigurationError(
+            f"The id of a conversation is text of 1 to {ID_LENGTH} characters, not {id!r:.60}."
+        )
+    table, now = tables.conversations, datetime.now(UTC)
+    if connection.execute(sql.select(table.c.id).where(table.c.id == id)).first():
+        raise ConfigurationError(f"The id {id!r} is taken; choose another.")
+    changes = _changes({"title": title, "metadata": metadata or {}})
+    times = {"created_at": now, "updated_at": now}
+    connection.execute(table.insert().values(id=id, owner=owner, **times, **changes))
+    return get(connection, tables, owner, id)
+
+
+def find(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation | None:
+    """The one of that id, or None."""
+    if not isinstance(id, str):
+        return None
+    table = tables.conversations
+    asked = _conversations(tables).where(table.c.id == id, table.c.owner == owner)
+    row = connection.execute(asked).first()
+    return Conversation(**row._mapping) if row else None
+
+
+def get(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation:
+    """The one of that id."""
+    found = find(connection, tables, owner, id)
+    if found is None:
+        raise _missing(id)
+    return found
+
+
+def listed(
+    connection: sql.Connection, tables: Tables, owner: str, limit: int, offset: int
+) -> list[Conversation]:
+    """Those that went on last, newest first."""
+    asked = (
+        _conversations(tables)
+        .where(tables.conversations.c.owner == owner)
+        .order_by(sql.desc("updated_at"), tables.conversations.c.id)
+        .limit(counted("limit", limit))
+        .offset(counted("offset", offset))
+    )
+    return [Conversation(**row._mapping) for row in connection.execute(asked)]
+
+
+def update(
+    connection: sql.Connection, tables: Tables, owner: str, id: str, changes: Mapping[str, Any]
+) -> Conversation:
+    """It, with other values of "title" and "metadata"."""
+    touch(connection, tables, owner, id, **_changes(changes))
+    return get(connection, tables, owner, id)
+
+
+def touch(connection: sql.Connection, tables: Tables, owner: str, id: str, **values: Any) -> None:
+    """It went on just now. Until the transaction ends nobody else can delete it."""
+    table = tables.conversations
+    changing = table.update().where(table.c.id == id, table.c.owner == owner)
+    values["updated_at"] = datetime.now(UTC)
+    if not isinstance(id, str) or not connection.execute(changing.values(**values)).rowcount:
+        raise _missing(id)
+
+
+def delete(connection: sql.Connection, tables: Tables, owner: str, id: str) -> None:
+    """Delete it, and by the foreign keys all that belongs to it."""
+    touch(connection, tables, owner, id)
+    if lease := leases.living(connection, tables, id):
+        raise Busy(
+            f"Conversation {id!r} is open in process {lease.pid} on {lease.host}; close it there "
+            "before you delete it."
+        )
+    connection.execute(tables.conversations.delete().where(tables.conversations.c.id == id))
+
+
+def delete_older_than(connection: sql.Connection, tables: Tables, days: float) -> int:
+    """Delete everybody's that have not gone on for so many days and are not open; how many."""
+    if not isinstance(days, int | float) or isinstance(days, bool) or not 0 <= days <= 36_500:
+        raise ConfigurationError(f"days must be a number from 0 to 36,500, not {days!r:.60}.")
+    table, last = tables.conversations, datetime.now(UTC) - timedelta(days=days)
+    old = connection.execute(sql.select(table.c.id).where(_updated_at(tables) < last)).scalars()
+    deleted = [id for id in old if not leases.living(connection, tables, id)]
+    for id in deleted:
+        connection.execute(table.delete().where(table.c.id == id))
+    return len(deleted)
+
+
+def save_state(
+    connection: sql.Connection, tables: Tables, owner: str, id: str, exported: Any
+) -> None:
+    """Keep an exported state instead of the one that was kept."""
+    if not isinstance(exported, Mapping) or not isinstance(exported.get("state"), Mapping):
+        raise ConfigurationError(
+            "This is not an exported state: it has no 'state'; pass what State.export() gave."
+        )
+    touch(connection, tables, owner, id)
+    table = tables.agent_states
+    values = {"data": dict(exported), "updated_at": datetime.now(UTC)}
+    changing = table.update().where(table.c.conversation_id == id).values(**values)
+    if not connection.execute(changing).rowcount:
+        connection.execute(table.insert().values(conversation_id=id, **values))
+
+
+def saved_state(connection: sql.Connection, tables: Tables, id: str) -> dict[str, Any] | None:
+    """The state that was kept."""
+    table = tables.agent_states
+    found: dict[str, Any] | None = connection.execute(
+        sql.select(table.c.data).where(table.c.conversation_id == id)
+    ).scalar()
+    return found
+
+
+def counted(name: str, value: Any) -> int:
+    """``value``, if it is a number of rows."""
+    if type(value) is not int or value < 0:
+        raise ConfigurationError(f"{name} must be a whole number from 0 on, not {value!r:.60}.")
+    return min(value, 2**31)
+
+
+def _missing(id: Any) -> NotFound:
+    return NotFound(f"There is no conversation {id!r:.300}.")
+
+
+def _changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(changes.get("title"), str | None):
+        raise ConfigurationError(f"A title is text or None, not {changes['title']!r:.60}.")
+    if not isinstance(changes.get("metadata", {}), Mapping):
+        raise ConfigurationError(f"metadata must be a dict, not {changes['metadata']!r:.60}.")
+    return dict(changes)
+
+
+def _conversations(tables: Tables) -> sql.Select[Any]:
+    c = tables.conversations.c
+    return sql.select(
+        c.id, c.title, c.metadata, c.created_at, _updated_at(tables).label("updated_at")
+    )
+
+
+def _updated_at(tables: Tables) -> sql.ColumnElement[datetime]:
+    """The newest of what is written to it and of its journal, which touches nothing else."""
+    c, journal = tables.conversations.c, tables.journal.c
+    entries = sql.select(journal.at).where(journal.conversation_id == c.id)
+    newest = entries.order_by(journal.seq.desc()).limit(1).scalar_subquery()
+    return sql.case((newest > c.updated_at, newest), else_=c.updated_at)
