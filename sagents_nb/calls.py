@@ -237,9 +237,9 @@ def _outcome(
         return _cancelled(item, ctx)
     if not task.cancelled():
         return task.result()
-    executed = _cancelled(item, ctx)
+    executed = Executed(cancelled_result(item.call))
     _finished(item, executed, record)
-    return executed
+    return _cancelled(item, ctx)
 
 
 async def _run_one(
@@ -293,7 +293,8 @@ async def _kept_from_running(
 
 
 def _finished(item: Prepared, executed: Executed, record: Recording) -> None:
-    if item.begun and not executed.update and executed.interrupt is None:
+    whole = not executed.update and executed.interrupt is None
+    if item.begun and whole and not item.over:
         try:
             record.finished(item.call, executed.result)
         except AgentError as error:
