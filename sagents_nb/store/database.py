@@ -22,7 +22,6 @@ from ..runtime import runtime
 from . import leases, versions
 from .engine import failure, is_sqlite, make_engine, make_file, name_of, path_of, url_of
 from .schema import tables
-from .versions import bring_up_to_date
 
 T = TypeVar("T")
 Work = Callable[[sql.Connection], T]
@@ -244,8 +243,7 @@ class Database:
         if connection is not None:
             with contextlib.suppress(Exception):
                 connection.close()
-        if self._path:
-            self._prepared = False  # there may be another file there next time
+        self._prepared = False  # there may be another file, or server, next time
 
     def after_fork(self) -> None:
         """In a forked child, which must never write through its parent's connection."""

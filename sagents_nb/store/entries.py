@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
-from ..interrupts import Interrupt
-from ..messages import Message
-from ..serialization import portable, unescaped
-from ..todos import LooseTodo
+from ..serialization import VERSION, portable, unescaped
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -27,53 +23,20 @@ class Entry(msgspec.Struct, frozen=True):
     at: float = 0.0
 
 
-class _Cut(msgspec.Struct):
-    keep: Annotated[int, Meta(ge=0)]
-
-
-class _Todo(LooseTodo):
-    def __post_init__(self) -> None:
-        _ = self.todo  # raises for one that no state takes
-
-
-class _Metadata(msgspec.Struct):
-    set: dict[str, Any] = {}
-    gone: list[str] = []
-
-
-class _Queued(msgspec.Struct):
-    run_id: str
-    messages: list[Message]
-
-
-class _Decision(msgspec.Struct):
-    tool_call_id: str
-    decision: Any
-
-
-class _Call(msgspec.Struct):
-    tool_call_id: str
-    phase: str
-
-
-class _Run(msgspec.Struct):
-    run_id: str
-    status: str
-
-
-KINDS: dict[str, Any] = {
-    "message": Message,
-    "cut": _Cut,
-    "todos": list[_Todo],
-    "metadata": _Metadata,
-    "interrupt": Interrupt | None,
-    "queued": _Queued,
-    "taken": dict[str, Any],
-    "decision": _Decision,
-    "call": _Call,
-    "run": _Run,
+KINDS: dict[str, tuple[type, ...]] = {
+    "begin": (dict,),
+    "message": (dict,),
+    "cut": (dict,),
+    "todos": (list,),
+    "metadata": (dict,),
+    "interrupt": (dict, type(None)),
+    "queued": (dict,),
+    "taken": (dict,),
+    "decision": (dict,),
+    "call": (dict,),
+    "run": (dict,),
 }
-"""What ``data`` has to be read as, at least; there may be more in it. See docs/durability.md."""
+"""What ``data`` is for each kind; what has to be in it is known to ``folding.py``."""
 
 
 class Damaged(Exception):
@@ -84,6 +47,12 @@ class Damaged(Exception):
         super().__init__(f"Journal entry {shown} was set aside: {reason}.")
         self.place = place
         self.reason = reason
+
+
+def is_newer(entry: Entry) -> bool:
+    """Whether a newer version of this package wrote what follows it."""
+    version = entry.data.get("version") if entry.kind == "begin" else None
+    return isinstance(version, int) and version > VERSION
 
 
 def encoded(data: Any) -> tuple[str, bool]:
@@ -124,10 +93,8 @@ def entry_of(place: Any, seq: Any, kind: Any, data: Any, escaped: Any, at: Any) 
         raise damaged("it is not JSON") from None
     if escaped:
         value = unescaped(value)
-    try:
-        msgspec.convert(value, KINDS[name])
-    except Exception as error:  # what a Struct's __post_init__ raises is not all foreseen
-        raise damaged(f"it is no {name}: {str(error)[:200].rstrip('.')}") from None
+    if not isinstance(value, KINDS[name]):
+        raise damaged(f"its data is of type {type(value).__name__}, which no {name} is")
     return Entry(name, value, seq, _seconds(at))
 
 
