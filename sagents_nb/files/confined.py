@@ -1,0 +1,229 @@
+"""A directory on the disk that a path cannot leave. POSIX only.
+
+Python has no ``openat2``, so a path is walked: each directory is opened relative to the one
+above it and links are never followed. What is swapped for a link meanwhile is refused
+by the kernel, not by a check that came too early.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from ..errors import ConfigurationError
+from .errors import FileError, is_directory
+from .stored import folded
+
+try:
+    import fcntl
+except ImportError:
+    raise ConfigurationError(
+        "DiskStorage needs Linux or macOS, where a disk can be used without following links; "
+        "use SQLStorage('sqlite:///files.db') here."
+    ) from None
+
+# O_NONBLOCK: a FIFO that was swapped in must not hold us up until somebody writes to it.
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+MAX_LISTINGS = 64
+
+
+class Listing(NamedTuple):
+    """The names in a directory when its time of change was ``mtime``."""
+
+    mtime: int
+    names: set[str]
+    folded: dict[str, str]
+
+
+class Confined:
+    """The directories and regular files below ``root``, and no others.
+
+    Names are lists of segments. They count as they are spelled: on a disk that finds "A"
+    when asked for "a", "a" is missing, and on no disk can "a" be made beside "A".
+    """
+
+    def __init__(self, root: str, *, fsync: bool = True) -> None:
+        self.root = root
+        self._fsync = fsync
+        self._lock = threading.RLock()
+        self._listings: dict[tuple[int, int], Listing] = {}
+
+    @contextmanager
+    def directory(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """The descriptor of a directory; with ``make``, made if it is missing.
+
+        Raises FileNotFoundError, and FileError for what is no directory.
+        """
+        if make:
+            self._make_root()
+        fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for depth in range(len(names)):
+                child = self._enter(fd, names[: depth + 1], make)
+                os.close(fd)
+                fd = child
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _enter(self, fd: int, names: Sequence[str], make: bool) -> int:
+        name = names[-1]
+        try:
+            if make:
+                with self._lock:
+                    if not self.check_free(fd, names):
+                        os.mkdir(name, dir_fd=fd)
+                        self.note(fd, added=name)
+                        self.sync(fd)
+            elif not self.exists(fd, name):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+            return os.open(name, DIRECTORY, dir_fd=fd)
+        except OSError as error:
+            if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EEXIST):
+                raise not_ours("/".join(names), "no directory") from None
+            raise
+
+    def sync(self, fd: int) -> None:
+        """Wait until a file or directory is on the disk itself."""
+        if not self._fsync:
+            return
+        # macOS: its fsync stops at the drive's own cache.
+        full = getattr(fcntl, "F_FULLFSYNC", None)
+        if full is not None:
+            try:
+                fcntl.fcntl(fd, full)
+                return
+            except OSError:  # a disk that does not know it
+                pass
+        os.fsync(fd)
+
+    def _make_root(self) -> None:
+        missing, above = [], self.root
+        while not os.path.isdir(above):
+            missing.append(above)
+            above = os.path.dirname(above)
+        for directory in reversed(missing):
+            try:
+                os.mkdir(directory)
+            except FileExistsError:
+                if not os.path.isdir(directory):
+                    raise
+            fd = os.open(os.path.dirname(directory), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self.sync(fd)
+            finally:
+                os.close(fd)
+
+    # names
+
+    def exists(self, fd: int, name: str) -> bool:
+        """Whether the directory has that name, spelled so."""
+        try:
+            os.stat(name, dir_fd=fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        # If it is not listed, it came a moment ago, or the disk takes another name for it.
+        return name in self._listing(fd).names or name in self._listing(fd, anew=True).names
+
+    def check_free(self, fd: int, names: Sequence[str], *, besides: str = "") -> bool:
+        """Whether the last of ``names`` is there; FileError if another one is too like it.
+
+        ``besides`` is a name that does not count, because it is about to go.
+        """
+        name = names[-1]
+        if self.exists(fd, name):
+            return True
+        if folded(name) in self._listing(fd).folded:
+            like = self._listing(fd, anew=True).folded.get(folded(name), besides)
+            if like != besides:
+                raise FileError(
+                    f"{'/'.join(names)} cannot be beside {like!r}: on some disks they are one "
+                    "file; choose another name.",
+                    "/".join(names),
+                )
+        return False
+
+    def note(self, fd: int, *, added: str = "", removed: str = "") -> None:
+        """Remember a change that was made here, so that the directory is not read again."""
+        status = os.fstat(fd)
+        with self._lock:
+            known = self._listings.get((status.st_dev, status.st_ino))
+            if known is None:
+                return
+            known.names.discard(removed)
+            if known.folded.get(folded(removed)) == removed:
+                del known.folded[folded(removed)]
+            if added:
+                known.names.add(added)
+                known.folded[folded(added)] = added
+            changed = known._replace(mtime=status.st_mtime_ns)
+            self._listings[status.st_dev, status.st_ino] = changed
+
+    def _listing(self, fd: int, *, anew: bool = False) -> Listing:
+        status = os.fstat(fd)
+        key = (status.st_dev, status.st_ino)
+        with self._lock:
+            known = self._listings.get(key)
+            if known is None or anew or known.mtime != status.st_mtime_ns:
+                names = set(os.listdir(fd))
+                known = Listing(status.st_mtime_ns, names, {folded(name): name for name in names})
+                if len(self._listings) >= MAX_LISTINGS:
+                    self._listings.clear()
+                self._listings[key] = known
+            return known
+
+    # files
+
+    def status(self, fd: int, names: Sequence[str]) -> os.stat_result | None:
+        """The status of a file, None if it is missing; FileError for what is no plain file."""
+        if not self.exists(fd, names[-1]):
+            return None
+        try:
+            status = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        check_plain(status, "/".join(names))
+        return status
+
+    def read(self, fd: int, names: Sequence[str]) -> tuple[bytes, os.stat_result]:
+        """The bytes of a file and its status; FileNotFoundError if it is missing."""
+        path = "/".join(names)
+        # Asked before it is opened: to open a device may be to set it going.
+        if self.status(fd, names) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        try:
+            file = os.open(names[-1], READ, dir_fd=fd)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                raise not_ours(path, "no plain file") from None
+            raise
+        with open(file, "rb", buffering=0) as opened:
+            status = os.fstat(file)
+            check_plain(status, path)
+            return opened.readall(), status
+
+
+def check_plain(status: os.stat_result, path: str) -> None:
+    """Raise FileError unless it is a regular file with one name."""
+    if stat.S_ISDIR(status.st_mode):
+        raise is_directory(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise not_ours(path, "no plain file")
+    if status.st_nlink > 1:
+        raise not_ours(path, "the same file as another name, perhaps elsewhere")
+
+
+def not_ours(path: str, what: str) -> FileError:
+    """The error for a link, a device and the like."""
+    return FileError(
+        f"{path} is {what} on the disk, so it is left alone; choose another path.",
+        path,
+    )

@@ -1,0 +1,381 @@
+"""Files kept as real files in a directory. POSIX only; see :mod:`~sagents_nb.files.confined`."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import secrets
+import stat
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from . import paths
+from .confined import CREATE, Confined, check_plain
+from .entry import FileEntry
+from .errors import FileError, taken
+from .sidefile import TEMPORARY, Line, SideFile, hold
+from .stored import (
+    RESERVED,
+    Stored,
+    content_of,
+    data_of,
+    folded,
+    guessed_type,
+    segments,
+    stored,
+)
+
+log = logging.getLogger(__name__)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+REMEDIES = {
+    errno.ENAMETOOLONG: "give it a shorter name",
+    errno.ENOSPC: "make room on that disk",
+    errno.EDQUOT: "make room on that disk",
+    errno.EACCES: "allow it, or choose another directory",
+    errno.EPERM: "allow it, or choose another directory",
+    errno.EROFS: "choose a directory that can be written",
+    errno.EXDEV: "the whole directory has to be on one disk",
+}
+
+Errors = list[OSError | FileError]  # `list` is a method below
+
+
+class DiskStorage:
+    """A directory in which "notes/a.md" is the file notes/a.md, made when first needed.
+
+    People and other programs may read, add, change and remove files. Titles, custom metadata
+    and the like lie in ".sagents/files" inside it; without that, no file is lost. The scope
+    does not count: whoever uses the same directory shares its files.
+
+    A save replaces the whole file at once. With ``fsync`` it waits for the disk itself, so
+    that what was saved outlives a power cut; without, only the end of the process.
+
+    Nothing outside of the directory is touched: links are not followed, and neither these
+    nor devices and files with several names are listed, read, replaced or removed. Two names
+    that some disk takes for one (by case or Unicode form) cannot be beside each other.
+    What the disk refuses raises FileError.
+
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> from sagents_nb.files.entry import new_file
+    >>> DiskStorage(folder).save("user:1", new_file("notes/a.md", "# A", title="First"))
+    >>> pathlib.Path(folder, "notes/a.md").read_text()
+    '# A'
+    >>> DiskStorage(folder).load("user:1", "notes/a.md").title
+    'First'
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = True) -> None:
+        self.path = os.path.abspath(os.path.expanduser(path))
+        self._root = Confined(self.path, fsync=fsync)
+        self._side = SideFile(self._root)
+        self._lock = threading.RLock()
+        self._started = False
+
+    def __repr__(self) -> str:
+        return f"DiskStorage({self.path!r})"
+
+    # reading
+
+    def list(self, scope: str) -> Iterable[FileEntry]:
+        """All plain files and directories, without contents."""
+        with self._telling(self.path, "listed"):
+            self._refresh()
+            found: dict[str, FileEntry] = {}
+            waiting: deque[tuple[str, ...]] = deque([()])
+            while waiting:
+                names = waiting.pop()
+                for entry in self._listed(names):
+                    found[entry.path] = entry
+                    if entry.is_directory:
+                        waiting.append((*names, entry.name))
+            return [entry for entry in found.values() if not self._unlisted(entry.path)]
+
+    def _listed(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
+        above = "".join(f"{name}/" for name in names)
+        odd: Errors = []
+        try:
+            with self._root.directory(names) as fd, os.scandir(fd) as items:
+                for item in items:
+                    path = above + item.name
+                    try:
+                        segments(path)
+                        status = item.stat(follow_symlinks=False)
+                        if not stat.S_ISDIR(status.st_mode):
+                            check_plain(status, path)
+                    except FileNotFoundError:
+                        continue
+                    except FileError as error:
+                        if folded(item.name) != RESERVED:
+                            odd.append(error)
+                        continue
+                    yield self._described(path, status)
+        except FileNotFoundError:  # removed meanwhile, or a root that is not made yet
+            pass
+        except (OSError, FileError) as error:
+            if not names:
+                raise
+            odd.append(error)
+        if odd:
+            log.warning("%d files in %s/%s are left out: %s", len(odd), self.path, above, odd[0])
+
+    def load(self, scope: str, path: str) -> FileEntry:
+        """A file with its content, also one that somebody else has put there."""
+        names = segments(path)
+        self._refresh()
+        with self._telling(path, "read"), self._root.directory(names[:-1]) as fd:
+            data, status = self._root.read(fd, names)
+        digest = hashlib.sha256(data).hexdigest()
+        with self._lock:
+            line = self._side.last(path)
+            kept = self._side.fitting(path, status)[0]
+        # The same content at another time was saved here all the same, and copied since.
+        known = kept is not None and kept.sha256 == digest
+        content = content_of(data, kept.text if known and kept else None)
+        entry = self._described(path, status)
+        text = isinstance(content, str)
+        if line is None and text:
+            entry = replace(entry, file_type="markdown")
+            if entry.mime_type == "application/octet-stream":
+                entry = replace(entry, mime_type="text/plain")
+        return replace(entry, content=content, size=len(data), sha256=digest, loaded=True)
+
+    # writing
+
+    def save(self, scope: str, entry: FileEntry) -> None:
+        """Create or replace a file or make a directory."""
+        names = segments(entry.path)
+        self._refresh()
+        with self._telling(entry.path, "saved"):
+            if entry.is_directory:
+                self._save_directory(names, entry)
+            else:
+                self._save_file(names, entry, data_of(entry))
+
+    def save_metadata(self, scope: str, entry: FileEntry) -> None:
+        """Save what describes an entry; FileNotFoundError if it is not there."""
+        names = segments(entry.path)
+        self._refresh()
+        with self._telling(entry.path, "saved"):
+            if entry.is_directory:
+                self._save_directory(names, entry)
+                return
+            with self._root.directory(names[:-1]) as fd:
+                status = self._root.status(fd, names)
+                if status is None:
+                    raise FileNotFoundError(entry.path)
+                with self._lock, self._side.writing() as (folder, _):
+                    kept, fits = self._side.fitting(entry.path, status)
+                    data = replace(
+                        stored(entry),
+                        size=status.st_size,
+                        sha256=kept.sha256 if kept and fits else None,
+                        text=kept.text if kept and fits else True,
+                    )
+                    self._side.append(
+                        folder, Line(path=entry.path, data=data, mtime=status.st_mtime_ns)
+                    )
+                    self._side.sync(folder)
+
+    def move(self, scope: str, old: str, new: str) -> None:
+        """Rename one file; its metadata goes along."""
+        source, target = segments(old), segments(new)
+        self._refresh()
+        with self._telling(old, "moved"), self._root.directory(source[:-1]) as above:
+            if self._root.status(above, source) is None:
+                raise FileNotFoundError(old)
+            with (
+                self._root.directory(target[:-1], make=True) as fd,
+                self._lock,
+                self._side.writing() as (folder, _),
+            ):
+                same = source[:-1] == target[:-1]
+                if self._root.check_free(fd, target, besides=source[-1] if same else ""):
+                    raise taken(new)
+                status = os.stat(source[-1], dir_fd=above, follow_symlinks=False)
+                kept, fits = self._side.fitting(old, status)
+                if kept is not None:
+                    mtime = status.st_mtime_ns if fits else 0
+                    self._side.append(folder, Line(path=new, data=kept, mtime=mtime))
+                os.rename(source[-1], target[-1], src_dir_fd=above, dst_dir_fd=fd)
+                self._root.note(above, removed=source[-1])
+                self._root.note(fd, added=target[-1])
+                self._root.sync(fd)
+                self._root.sync(above)
+                self._forget(folder, source)
+                self._side.sync(folder)
+
+    def delete(self, scope: str, path: str) -> None:
+        """Delete a file, or a directory unless files lie in it; missing is fine."""
+        names = segments(path)
+        self._refresh()
+        with self._telling(path, "deleted"):
+            try:
+                with (
+                    self._root.directory(names[:-1]) as fd,
+                    self._lock,
+                    self._side.writing() as (folder, _),
+                ):
+                    self._delete(fd, folder, names)
+            except FileNotFoundError:
+                return
+
+    # inside
+
+    def _save_file(self, names: Sequence[str], entry: FileEntry, data: bytes) -> None:
+        kept = replace(stored(entry), size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        with self._temporary() as (file, temporary):
+            with open(file, "wb", closefd=False) as opened:
+                opened.write(data)
+            time = (entry.modified_at - EPOCH) // timedelta(microseconds=1) * 1000
+            os.utime(file, ns=(time, time))
+            with (
+                self._root.directory(names[:-1], make=True) as fd,
+                self._lock,
+                self._side.writing() as (folder, above),
+            ):
+                before = self._root.status(fd, names)
+                if before is None:
+                    self._root.check_free(fd, names)
+                elif not before.st_mode & 0o222:
+                    raise PermissionError(errno.EACCES, "it is write-protected on the disk")
+                else:
+                    os.fchmod(file, before.st_mode & 0o777)
+                self._root.sync(file)
+                mtime = os.fstat(file).st_mtime_ns
+                self._side.append(folder, Line(path=entry.path, data=kept, mtime=mtime))
+                os.replace(temporary, names[-1], src_dir_fd=above, dst_dir_fd=fd)
+                self._root.note(fd, added=names[-1])
+                self._side.sync(folder)
+                self._root.sync(fd)
+
+    def _save_directory(self, names: Sequence[str], entry: FileEntry) -> None:
+        line = Line(path=entry.path, data=stored(entry))
+        with (
+            self._root.directory(names, make=True),
+            self._lock,
+            self._side.writing() as (folder, _),
+        ):
+            if self._side.last(entry.path) != line:
+                self._side.append(folder, line)
+                self._side.sync(folder)
+
+    def _delete(self, fd: int, folder: int, names: Sequence[str]) -> None:
+        if not self._root.exists(fd, names[-1]):
+            return
+        status = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode):
+            check_plain(status, "/".join(names))
+            os.unlink(names[-1], dir_fd=fd)
+        elif not _removed(fd, names[-1]):
+            self._side.append(folder, Line(path="/".join(names), listed=False))
+            self._side.sync(folder)
+            return
+        self._root.note(fd, removed=names[-1])
+        self._root.sync(fd)
+        self._forget(folder, names)
+        self._side.sync(folder)
+
+    def _forget(self, folder: int, names: Sequence[str]) -> None:
+        """Write down that a path is gone, and remove directories that waited to be empty."""
+        if self._side.last("/".join(names)):
+            self._side.append(folder, Line(path="/".join(names)))
+        above = names[:-1]
+        if above and self._unlisted("/".join(above)):
+            with self._root.directory(above[:-1]) as fd:
+                if _removed(fd, above[-1]):
+                    self._root.note(fd, removed=above[-1])
+                    self._root.sync(fd)
+                    self._forget(folder, above)
+
+    def _unlisted(self, path: str) -> bool:
+        line = self._side.last(path)
+        return line is not None and not line.listed
+
+    @contextmanager
+    def _temporary(self) -> Iterator[tuple[int, str]]:
+        name = secrets.token_hex(8)
+        # Under the lock, in which another process looks for the files of dead ones.
+        with self._lock, self._side.writing() as (_, above):
+            file = os.open(name, CREATE, 0o666, dir_fd=above)
+            hold(file)
+        try:
+            yield file, name
+        except BaseException:
+            with self._root.directory(TEMPORARY) as above:
+                os.unlink(name, dir_fd=above)
+            raise
+        finally:
+            os.close(file)
+
+    def _described(self, path: str, status: os.stat_result) -> FileEntry:
+        """The entry of what has that status, as far as it is known without its content."""
+        with self._lock:
+            kept, fits = self._side.fitting(path, status)
+        changed = _time(status.st_mtime_ns)
+        if stat.S_ISDIR(status.st_mode):
+            if kept is None or not kept.is_directory:
+                kept = Stored(
+                    title=paths.name(path),
+                    created_at=changed,
+                    modified_at=changed,
+                    is_directory=True,
+                )
+        elif kept is None or kept.is_directory:
+            mime_type = guessed_type(path)
+            kept = Stored(
+                file_type="markdown" if mime_type.startswith("text/") else "binary",
+                mime_type=mime_type,
+                size=status.st_size,
+                created_at=changed,
+                modified_at=changed,
+            )
+        elif not fits:  # somebody else has changed it
+            kept = replace(kept, size=status.st_size, sha256=None, modified_at=changed)
+        return kept.entry(path)
+
+    def _refresh(self) -> None:
+        with self._lock:
+            if not self._started:
+                self._side.clean()
+                self._started = True
+            self._side.refresh()
+
+    @contextmanager
+    def _telling(self, path: str, done: str) -> Iterator[None]:
+        """Raise FileError for what the disk refuses, but FileNotFoundError as it is."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+        except OSError as error:
+            remedy = REMEDIES.get(error.errno or 0, "look after that disk and try again")
+            raise FileError(
+                f"{path} could not be {done} in {self.path}: {error.strerror}; {remedy}.", path
+            ) from error
+
+
+def _removed(fd: int, name: str) -> bool:
+    """Remove a directory if it is empty."""
+    try:
+        os.rmdir(name, dir_fd=fd)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
+
+
+def _time(nanoseconds: int) -> datetime:
+    try:
+        return EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError:  # disks keep years that Python does not
+        return EPOCH

@@ -1,0 +1,253 @@
+"""What a disk does not keep of its files: a log of JSON lines beside them.
+
+Nothing here is needed to have the files themselves. A line that is damaged is skipped, and a
+file that has no line is described by what the disk tells.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from .confined import CREATE, Confined
+from .errors import FileError
+from .stored import RESERVED, Stored, as_json
+
+log = logging.getLogger(__name__)
+
+FOLDER = (RESERVED, "files")
+TEMPORARY = (*FOLDER, "tmp")
+LOG = "index.jsonl"
+HEAD = 64  # bytes; a log begins with a line of its own, so that another is noticed
+SPARE_LINES = 1000
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a path from this line on; ``data`` None: nothing any more.
+
+    ``mtime`` (ns) is the disk's time of the content that it was written for. ``listed`` is
+    False for a directory that was deleted while other files lay in it.
+    """
+
+    path: str
+    data: Stored | None = None
+    mtime: int = 0
+    listed: bool = True
+
+
+_decoder = msgspec.json.Decoder(Line)
+
+
+class SideFile:
+    """The log of one root. Not thread-safe; several processes may write it.
+
+    The two last lines of a path count: a line is written before its file is put in place, so
+    after a crash the file may still be the one of the line before.
+    """
+
+    def __init__(self, root: Confined) -> None:
+        self._root = root
+        self._head = b""
+        self._offset = 0
+        self._lines = 0
+        self._torn = False
+        self._known: dict[str, tuple[Line, ...]] = {}
+
+    def last(self, path: str) -> Line | None:
+        """The last line of a path."""
+        lines = self._known.get(path)
+        return lines[-1] if lines else None
+
+    def fitting(self, path: str, status: os.stat_result) -> tuple[Stored | None, bool]:
+        """What is known of a file, and whether it was written for just this content."""
+        lines = self._known.get(path, ())
+        for line in reversed(lines):
+            data = line.data
+            if data and (data.size, line.mtime) == (status.st_size, status.st_mtime_ns):
+                return data, True
+        return (lines[-1].data if lines else None), False
+
+    # the folder and the lock
+
+    @contextmanager
+    def writing(self, *, make: bool = True) -> Iterator[tuple[int, int]]:
+        """The descriptors of the folder and of its "tmp", with the folder locked."""
+        with (
+            self._root.directory(FOLDER, make=make) as folder,
+            self._root.directory(TEMPORARY, make=make) as temporary,
+            _locked(folder),
+        ):
+            yield folder, temporary
+
+    def refresh(self) -> None:
+        """Read what this process does not know yet; without a folder, nothing."""
+        try:
+            with self._root.directory(FOLDER) as folder:
+                self._read(folder)
+        except FileNotFoundError:
+            self._forget()
+        except (OSError, FileError) as error:
+            self._forget()
+            log.warning("The titles of the files in %s cannot be read: %s", self._root.root, error)
+
+    def clean(self) -> None:
+        """Remove what saves left behind that were cut off; those of live processes stay."""
+        try:
+            with self.writing(make=False) as (folder, temporary):
+                for name in os.listdir(temporary):
+                    _remove_if_stale(temporary, name)
+                self._read(folder)
+                if self._lines > 2 * len(self._known) + SPARE_LINES:
+                    self._rewrite(folder, temporary)
+        except FileNotFoundError:
+            return
+        except (OSError, FileError) as error:  # a root that can only be read
+            log.debug("%s is not cleaned: %s", self._root.root, error)
+
+    # lines
+
+    def append(self, folder: int, line: Line) -> None:
+        """Add a line; the folder is locked. It is safe when the log was synced."""
+        data = as_json(line, line.path) + b"\n"
+        self._read(folder)
+        file = self._open(folder, os.O_RDWR | os.O_APPEND)
+        try:
+            if not self._head:
+                data = _heading() + data
+            elif self._torn:
+                data = b"\n" + data  # what a crash has left of a line spoils no other
+            if os.write(file, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(file)
+
+    def sync(self, folder: int) -> None:
+        """Wait until the log is on the disk itself."""
+        file = self._open(folder, os.O_RDONLY)
+        try:
+            self._root.sync(file)
+        finally:
+            os.close(file)
+
+    def _open(self, folder: int, flags: int) -> int:
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        if flags & os.O_RDWR:
+            flags |= os.O_CREAT
+        try:
+            file = os.open(LOG, flags, 0o666, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+                raise
+            plain = False
+        else:
+            status = os.fstat(file)
+            plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+            if plain:
+                return file
+            os.close(file)
+        if not flags & os.O_RDWR:
+            raise FileError(f"{'/'.join(FOLDER)}/{LOG} is no plain file; remove it.")
+        os.rename(
+            LOG, f"{LOG}.damaged-{secrets.token_hex(4)}", src_dir_fd=folder, dst_dir_fd=folder
+        )
+        return os.open(LOG, flags | os.O_EXCL, 0o666, dir_fd=folder)
+
+    def _read(self, folder: int) -> None:
+        try:
+            file = self._open(folder, os.O_RDONLY)
+        except (FileNotFoundError, FileError):
+            self._forget()
+            return
+        with open(file, "rb", buffering=0) as opened:
+            head, size = os.pread(file, HEAD, 0), os.fstat(file).st_size
+            if head != self._head or size < self._offset:
+                self._forget()
+                self._head = head
+            opened.seek(self._offset)
+            data = opened.readall()
+        whole = data.rfind(b"\n") + 1
+        self._offset += whole
+        self._torn = whole < len(data)
+        for text in data[:whole].splitlines():
+            self._take(text)
+
+    def _take(self, text: bytes) -> None:
+        self._lines += 1
+        try:
+            line = _decoder.decode(text)
+        except msgspec.DecodeError:  # the heading, or damage
+            return
+        if line.data is None and line.listed:
+            self._known.pop(line.path, None)
+        else:
+            self._known[line.path] = (*self._known.get(line.path, ())[-1:], line)
+
+    def _forget(self) -> None:
+        self._head, self._offset, self._lines, self._torn = b"", 0, 0, False
+        self._known = {}
+
+    def _rewrite(self, folder: int, temporary: int) -> None:
+        """Leave out the lines that count no more; the folder is locked."""
+        lines = [as_json(line, line.path) for known in self._known.values() for line in known]
+        name = secrets.token_hex(8)
+        file = os.open(name, CREATE, 0o666, dir_fd=temporary)
+        with open(file, "wb") as opened:
+            opened.write(_heading() + b"".join(line + b"\n" for line in lines))
+            opened.flush()
+            self._root.sync(file)
+        os.rename(name, LOG, src_dir_fd=temporary, dst_dir_fd=folder)
+        self._root.sync(folder)
+
+
+def _heading() -> bytes:
+    return b'{"sagents-nb files":1,"id":"%s"}\n' % secrets.token_hex(16).encode()
+
+
+@contextmanager
+def _locked(folder: int) -> Iterator[None]:
+    file = os.open(
+        "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
+    )
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            # Some network disks have no locks. Two processes may then lose each other's titles.
+            if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+        yield
+    finally:
+        os.close(file)
+
+
+def hold(file: int) -> None:
+    """Mark a temporary file as that of a live process, until it is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        log.debug("A temporary file cannot be locked: %s", error)
+
+
+def _remove_if_stale(temporary: int, name: str) -> None:
+    try:
+        file = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=temporary
+        )
+    except OSError:  # gone meanwhile, or nothing that we put there
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return
+    else:
+        os.unlink(name, dir_fd=temporary)
+    finally:
+        os.close(file)

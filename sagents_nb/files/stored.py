@@ -1,0 +1,150 @@
+"""What every storage needs: paths checked, contents as bytes, and a file's data as a record."""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from . import paths
+from .entry import FileEntry
+from .errors import FileError, InvalidPath
+
+if TYPE_CHECKING:
+    import mimetypes
+
+# Where a storage that has only files and directories keeps what does not fit in them.
+RESERVED = ".sagents"
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of an entry beside its content; ``text`` tells how that was given."""
+
+    title: str | None = None
+    file_type: str | None = None
+    mime_type: str | None = None
+    size: int = 0
+    sha256: str | None = None
+    text: bool = True
+    created_at: datetime
+    modified_at: datetime
+    custom: dict[str, Any] = {}
+    is_directory: bool = False
+
+    def entry(self, path: str, content: str | bytes | None = None) -> FileEntry:
+        """The entry with that path; one of a file without content is not loaded."""
+        return FileEntry(
+            path=path,
+            content=content,
+            title=self.title,
+            file_type=self.file_type,
+            size=self.size,
+            sha256=self.sha256,
+            mime_type=self.mime_type,
+            created_at=self.created_at,
+            modified_at=self.modified_at,
+            custom=self.custom,
+            is_directory=self.is_directory,
+            persistence="persisted",
+            loaded=self.is_directory or content is not None,
+        )
+
+
+def stored(entry: FileEntry) -> Stored:
+    """What is to be kept of an entry beside its content."""
+    return Stored(
+        title=entry.title,
+        file_type=entry.file_type,
+        mime_type=entry.mime_type,
+        size=entry.size,
+        sha256=entry.sha256,
+        text=not isinstance(entry.content, bytes),
+        created_at=entry.created_at,
+        modified_at=entry.modified_at,
+        custom=entry.custom,
+        is_directory=entry.is_directory,
+    )
+
+
+def as_json(value: Any, path: str) -> bytes:
+    """``value`` as JSON; FileError for custom metadata that JSON cannot hold."""
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FileError(
+            f"The custom metadata of {path} is no JSON data ({error}); use text, numbers, lists "
+            "and dicts.",
+            path,
+        ) from None
+
+
+def segments(path: str) -> list[str]:
+    """The names in a path relative to a mount; a storage trusts nobody to have checked it.
+
+    Raises InvalidPath for everything that :func:`~sagents_nb.files.paths.normalize` refuses
+    or would have to change, and for the name in which storages keep their own data.
+
+    >>> segments("notes/a.md")
+    ['notes', 'a.md']
+    """
+    # Below some directory, as in a mount: "~" and "C:" mean something in first place only.
+    if not isinstance(path, str) or paths.normalize("/-/" + path) != "/-/" + path:
+        raise InvalidPath(f"The path {path!r} is not relative to a mount, like 'notes/a.md'.")
+    names = path.split("/")
+    if any(folded(name) == RESERVED for name in names):
+        raise InvalidPath(
+            f"The path {path!r} uses {RESERVED}, where the storage keeps its own data; "
+            "choose another name.",
+            path,
+        )
+    return names
+
+
+def folded(name: str) -> str:
+    """What all names have in common that are one file on some disk.
+
+    Case and Unicode form differ, characters that are not seen, and the dots and spaces at the
+    end that Windows drops.
+
+    >>> folded("STRASSE.MD") == folded("straße.md"), folded("a"), folded("A. ")
+    (True, 'a', 'a')
+    """
+    if not name.isascii():
+        # Unicode 3.13, canonical caseless matching, as ext4 and APFS do it.
+        name = unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+        name = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    return name.lower().rstrip(". ")
+
+
+def data_of(entry: FileEntry) -> bytes:
+    """The bytes of a file's content."""
+    if entry.content is None:
+        raise FileError(f"{entry.path} has no content to save; load it first.", entry.path)
+    return entry.content.encode() if isinstance(entry.content, str) else entry.content
+
+
+def content_of(data: bytes, text: bool | None) -> str | bytes:
+    """The content that was saved as ``data``; with ``text`` unknown, what it looks like."""
+    if text is False or (text is None and b"\0" in data):
+        return data
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def guessed_type(path: str) -> str:
+    """The MIME type that a file's name suggests, the same on every machine."""
+    if path.lower().endswith(".md"):  # not in Python's own list
+        return "text/markdown"
+    return _known_types().guess_type(path)[0] or "application/octet-stream"
+
+
+@functools.cache
+def _known_types() -> mimetypes.MimeTypes:
+    import mimetypes  # 4 ms, so only when it is needed
+
+    return mimetypes.MimeTypes(filenames=())
