@@ -20,20 +20,22 @@ _EXPORTS = {
     "errors": (
         "AgentError BudgetExceeded Busy ConfigurationError FailuresExceeded InvalidDecision "
         "MaxRunsExceeded MiddlewareError "
-        "ModelError NotFound NotRunning SagentsError StaleApproval UntilToolNotCalled"
+        "ModelError NotFound NotRunning ReplayMiss SagentsError StaleApproval UntilToolNotCalled"
     ),
     "budget": "Budget",
     "tools": "Tool ToolOutput tool",
     "context": "RunContext ToolContext",
     "models": (
         "AnthropicModel ChatModel DemoModel FallbackModel ModelRequest OpenAIChatModel "
-        "OpenAIModel RetryingModel ScriptedModel default_model resolve_model"
+        "OpenAIModel RecordedModel ResponseCache RetryingModel ScriptedModel default_model "
+        "resolve_model"
     ),
     "middleware": (
         "AskUser CompiledSubAgent ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware "
         "PatchToolCalls SubAgentConfig SubAgents Summarization TodoList"
     ),
     "files": "filesystems open_filesystem",
+    "frames": "load_frame plot_timeline plot_usage save_frame to_frame",
     "agent": "Agent",
     "lowlevel": "AgentContext AgentLoopConfig agent_loop",
     "result": "RunResult",

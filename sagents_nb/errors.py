@@ -36,8 +36,8 @@ class ModelError(AgentError):
 
     ``kind`` is one of "missing_key", "missing_package", "connection", "timeout",
     "rate_limit", "overloaded", "invalid_request", "context_window", "authentication",
-    "server", "cut_stream", "scripted" or "unknown"; ``status`` is the HTTP status where
-    there was one; ``retry_after`` is in seconds.
+    "server", "cut_stream", "scripted", "not_recorded" or "unknown"; ``status`` is the HTTP
+    status where there was one; ``retry_after`` is in seconds.
     """
 
     def __init__(
@@ -53,6 +53,19 @@ class ModelError(AgentError):
         self.kind = kind
         self.status = status
         self.retry_after = retry_after
+
+
+class ReplayMiss(ModelError):
+    """A model that only replays was asked something that was not recorded.
+
+    ``path`` is the first field in which the request differs from the ``nearest`` recording,
+    whose key this is: ``messages[2].parts[0].text``, say. Both are "" if nothing is recorded.
+    """
+
+    def __init__(self, message: str, *, nearest: str = "", path: str = "") -> None:
+        super().__init__(message, kind="not_recorded")
+        self.nearest = nearest
+        self.path = path
 
 
 class MaxRunsExceeded(AgentError):

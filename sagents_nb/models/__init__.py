@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .anthropic import AnthropicModel
     from .base import ChatModel, ModelRequest
+    from .cache import ResponseCache
     from .demo import DemoModel
     from .fallback import FallbackModel, resilient
     from .openai import OpenAIModel
     from .openai_chat import OpenAIChatModel
+    from .recorded import RecordedModel
     from .resolve import default_model, resolve_model
     from .retry import RetryingModel
     from .scripted import ScriptedModel
@@ -27,6 +29,8 @@ _MODULES = {
     "ModelRequest": "base",
     "OpenAIChatModel": "openai_chat",
     "OpenAIModel": "openai",
+    "RecordedModel": "recorded",
+    "ResponseCache": "cache",
     "RetryingModel": "retry",
     "ScriptedModel": "scripted",
     "default_model": "resolve",
@@ -42,6 +46,8 @@ __all__ = [
     "ModelRequest",
     "OpenAIChatModel",
     "OpenAIModel",
+    "RecordedModel",
+    "ResponseCache",
     "RetryingModel",
     "ScriptedModel",
     "default_model",

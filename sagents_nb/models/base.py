@@ -60,6 +60,17 @@ class ChatModel:
 
     name: str = ""
     chosen_because: str = ""
+    asks_again: bool = False
+    """Whether it already tries again by itself when that may help."""
+
+    def identity(self) -> dict[str, Any]:
+        """What beside the request decides the answers, as JSON-ready data.
+
+        Recorded answers are found by it. Override it for a model with settings of its own,
+        under names other than ``kind`` and ``name``; ``options`` are merged with the
+        request's.
+        """
+        return {"kind": type(self).__qualname__, "name": self.name}
 
     def preload(self) -> None:
         """Get ready in the background for the first call; does nothing where nothing helps."""

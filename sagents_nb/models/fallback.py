@@ -13,7 +13,7 @@ from ..errors import ConfigurationError, ModelError
 from ..messages import Message
 from .base import ChatModel, ModelRequest, RetryNotice, StreamItem
 from .resolve import resolve_model
-from .retry import RetryingModel
+from .retry import RetryingModel, retried
 
 BeforeFallback = Callable[[ChatModel, ModelRequest], Any]
 
@@ -31,6 +31,8 @@ class FallbackModel(ChatModel):
     each model: ``FallbackModel([RetryingModel(a), RetryingModel(b)])``.
     """
 
+    asks_again = True
+
     def __init__(
         self, models: Sequence[ChatModel], before_fallback: BeforeFallback | None = None
     ) -> None:
@@ -43,6 +45,10 @@ class FallbackModel(ChatModel):
 
     def __repr__(self) -> str:
         return f"FallbackModel({list(self.models)!r})"
+
+    def identity(self) -> dict[str, Any]:
+        """That of each model; what ``before_fallback`` does is not known."""
+        return {**super().identity(), "models": [model.identity() for model in self.models]}
 
     def preload(self) -> None:
         """As the first model: most often it is the only one that is asked."""
@@ -102,16 +108,13 @@ def resilient(
     """``model`` as an agent asks it: retried, and with others to take its place.
 
     ``fallback_models`` are models or names for :func:`~sagents_nb.models.resolve_model`. A
-    RetryingModel or FallbackModel that somebody made is taken as it is.
+    model that somebody wrapped in a RetryingModel, FallbackModel or RecordedModel is taken as
+    it is.
     """
-    models = [_retried(model), *(_retried(resolve_model(other)) for other in fallback_models)]
+    models = [retried(model), *(retried(resolve_model(other)) for other in fallback_models)]
     if len(models) == 1 and before_fallback is None:
         return models[0]
     return FallbackModel(models, before_fallback)
-
-
-def _retried(model: ChatModel) -> ChatModel:
-    return model if isinstance(model, RetryingModel | FallbackModel) else RetryingModel(model)
 
 
 def _said(error: Exception) -> str:

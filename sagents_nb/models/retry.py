@@ -34,6 +34,8 @@ class RetryingModel(ChatModel):
     ScriptedModel('scripted')
     """
 
+    asks_again = True
+
     def __init__(
         self,
         model: ChatModel,
@@ -55,6 +57,10 @@ class RetryingModel(ChatModel):
 
     def __repr__(self) -> str:
         return repr(self.inner)  # whose errors people read
+
+    def identity(self) -> dict[str, Any]:
+        """As the model itself."""
+        return self.inner.identity()
 
     def preload(self) -> None:
         """As the model itself."""
@@ -99,6 +105,11 @@ class RetryingModel(ChatModel):
             f"The next attempt would have to wait {wait:.0f} s{before}, longer than the "
             f"{self.max_wait:.0f} s that are waited for a model; try again later."
         )
+
+
+def retried(model: ChatModel) -> ChatModel:
+    """``model``, asked again when that may help; as it is if it does so already."""
+    return model if model.asks_again else RetryingModel(model)
 
 
 def _told(error: ModelError, sentence: str) -> ModelError:

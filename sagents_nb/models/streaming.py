@@ -6,6 +6,7 @@ What differs between the providers is a :class:`Reader`, which knows neither soc
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -63,6 +64,11 @@ class ProviderModel(ChatModel):
         self.base_url = base_url
         self.options = options
         self._key = Secret(api_key)
+
+    def identity(self) -> dict[str, Any]:
+        """Its name, its own options, and the address it talks to unless that is the default."""
+        url = self.base_url or os.environ.get(self.sdk.url_variable) or None
+        return {**super().identity(), "base_url": url, "options": dict(self.options)}
 
     def preload(self) -> None:
         """Import the provider's SDK in the background, so that the first call is quick."""

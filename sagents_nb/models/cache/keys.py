@@ -1,0 +1,134 @@
+"""The canonical form of a request: all that decides its answer, and nothing else.
+
+Two requests with the same form have the same key. Left out are keys and other secrets, who
+asks (``session_id``), and the metadata that no provider is sent. What a field is for is said
+here for every field there is; a test fails when a struct gains one that this file does not
+know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
+
+from ...messages import Message, Part, ToolResult
+from ...serialization import escaped, to_data
+from ..base import ChatModel, ModelRequest
+from .redaction import is_secret, redacted, secrets_of
+
+# Every field of what a request is made of is named in one of these two.
+KEYED = {
+    "ModelRequest": {"messages", "system", "tools", "options", "model"},
+    "Message": {"role", "parts", "stop_reason", "metadata"},
+    "ToolSpec": {"name", "description", "schema"},
+    "TextPart": {"text"},
+    "ThinkingPart": {"text", "signature", "provider", "raw"},
+    "ImagePart": {"data", "mime_type", "url"},
+    "FilePart": {"data", "mime_type", "name", "url"},
+    "JsonPart": {"data"},
+    "ProviderPart": {"provider", "data"},
+    "ToolCall": {"id", "name", "arguments", "error"},
+    "ToolResult": {"tool_call_id", "name", "content", "is_error", "is_interrupt"},
+}
+IGNORED = {
+    "ModelRequest": {"api_key", "session_id"},
+    "Message": {"usage", "error"},
+    "ToolResult": {"metadata"},
+}
+
+_SENT_ROLES = frozenset({"system", "user", "assistant", "tool"})
+# What providers read of a message's metadata: see sagents_nb.models.history.extras.
+_SENT_METADATA = ("provider", "extras")
+# Options for the way there and back, which do not change what is answered.
+_TRANSPORT = frozenset({"timeout"})
+
+
+class Asked(NamedTuple):
+    """A request in canonical form: its ``key`` (64 hex digits) and the form as JSON text.
+
+    ``secrets`` are the keys in use; ``text`` holds none of them.
+    """
+
+    key: str
+    text: bytes
+    secrets: tuple[str, ...]
+
+
+def asked(model: ChatModel, request: ModelRequest) -> Asked:
+    """The canonical form of ``request`` to ``model``.
+
+    >>> from sagents_nb import Message, ScriptedModel
+    >>> one = asked(ScriptedModel([]), ModelRequest([Message.user("hi")]))
+    >>> two = asked(ScriptedModel([]), ModelRequest([Message.user("ho")]))
+    >>> len(one.key), one.key == two.key
+    (64, False)
+    """
+    secrets = secrets_of(model, request)
+    text = redacted(_json(_form(model, request)), secrets)
+    return Asked(hashlib.sha256(text).hexdigest(), text, secrets)
+
+
+def _form(model: ChatModel, request: ModelRequest) -> dict[str, Any]:
+    identity = dict(model.identity())
+    options = {**identity.pop("options", {}), **request.options}
+    identity.update(_base_url(identity))
+    if request.model and request.model != identity.get("name"):
+        identity["asked_as"] = request.model
+    return {
+        "model": identity,
+        "options": _options(options),
+        "system": request.system,
+        "tools": request.tools,
+        "messages": [message_form(m) for m in request.messages if m.role in _SENT_ROLES],
+    }
+
+
+def message_form(message: Message) -> dict[str, Any]:
+    """What of a message of the history is sent."""
+    form: dict[str, Any] = {"role": message.role, "parts": [_part(p) for p in message.parts]}
+    if message.stop_reason in ("error", "aborted"):  # of these only the text is sent
+        form["broken"] = True
+    for name in _SENT_METADATA:
+        if name in message.metadata:
+            form[name] = message.metadata[name]
+    return form
+
+
+def _part(part: Part) -> Part:
+    return replace(part, metadata={}) if isinstance(part, ToolResult) and part.metadata else part
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    """What changes the answer; None leaves an option out, as it does on the wire."""
+    kept: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is None or name in _TRANSPORT or is_secret(name):
+            continue
+        if name in ("extra_headers", "extra_query") and isinstance(value, dict):
+            value = {str(k).lower(): v for k, v in value.items() if not is_secret(str(k))}
+            if not value:
+                continue
+        kept[name] = value
+    return kept
+
+
+def _base_url(identity: dict[str, Any]) -> dict[str, Any]:
+    """Whom it talks to, without a name and password in the address."""
+    url = identity.get("base_url")
+    if not url:
+        return {}
+    parts = urlsplit(str(url))
+    if "@" in parts.netloc:
+        parts = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    return {"base_url": parts.geturl().rstrip("/")}
+
+
+def _json(form: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(form, order="sorted")
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return msgspec.json.encode(escaped(to_data(form)), order="sorted")

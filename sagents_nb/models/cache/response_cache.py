@@ -1,0 +1,162 @@
+"""Recorded answers in a directory: for one person, many processes, and any number of runs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...errors import ConfigurationError
+from .place import on_network, prepared
+from .recording import Recording, from_text, to_text
+
+_log = logging.getLogger("sagents_nb.cache")
+_T = TypeVar("_T")
+
+GIGABYTE = 2**30
+_AGAIN = 5.0  # seconds until a database that could not be opened is tried again
+_MOST_READ = 1_000  # recordings that are looked through
+# Another process's lock and a full disk pass; what else SQLite says of a file does not.
+_PASSING = (sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
+
+
+class ResponseCache:
+    """Recorded answers of models in the directory ``path``, found by what was asked.
+
+    ``size_limit`` is in bytes; beyond it the oldest go. ``expire`` is in seconds, None for
+    never. The directory is made with mode 0700; one that belongs to, or is open to, somebody
+    else raises :class:`~sagents_nb.errors.ConfigurationError`. It holds JSON text in an SQLite
+    database and may be shared by threads and processes of this machine.
+
+    Whatever else goes wrong is a miss: a row that was not written here, a locked or damaged
+    database, a full disk. The first time, a warning says so; ``stats()["problem"]`` keeps it.
+
+    Give it to :class:`~sagents_nb.RecordedModel`. Needs ``pip install 'sagents-nb[cache]'``.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], size_limit: int = GIGABYTE, expire: float | None = None
+    ) -> None:
+        if size_limit < 1 or (expire is not None and expire <= 0):
+            raise ConfigurationError(
+                f"size_limit (bytes) and expire (seconds) are larger than 0, not {size_limit!r} "
+                f"and {expire!r}."
+            )
+        self.path = Path(path).expanduser().absolute()
+        self.size_limit = size_limit
+        self.expire = expire
+        self._lock = threading.Lock()
+        self._cache: Any = None
+        self._retry_at = 0.0
+        self._problem = ""
+        self._damaged = False
+        self._counts = dict.fromkeys(("hits", "misses", "stored", "failures"), 0)
+        try:
+            import diskcache  # noqa: F401
+        except ImportError:
+            raise ConfigurationError(
+                "A ResponseCache needs diskcache; pip install 'sagents-nb[cache]'."
+            ) from None
+        try:
+            prepared(self.path)
+        except OSError as error:
+            self._failed(error)
+
+    def __repr__(self) -> str:
+        return f"ResponseCache({str(self.path)!r})"
+
+    def get(self, key: str) -> Recording | None:
+        """The recording of that key, or None; never raises. Blocks for a disk access."""
+        recording = self._read(key)
+        self._counts["hits" if recording is not None else "misses"] += 1
+        return recording
+
+    def put(self, recording: Recording) -> None:
+        """Store it in place of what has its key; never raises. Blocks for a disk access."""
+        text = to_text(recording)
+        stored = self._tried(
+            lambda cache: bool(cache.set(recording.key, text, expire=self.expire)), False
+        )
+        self._counts["stored"] += stored
+
+    def recordings(self) -> Iterator[Recording]:
+        """The recordings, the newest first; those that cannot be read are left out."""
+        keys: list[str] = self._tried(_keys, [])
+        for key in keys:
+            if (recording := self._read(key)) is not None:
+                yield recording
+
+    def stats(self) -> dict[str, Any]:
+        """What this object has seen, and what the directory holds.
+
+        ``hits``, ``misses``, ``stored`` and ``failures`` are counts of this object; ``entries``
+        and ``bytes`` are of the whole directory; ``problem`` is what failed last, or "".
+        """
+        entries, size = self._tried(lambda cache: (len(cache), cache.volume()), (0, 0))
+        return {**self._counts, "entries": entries, "bytes": size, "problem": self._problem}
+
+    def clear(self) -> int:
+        """Remove every recording, or a database that is damaged; returns how many there were."""
+        self._retry_at = 0.0
+        removed: int = self._tried(lambda cache: cache.clear(), 0)
+        if self._damaged:
+            with self._lock:
+                for name in ("cache.db", "cache.db-wal", "cache.db-shm"):
+                    (self.path / name).unlink(missing_ok=True)
+                self._cache, self._damaged, self._retry_at = None, False, 0.0
+        return removed
+
+    def _read(self, key: str) -> Recording | None:
+        text: str | None = self._tried(lambda cache: cache.get(key), None)
+        if text is None:
+            return None
+        try:
+            return from_text(text, key)
+        except Exception:  # damaged, or put there by somebody else
+            return None
+
+    def _tried(self, action: Callable[[Any], _T], otherwise: _T) -> _T:
+        """``action`` on the open cache, or ``otherwise`` if anything fails."""
+        try:
+            cache = self._cache if self._cache is not None else self._opened()
+            return otherwise if cache is None else action(cache)
+        except Exception as error:
+            self._failed(error)
+            return otherwise
+
+    def _opened(self) -> Any:
+        from .disk import opened
+
+        with self._lock:
+            if self._cache is None and time.monotonic() >= self._retry_at:
+                self._retry_at = time.monotonic() + _AGAIN
+                if on_network(self.path):
+                    raise OSError("it is on a network drive, where SQLite's locks do not hold")
+                prepared(self.path)
+                self._cache = opened(self.path, self.size_limit)
+            return self._cache
+
+    def _failed(self, error: Exception) -> None:
+        from .disk import Damaged
+
+        broken = isinstance(error, sqlite3.DatabaseError)
+        if isinstance(error, Damaged) or (broken and not isinstance(error, _PASSING)):
+            self._damaged, self._cache = True, None
+        self._counts["failures"] += 1
+        told, self._problem = bool(self._problem), f"{type(error).__name__}: {error}"
+        if not told:
+            advice = "clear() removes it" if self._damaged else "see stats()"
+            _log.warning(
+                "The cache %s cannot be used (%s); models are asked instead, and %s.",
+                *(self.path, self._problem, advice),
+            )
+
+
+def _keys(cache: Any) -> list[str]:
+    return [key for key in islice(reversed(cache), _MOST_READ) if key]

@@ -1,0 +1,222 @@
+"""A model whose answers are recorded, and replayed when the same is asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from msgspec.structs import replace
+
+from ..errors import ConfigurationError, ReplayMiss
+from ..messages import Message
+from .base import ChatModel, ModelRequest, RetryNotice, StreamItem
+from .cache import Asked, Cassette, Recording, ResponseCache, asked
+from .cache.nearest import nearest
+from .cache.recording import made
+from .cache.shape import Shape, streamed
+from .resolve import resolve_model
+from .retry import retried
+
+_log = logging.getLogger("sagents_nb.cache")
+
+Mode = Literal["auto", "record", "replay", "off"]
+DEFAULT_CACHE = ".sagents/cache"
+
+# Not whole, or not the model's own words. A model's refusal is its answer, and is kept.
+_NOT_KEPT = (None, "error", "aborted")
+
+
+class RecordedModel(ChatModel):
+    """``model``, a ChatModel or a name for one, with its answers in ``cache``.
+
+    ``cache`` is a :class:`~sagents_nb.ResponseCache`, the path of its directory, or, ending
+    in ``.json``, the path of a cassette: one readable file for a repository.
+
+    ``mode`` is "auto": answer from the cache, else ask the model and record what it says;
+    "record": ask the model anew, once for each request; "replay": never ask the model, which
+    then needs no key, no network and no SDK, and raise :class:`~sagents_nb.ReplayMiss` for
+    what was not recorded; "off": only the model.
+
+    The same request has the same answer, also twice in one run. Everything that changes an
+    answer makes another request: model, address, system prompt, options, tools and each part
+    of each message, also the ids of calls and what tools returned. Keys, session ids and
+    time-outs do not. Only whole answers are kept: no errors and no cut streams. A replayed
+    message has the usage it was recorded with, at no cost (``cost_usd`` is 0), and
+    ``metadata["replayed"]`` is True. It streams in the pieces in which it once came, at
+    once, or with the pauses of then if ``pacing`` is "original".
+
+    Failures are retried inside, so that each turn is one recording; in ``fallback_models``
+    wrap each model.
+
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> import tempfile
+    >>> cassette = f"{tempfile.mkdtemp()}/hello.json"
+    >>> Agent(RecordedModel(ScriptedModel(["Hello!"]), cassette)).run("hi").text
+    'Hello!'
+    >>> Agent(RecordedModel(ScriptedModel([]), cassette, "replay")).run("hi").text
+    'Hello!'
+    """
+
+    asks_again = True
+
+    def __init__(
+        self,
+        model: ChatModel | str,
+        cache: ResponseCache | Cassette | str | os.PathLike[str] = DEFAULT_CACHE,
+        mode: Mode = "auto",
+        *,
+        pacing: Literal["none", "original"] = "none",
+    ) -> None:
+        if mode not in get_args(Mode):
+            raise ConfigurationError(
+                f"mode is one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}."
+            )
+        if pacing not in ("none", "original"):
+            raise ConfigurationError(f"pacing is 'none' or 'original', not {pacing!r}.")
+        self.inner = resolve_model(model)
+        self.cache = recordings_at(cache)
+        self.mode = mode
+        self.pacing = pacing
+        self.name = self.inner.name
+        self.chosen_because = self.inner.chosen_because
+        self._asked = retried(self.inner)
+        self._recorded: set[str] = set()  # keys that were asked anew in mode "record"
+        self._turns: dict[tuple[int, str], _Turn] = {}
+
+    def __repr__(self) -> str:
+        return repr(self.inner)  # whose errors people read
+
+    def identity(self) -> dict[str, Any]:
+        """As the model itself."""
+        return self.inner.identity()
+
+    def preload(self) -> None:
+        """As the model itself, unless it is never asked."""
+        if self.mode != "replay":
+            self.inner.preload()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """Stream the recorded answer, or the model's own; raises ReplayMiss, ModelError."""
+        if self.mode == "off":
+            source: Any = self._asked.stream(request)
+        else:
+            source = self._stream(request, asked(self.inner, request))
+        async with aclosing(source):
+            async for item in source:
+                yield item
+
+    async def _stream(self, request: ModelRequest, what: Asked) -> AsyncIterator[StreamItem]:
+        if self.mode == "replay":
+            recording = await asyncio.to_thread(self.cache.get, what.key)
+            if recording is None:
+                raise await asyncio.to_thread(self._miss, what)
+            source: Any = self._replayed(recording)
+            async with aclosing(source):
+                async for item in source:
+                    yield item
+            return
+        async with self._turn(what.key):  # asked twice at once, the second has the first's
+            recording = None
+            if self.mode == "auto" or what.key in self._recorded:
+                recording = await asyncio.to_thread(self.cache.get, what.key)
+            source = self._replayed(recording) if recording else self._live(request, what)
+            async with aclosing(source):
+                async for item in source:
+                    yield item
+
+    async def _replayed(self, recording: Recording) -> AsyncIterator[StreamItem]:
+        message = recording.message
+        deltas: Any = streamed(message, recording.shape, paced=self.pacing == "original")
+        async with aclosing(deltas):
+            async for delta in deltas:
+                yield delta
+        usage = message.usage
+        yield replace(
+            message,
+            usage=None if usage is None else replace(usage, cost_usd=0.0),
+            metadata={**message.metadata, "replayed": True},
+        )
+
+    async def _live(self, request: ModelRequest, what: Asked) -> AsyncIterator[StreamItem]:
+        shape = Shape()
+        message: Message | None = None
+        stream: Any = self._asked.stream(request)
+        async with aclosing(stream):
+            async for item in stream:
+                if type(item) is Message:
+                    message = item
+                    continue  # until it is known that nothing failed after it
+                if type(item) is RetryNotice:
+                    shape = Shape()
+                else:
+                    shape.add(item)
+                yield item
+        if message is None:
+            return
+        if message.stop_reason not in _NOT_KEPT and not message.error:
+            await asyncio.to_thread(self._keep, what, message, shape.text())
+        yield message
+
+    def _keep(self, what: Asked, message: Message, shape: str) -> None:
+        try:
+            recording = made(what, message, shape)
+        except Exception as error:  # half a surrogate pair, an object in its metadata
+            _log.warning("An answer of %r is not recorded: JSON cannot carry it (%s).", self, error)
+            return
+        try:
+            self.cache.put(recording)
+        except (OSError, ConfigurationError) as error:  # a cassette where nothing can be written
+            _log.warning("An answer of %r is not recorded: %s", self, error)
+            return
+        self._recorded.add(what.key)
+
+    def _miss(self, what: Asked) -> ReplayMiss:
+        again = "; record it with mode='record', or sagents-nb test-notebook --record."
+        start = f"{self.cache!r} has no recording of this request to {self.inner!r}"
+        found = nearest(what, self.cache.recordings())
+        if found is None:
+            return ReplayMiss(f"{start}: nothing like it is recorded{again}")
+        path, new, old = found.difference
+        return ReplayMiss(
+            f"{start}: the nearest, {found.recording.key[:12]}, differs first in {path}, which was "
+            f"recorded as «{old}» and is «{new}» now{again}",
+            nearest=found.recording.key,
+            path=path,
+        )
+
+    @asynccontextmanager
+    async def _turn(self, key: str) -> AsyncIterator[None]:
+        """One asks at a time for the same; on each event loop, since its locks are its own."""
+        name = (id(asyncio.get_running_loop()), key)
+        turn = self._turns.setdefault(name, _Turn())
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                self._turns.pop(name, None)
+
+
+class _Turn:
+    """Whose turn it is to ask for one answer."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
+def recordings_at(
+    place: ResponseCache | Cassette | str | os.PathLike[str],
+) -> ResponseCache | Cassette:
+    """A cassette for a path that ends in ``.json``, a ResponseCache for any other."""
+    if isinstance(place, ResponseCache | Cassette):
+        return place
+    path = Path(place)
+    return Cassette.at(path) if path.suffix == ".json" else ResponseCache(path)
