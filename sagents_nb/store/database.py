@@ -1,26 +1,25 @@
-"""The one thread and the one connection through which a store does everything."""
+"""The one thread through which a store does everything with its one connection."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import os
 import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sql
-from sqlalchemy.exc import DBAPIError
 
 from ..errors import Busy, StoreError
 from ..runtime import runtime
-from . import leases, versions
-from .engine import failure, is_sqlite, make_engine, make_file, name_of, path_of, url_of
+from . import leases
+from .engine import name_of, url_of
+from .link import Link, Outcome
 from .schema import tables
 
 T = TypeVar("T")
@@ -30,9 +29,6 @@ MOST_AT_ONCE = 256
 """How much waiting work one transaction takes."""
 
 _EXIT_SECONDS = 10.0  # how long a process that ends waits for what is queued
-
-# PostgreSQL gave up one of several transactions that were in each other's way.
-_LOST_A_RACE = ("40001", "40P01")
 
 
 class _Job(NamedTuple):
@@ -54,11 +50,7 @@ class Database:
         self.tables = tables(table_prefix)
         self.owner = leases.Owner.new()
         self.held: set[str] = set()  # conversations; the store's thread alone looks at it
-        self._path = path_of(self.url)
-        self._engine = make_engine(self.url)
-        self._connection: sql.Connection | None = None
-        self._file: tuple[int, int] | None = None
-        self._prepared = False
+        self._link = Link(self.url, self.tables)
         self._renewed = time.monotonic()
         self._inherited: list[Any] = []
         self._begin_anew()
@@ -119,22 +111,17 @@ class Database:
                 self._closed = "is closed; open it again with a new ConversationStore"
                 self._queue.put(None)
 
-    # From here on everything runs on the store's thread.
-
     def _serve(self) -> None:
-        open_ = True
-        while open_:
-            jobs, open_ = self._take()
-            if not open_ or (self.held and self._until_beat() <= 0):
-                jobs.append(self._beat(leases.renew_all if open_ else leases.release_all))
-            for job, (value, error) in zip(jobs, self._commit_all(jobs), strict=True):
-                if error is None:
-                    job.future.set_result(value)
-                else:
-                    job.future.set_exception(error)
-            del jobs
-        self._disconnect()
-        self._engine.dispose()
+        """The store's thread."""
+        is_open = True
+        while is_open:
+            jobs, is_open = self._take()
+            if self.held and (not is_open or self._until_beat() <= 0):
+                jobs.append(self._beat(leases.renew_all if is_open else leases.release_all))
+            if jobs:
+                _settle(jobs, self._link.commit([job.work for job in jobs]))
+            del jobs  # nothing is kept alive while it waits
+        self._link.close()
 
     def _take(self) -> tuple[list[_Job], bool]:
         """What waits, and whether more may come; waits until there is some or a beat is due."""
@@ -157,123 +144,20 @@ class Database:
         self._renewed = time.monotonic()
         return _Job(Future(), lambda connection: do(connection, self.tables, self.owner))
 
-    def _commit_all(self, jobs: Sequence[_Job]) -> list[tuple[Any, BaseException | None]]:
-        """One transaction: what came of each job, committed."""
-        if not jobs:
-            return []
-        for again in (False, True):
-            try:
-                return self._transaction(jobs)
-            except BaseException as error:
-                self._disconnect()
-                # Nothing was committed, so it may be done again, on a new connection.
-                if isinstance(error, _Lost) and not again:
-                    continue
-                cause = error.__cause__ if isinstance(error, _Lost) else error
-                return [(None, failure(self.url, cause or error)) for _ in jobs]
-        raise AssertionError
-
-    def _transaction(self, jobs: Sequence[_Job]) -> list[tuple[Any, BaseException | None]]:
-        connection = self._connected()
-        try:
-            transaction = connection.begin()
-            self._begin(connection)
-            outcomes = [self._attempt(connection, job.work) for job in jobs]
-        except DBAPIError as error:
-            if _is_lost(error):
-                raise _Lost from error
-            raise
-        self._assert_in_transaction(connection)
-        transaction.commit()
-        return outcomes
-
-    def _begin(self, connection: sql.Connection) -> None:
-        if is_sqlite(self.url):
-            # At once the lock to write: a transaction that reads first and then cannot get it
-            # fails without waiting.
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        if not self._prepared:
-            versions.bring_up_to_date(connection, self.tables)
-            self._prepared = True
-
-    def _attempt(
-        self, connection: sql.Connection, work: Work[Any]
-    ) -> tuple[Any, BaseException | None]:
-        """What came of one job: undone, alone, if it failed."""
-        savepoint = connection.begin_nested()
-        try:
-            value = work(connection)
-            savepoint.commit()
-        except BaseException as error:
-            if isinstance(error, DBAPIError) and _is_lost(error):
-                raise
-            try:
-                savepoint.rollback()
-                self._assert_in_transaction(connection)
-            except Exception:  # the database has given up the whole transaction, for this
-                raise error from None
-            return None, failure(self.url, error)
-        return value, None
-
-    def _assert_in_transaction(self, connection: sql.Connection) -> None:
-        # SQLite ends a transaction by itself when the disk is full or fails, and the driver
-        # takes a commit of nothing for a success.
-        raw: Any = connection.connection.driver_connection
-        if is_sqlite(self.url) and not raw.in_transaction:
-            raise StoreError(f"The store {self.name} lost a transaction; try again.")
-
-    def _connected(self) -> sql.Connection:
-        if self._connection is not None and self._path and _file_id(self._path) != self._file:
-            self._disconnect()
-            raise StoreError(
-                f"The store's file {self.name} was moved or deleted while it was open; put it "
-                "back, or open the conversation again to begin a new one."
-            )
-        if self._connection is None:
-            if self._path:
-                make_file(self._path)
-                versions.look_at(self._path, self.tables)
-            self._connection = self._engine.connect()
-            if self._path:
-                self._file = _file_id(self._path)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(Exception):
-                connection.close()
-        self._prepared = False  # there may be another file, or server, next time
-
     def after_fork(self) -> None:
         """In a forked child, which must never write through its parent's connection."""
-        if self._connection is not None:
-            # Not even when it ends: a connection that is closed undoes its transaction, which
-            # is the parent's.
-            kept = (self._connection, self._connection.connection.driver_connection)
-            for one in kept:
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
-        self._inherited.append((self._connection, self._queue, self._thread))
-        self._connection = None
+        self._link.after_fork()
+        self._inherited.append((self._queue, self._thread))
         self._begin_anew()
         self._closed = "was opened before this process was forked; open it again in this one"
 
 
-class _Lost(Exception):
-    """The transaction was lost before its commit, and can be done again."""
-
-
-def _is_lost(error: DBAPIError) -> bool:
-    lost_a_race = getattr(error.orig, "sqlstate", None) in _LOST_A_RACE
-    return lost_a_race or error.connection_invalidated
-
-
-def _file_id(path: os.PathLike[str]) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+def _settle(jobs: list[_Job], outcomes: list[Outcome]) -> None:
+    for job, (value, error) in zip(jobs, outcomes, strict=True):
+        if error is None:
+            job.future.set_result(value)
+        else:
+            job.future.set_exception(error)
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
