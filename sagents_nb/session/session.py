@@ -305,10 +305,10 @@ class Session:
         ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or
         "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
         """
-        from ..frames import frame
+        from ..frames import Conversation, frame_of
 
         events = runtime.call(self._actor.log.kept)
-        return frame(kind, self.state, events, self.files.entries())
+        return frame_of(kind, [Conversation(self.id, self.state, events, self.files.entries())])
 
     @classmethod
     def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:

@@ -1,0 +1,74 @@
+"""Conversations as pandas frames, with the same columns and dtypes also when empty.
+
+Times are UTC with zone, words are categories, whole numbers that can be missing are Int64.
+:data:`COLUMNS` says what each column holds. pandas is imported when the first frame is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ConfigurationError
+from .columns import COLUMNS, Column
+from .plots import plot_timeline, plot_usage
+from .rows import MAKERS, Conversation
+from .saving import load_frame, save_frame
+from .typed import columns_of, conformed, framed, pandas_module
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = [
+    "COLUMNS",
+    "Column",
+    "Conversation",
+    "conformed",
+    "frame_of",
+    "framed",
+    "load_frame",
+    "plot_timeline",
+    "plot_usage",
+    "save_frame",
+    "to_frame",
+]
+
+
+def to_frame(kind: str, sources: Any) -> pandas.DataFrame:
+    """One frame of several sessions or stores: of anything with a ``to_frame(kind)``.
+
+    ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or "decisions";
+    the column ``session_id`` tells whose each row is. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for a kind that does not exist.
+
+    >>> to_frame("todos", []).columns.tolist()
+    ['session_id', 'id', 'content', 'status']
+    """
+    columns = _told(kind)
+    sources = [sources] if hasattr(sources, "to_frame") else list(sources)
+    made = [source.to_frame(kind) for source in sources]
+    if not made:
+        return frame_of(kind, ())
+    return conformed(columns, pandas_module().concat(made, ignore_index=True))
+
+
+def frame_of(kind: str, conversations: Iterable[Conversation]) -> pandas.DataFrame:
+    """The frame of that kind, of these conversations; see :data:`COLUMNS`.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a kind that does not exist.
+
+    >>> from sagents_nb import Message, State
+    >>> state = State(messages=[Message.user("hi")])
+    >>> frame_of("messages", [Conversation("c-1", state)])[["session_id", "role", "text"]]
+      session_id  role text
+    0        c-1  user   hi
+    """
+    columns = _told(kind)
+    return framed(columns, MAKERS[kind](list(conversations)))
+
+
+def _told(kind: str) -> dict[str, Column]:
+    columns = columns_of(kind)
+    if kind not in MAKERS:
+        raise ConfigurationError(f"{kind!r} frames come from agent.{kind}(…) alone.")
+    return columns

@@ -1,0 +1,287 @@
+"""From conversations to the values of each kind's columns, one column after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..events import (
+    AgentEnd,
+    AgentStart,
+    DecisionMade,
+    Event,
+    Interrupt,
+    MessageEnd,
+    MessageStart,
+    SubagentEvent,
+    TokenUsage,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    TurnEnd,
+    TurnStart,
+)
+from ..messages import Message, ToolResult, Usage
+from ..serialization import to_data
+from ..state import State
+from .typed import HALF_CHARACTER
+
+if TYPE_CHECKING:
+    from ..files import FileEntry
+
+Values = dict[str, Iterable[Any]]
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """What frames are made of: the state, and what is known of how it came about.
+
+    ``events`` give times, runs and durations; what they do not cover is missing in the frame.
+    A "message_end" is about the message of the state that is the same object.
+    """
+
+    session_id: str = ""
+    state: State = msgspec.field(default_factory=State)
+    events: Sequence[Event] = ()
+    files: Iterable[FileEntry] = ()
+
+
+Conversations = Sequence[Conversation]
+Happened = tuple[str | None, Event]
+
+
+def unwrapped(events: Iterable[Event]) -> Iterator[Happened]:
+    """Every event beside the id of the sub-agent in which it happened, None for the agent."""
+    for event in events:
+        inside = None
+        while isinstance(event, SubagentEvent):
+            inside, event = event.sub_agent_id, event.event
+        yield inside, event
+
+
+def messages(conversations: Conversations) -> Values:
+    """The values of "messages"."""
+    items: list[tuple[str, int, Message, Event | None]] = []
+    for c in conversations:
+        told = {id(e.message): e for e in c.events if isinstance(e, MessageEnd)}
+        items += [(c.session_id, n, m, told.get(id(m))) for n, m in enumerate(c.state.messages)]
+    return {
+        "session_id": (i[0] for i in items),
+        "position": (i[1] for i in items),
+        "role": (i[2].role for i in items),
+        "text": (_said(i[2]) for i in items),
+        "thinking": (i[2].thinking or None for i in items),
+        "tool_calls": (len(i[2].tool_calls) for i in items),
+        "stop_reason": (i[2].stop_reason for i in items),
+        **_usage_values([i[2].usage for i in items]),
+        "error": (i[2].error for i in items),
+        "run_id": (i[3] and i[3].run_id for i in items),
+        "time": (i[3] and i[3].ts for i in items),
+    }
+
+
+def _said(message: Message) -> str:
+    if message.role == "tool":
+        return "\n".join(result.text for result in message.tool_results)
+    return message.text
+
+
+def _usage_values(usages: Sequence[Usage | None]) -> Values:
+    return {
+        name: [usage and getattr(usage, name) for usage in usages]
+        for name in Usage.__struct_fields__
+    }
+
+
+def tool_calls(conversations: Conversations) -> Values:
+    """The values of "tool_calls": the conversation's own, then those of sub-agents."""
+    items: list[tuple[str, Any, ToolResult | None, ToolExecutionEnd | None, str | None]] = []
+    for c in conversations:
+        ended: dict[tuple[str | None, str], ToolExecutionEnd] = {}
+        inner: list[tuple[str, Any]] = []
+        for who, e in unwrapped(c.events):
+            if isinstance(e, ToolExecutionEnd):
+                ended[who, e.tool_call_id] = e
+            elif isinstance(e, ToolExecutionStart) and who is not None:
+                inner.append((who, e.tool_call))
+        results = {r.tool_call_id: r for m in c.state.messages for r in m.tool_results}
+        for message in c.state.messages:
+            for call in message.tool_calls:
+                end = ended.get((None, call.id))
+                items.append((c.session_id, call, results.get(call.id), end, None))
+        for who, call in inner:
+            end = ended.get((who, call.id))
+            items.append((c.session_id, call, end.result if end else None, end, who))
+    return {
+        "session_id": (i[0] for i in items),
+        "tool_call_id": (i[1].id for i in items),
+        "name": (i[1].name for i in items),
+        "arguments": (_json(i[1].arguments) for i in items),
+        "status": (i[3] and i[3].status for i in items),
+        "result": (i[2] and i[2].text for i in items),
+        "is_error": (i[2] and i[2].is_error for i in items),
+        "duration": (i[3] and i[3].duration for i in items),
+        "sub_agent": (i[4] for i in items),
+        "run_id": (i[3] and i[3].run_id for i in items),
+        "time": (i[3] and i[3].ts for i in items),
+    }
+
+
+def _json(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError):  # a key that is no text, half a character
+        return msgspec.json.encode(_whole_characters(to_data(value))).decode()
+
+
+def _whole_characters(data: Any) -> Any:
+    if isinstance(data, str):
+        return HALF_CHARACTER.sub("\ufffd", data)
+    if isinstance(data, list):
+        return [_whole_characters(item) for item in data]
+    if isinstance(data, dict):
+        return {_whole_characters(k): _whole_characters(v) for k, v in data.items()}
+    return data
+
+
+def todos(conversations: Conversations) -> Values:
+    """The values of "todos"."""
+    items = [(c.session_id, todo) for c in conversations for todo in c.state.todos]
+    return {
+        "session_id": (i[0] for i in items),
+        "id": (i[1].id for i in items),
+        "content": (i[1].content for i in items),
+        "status": (i[1].status for i in items),
+    }
+
+
+def usage(conversations: Conversations) -> Values:
+    """The values of "usage", the calls of sub-agents included."""
+    items = [
+        (c.session_id, who, e)
+        for c in conversations
+        for who, e in unwrapped(c.events)
+        if isinstance(e, TokenUsage)
+    ]
+    return {
+        "session_id": (i[0] for i in items),
+        "model": (i[2].model for i in items),
+        **_usage_values([i[2].usage for i in items]),
+        "sub_agent": (i[1] for i in items),
+        "run_id": (i[2].run_id for i in items),
+        "time": (i[2].ts for i in items),
+    }
+
+
+_BEGINNINGS: Mapping[type[Event], type[Event]] = {
+    MessageEnd: MessageStart,
+    TurnEnd: TurnStart,
+    AgentEnd: AgentStart,
+}
+
+
+def events(conversations: Conversations) -> Values:
+    """The values of "events", in the order in which they were told."""
+    items: list[tuple[str, str | None, Event, float | None]] = []
+    for c in conversations:
+        began: dict[tuple[str | None, type[Event]], float] = {}
+        asked: dict[str, float] = {}
+        for who, e in unwrapped(c.events):
+            began[who, type(e)] = e.ts
+            first = began.get((who, _BEGINNINGS.get(type(e), Event)))
+            duration = None if first is None else e.ts - first
+            if isinstance(e, ToolExecutionEnd):
+                duration = e.duration
+            elif isinstance(e, Interrupt):
+                asked |= {r.tool_call_id: e.ts for r in e.interrupt.action_requests}
+            elif isinstance(e, DecisionMade) and e.tool_call_id in asked:
+                duration = e.ts - asked[e.tool_call_id]
+            items.append((c.session_id, who, e, duration))
+    return {
+        "session_id": (i[0] for i in items),
+        "seq": (i[2].seq for i in items),
+        "type": (i[2].type for i in items),
+        "name": (_subject(i[2]) for i in items),
+        "tool_call_id": (_call_id(i[2]) for i in items),
+        "status": (_status(i[2]) for i in items),
+        "duration": (i[3] for i in items),
+        "sub_agent": (i[1] for i in items),
+        "run_id": (i[2].run_id or None for i in items),
+        "time": (i[2].ts for i in items),
+    }
+
+
+def _subject(event: Event) -> str | None:
+    if isinstance(event, ToolExecutionStart):
+        return event.tool_call.name
+    if isinstance(event, MessageStart | MessageEnd):
+        return event.message.role
+    if isinstance(event, Interrupt):
+        return event.interrupt.type
+    for name in ("tool_name", "model", "path"):
+        if found := getattr(event, name, None):
+            return str(found)
+    return None
+
+
+def _call_id(event: Event) -> str | None:
+    if isinstance(event, ToolExecutionStart):
+        return event.tool_call.id
+    return getattr(event, "tool_call_id", None)
+
+
+def _status(event: Event) -> str | None:
+    if isinstance(event, DecisionMade):
+        return str(event.decision.__struct_config__.tag)
+    return getattr(event, "status", None)
+
+
+def files(conversations: Conversations) -> Values:
+    """The values of "files"; directories are none."""
+    items = [(c.session_id, f) for c in conversations for f in c.files if not f.is_directory]
+    return {
+        "session_id": (i[0] for i in items),
+        "path": (i[1].path for i in items),
+        "title": (i[1].title for i in items),
+        "size": (i[1].size for i in items),
+        "mime_type": (i[1].mime_type for i in items),
+        "sha256": (i[1].sha256 for i in items),
+        "modified": (i[1].modified_at for i in items),
+    }
+
+
+def decisions(conversations: Conversations) -> Values:
+    """The values of "decisions"."""
+    items: list[tuple[str, DecisionMade, str | None, float | None]] = []
+    for c in conversations:
+        asked: dict[str, tuple[str, float]] = {}
+        for _, e in unwrapped(c.events):
+            if isinstance(e, Interrupt):
+                requests = e.interrupt.action_requests
+                asked |= {r.tool_call_id: (r.tool_name, e.ts) for r in requests}
+            elif isinstance(e, DecisionMade):
+                name, since = asked.get(e.tool_call_id, (None, None))
+                waited = None if since is None else e.ts - since
+                items.append((c.session_id, e, name, waited))
+    return {
+        "session_id": (i[0] for i in items),
+        "tool_call_id": (i[1].tool_call_id for i in items),
+        "name": (i[2] for i in items),
+        "decision": (_status(i[1]) for i in items),
+        "message": (getattr(i[1].decision, "message", None) or None for i in items),
+        "by": (i[1].by for i in items),
+        "waited": (i[3] for i in items),
+        "run_id": (i[1].run_id or None for i in items),
+        "time": (i[1].ts for i in items),
+    }
+
+
+MAKERS: Mapping[str, Callable[[Conversations], Values]] = {
+    "messages": messages,
+    "tool_calls": tool_calls,
+    "todos": todos,
+    "usage": usage,
+    "events": events,
+    "files": files,
+    "decisions": decisions,
+}
