@@ -40,6 +40,7 @@ _EXPORTS = {
     "lowlevel": "AgentContext AgentLoopConfig agent_loop",
     "result": "RunResult",
     "session": "Run Session sessions",
+    "store": "ConversationStore Scope",
     "notebook": "ApprovalView ChatView FilesView NotebookTools TodoView",
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names.split()}

@@ -1,4 +1,4 @@
-"""Conversations and their states in the database.
+"""Conversations in the database.
 
 Every function works in its caller's transaction and for one owner only: to it, what is
 somebody else's does not exist.
@@ -124,31 +124,6 @@ def delete_older_than(connection: sql.Connection, tables: Tables, days: float) -
     for id in deleted:
         connection.execute(table.delete().where(table.c.id == id))
     return len(deleted)
-
-
-def save_state(
-    connection: sql.Connection, tables: Tables, owner: str, id: str, exported: Any
-) -> None:
-    """Keep an exported state instead of the one that was kept."""
-    if not isinstance(exported, Mapping) or not isinstance(exported.get("state"), Mapping):
-        raise ConfigurationError(
-            "This is not an exported state: it has no 'state'; pass what State.export() gave."
-        )
-    touch(connection, tables, owner, id)
-    table = tables.agent_states
-    values = {"data": dict(exported), "updated_at": datetime.now(UTC)}
-    changing = table.update().where(table.c.conversation_id == id).values(**values)
-    if not connection.execute(changing).rowcount:
-        connection.execute(table.insert().values(conversation_id=id, **values))
-
-
-def saved_state(connection: sql.Connection, tables: Tables, id: str) -> dict[str, Any] | None:
-    """The state that was kept."""
-    table = tables.agent_states
-    found: dict[str, Any] | None = connection.execute(
-        sql.select(table.c.data).where(table.c.conversation_id == id)
-    ).scalar()
-    return found
 
 
 def counted(name: str, value: Any) -> int:

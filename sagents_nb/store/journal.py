@@ -211,10 +211,16 @@ def _statements(tables: Tables) -> _Statements:
     )
 
 
-def entries_of(connection: sql.Connection, tables: Tables, conversation_id: str) -> list[Entry]:
-    """The entries that can be read, for whoever does not own the conversation."""
+def entries_of(
+    connection: sql.Connection, tables: Tables, conversation_id: str, kinds: Sequence[str] = ()
+) -> list[Entry]:
+    """The entries that can be read, for whoever does not own the conversation.
+
+    Those of all kinds, or of the ones that are given.
+    """
     entries = []
-    for row in _rows(connection, tables, conversation_id):
+    which = tables.journal.c.kind.in_(kinds) if kinds else None
+    for row in _rows(connection, tables, conversation_id, which):
         with contextlib.suppress(Damaged):
             entries.append(entry_of(*row))
     return entries
@@ -227,7 +233,12 @@ def _place(connection: sql.Connection, journal: sql.Table) -> sql.ColumnElement[
     return journal.c.seq
 
 
-def _rows(connection: sql.Connection, tables: Tables, conversation_id: str) -> list[Any]:
+def _rows(
+    connection: sql.Connection,
+    tables: Tables,
+    conversation_id: str,
+    which: sql.ColumnElement[bool] | None = None,
+) -> list[Any]:
     """Place, seq, kind, data, escaped and time of each row; text as bytes.
 
     What is not of its column's type, as any value in SQLite may be, is None.
@@ -240,6 +251,8 @@ def _rows(connection: sql.Connection, tables: Tables, conversation_id: str) -> l
         columns += [_if_type(column, "text", sql.LargeBinary) for column in (c.kind, c.data)]
         columns += [_if_type(c.escaped, "integer", sql.Integer), _if_type(c.at, "text", sql.String)]
     query = sql.select(_place(connection, journal).label("place"), *columns)
+    if which is not None:
+        query = query.where(which)
     found = connection.execute(query.where(c.conversation_id == conversation_id).order_by(c.seq))
     if connection.dialect.name == "sqlite":
         return [tuple(row) for row in found]

@@ -1,26 +1,38 @@
-"""Rows of transcripts in the database. Every function works in its caller's transaction."""
+"""Rows of transcripts in the database.
+
+Every function works in its caller's transaction and for one owner only.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sql
 
 from ..errors import ConfigurationError, NotFound
+from ..serialization import escaped
+from . import conversations
 from .display import STATUSES, DisplayMessage, Row, checked
 from .schema import Tables
+from .scope import ID_LENGTH
 
 LONGEST_TERM = 1000
 """Characters of what is searched for; SQLite takes patterns of 50,000 bytes."""
 
 
 def append(
-    connection: sql.Connection, tables: Tables, conversation_id: str, rows: Sequence[Row]
+    connection: sql.Connection,
+    tables: Tables,
+    owner: str,
+    conversation_id: str,
+    rows: Sequence[Row],
 ) -> list[DisplayMessage]:
     """Store the rows of one message behind those that are there."""
+    conversations.touch(connection, tables, owner, conversation_id)
     table = tables.display_messages
     newest = connection.execute(
         sql.select(sql.func.max(table.c.inserted_at)).where(
@@ -40,7 +52,7 @@ def append(
             "metadata": row.metadata,
             "inserted_at": now,
             "sequence": sequence,
-            "tool_call_id": row.tool_call_id,
+            "tool_call_id": _call_key(row.tool_call_id),
             "search_text": _search_text(row.content.get("text")),
         }
         for sequence, row in enumerate(map(checked, rows))
@@ -51,8 +63,12 @@ def append(
     return _messages(connection.execute(adding, values))
 
 
-def load(connection: sql.Connection, tables: Tables, conversation_id: str) -> list[DisplayMessage]:
-    """All rows of a conversation, in order."""
+def load(
+    connection: sql.Connection, tables: Tables, owner: str, conversation_id: str
+) -> list[DisplayMessage]:
+    """All rows of a conversation, in order; none for one that is not there."""
+    if conversations.find(connection, tables, owner, conversation_id) is None:
+        return []
     table = tables.display_messages
     return _messages(
         connection.execute(
@@ -69,15 +85,15 @@ def search(
     """The owner's rows whose text holds ``term`` in whatever case, newest first."""
     if not isinstance(term, str) or not 1 <= len(term) <= LONGEST_TERM:
         raise ConfigurationError(f"A search is for 1 to {LONGEST_TERM:,} characters of text.")
-    table, conversations = tables.display_messages, tables.conversations
+    table, parents = tables.display_messages, tables.conversations
     return _messages(
         connection.execute(
             _rows(tables)
-            .join(conversations, conversations.c.id == table.c.conversation_id)
-            .where(conversations.c.owner == owner)
+            .join(parents, parents.c.id == table.c.conversation_id)
+            .where(parents.c.owner == owner)
             .where(table.c.search_text.contains(_search_text(term), autoescape=True))
             .order_by(table.c.inserted_at.desc(), table.c.sequence.desc(), table.c.id.desc())
-            .limit(limit)
+            .limit(conversations.counted("limit", limit))
         )
     )
 
@@ -85,65 +101,107 @@ def search(
 def change_tool_call(
     connection: sql.Connection,
     tables: Tables,
-    where: sql.ColumnElement[bool],
+    owner: str,
+    tool_call_id: str,
+    conversation_id: str | None,
     status: str,
-    info: dict[str, Any],
+    info: Mapping[str, Any] | None,
 ) -> DisplayMessage:
-    """The newest tool call of ``where`` that can become ``status``, now that it has."""
-    table = tables.display_messages
-    before = STATUSES[status]
+    """The newest call of that id that can become ``status``, now that it has."""
+    if status not in STATUSES or not isinstance(info, Mapping | None):
+        raise ConfigurationError(
+            f"A tool call can become {', '.join(STATUSES)}, with a dict of metadata, "
+            f"not {status!r:.40} with {info!r:.40}."
+        )
+    table, before = tables.display_messages, STATUSES[status]
     row = _newest(
         connection,
         tables,
-        where & (table.c.content_type == "tool_call") & table.c.status.in_(before),
-        f"that could become {status}; such a call is {' or '.join(before)}",
+        _of_call(tables, owner, tool_call_id, conversation_id, "tool_call"),
+        table.c.status.in_(before),
     )
-    return _change(connection, tables, row, status=status, metadata={**row.metadata, **info})
+    if row is None:
+        which = f"that is {' or '.join(before)} and could become {status}"
+        raise NotFound(f"There is no tool call {tool_call_id!r:.300} {which}.")
+    return _change(connection, tables, row, status=status, metadata=row.metadata | dict(info or {}))
 
 
 def record_decision(
     connection: sql.Connection,
     tables: Tables,
-    where: sql.ColumnElement[bool],
+    owner: str,
+    tool_call_id: str,
+    conversation_id: str | None,
     decision: str,
 ) -> DisplayMessage:
-    """The newest tool call of ``where``, with the decision in its metadata and its result's."""
-    table = tables.display_messages
-    call = _newest(connection, tables, where & (table.c.content_type == "tool_call"))
-    of_call = where & (table.c.conversation_id == call.conversation_id)
-    results = _rows(tables).where(
-        of_call & (table.c.content_type == "tool_result") & (table.c.id > call.id)
-    )
+    """The newest call of that id, with the decision in its metadata and in its result's."""
+    if decision not in ("approved", "rejected"):
+        raise ConfigurationError(f"A decision is 'approved' or 'rejected', not {decision!r:.40}.")
+    calls = _of_call(tables, owner, tool_call_id, conversation_id, "tool_call")
+    call = _newest(connection, tables, calls)
+    if call is None:
+        raise NotFound(f"There is no tool call {tool_call_id!r:.300}.")
     stamp = {"hitl_decision": decision}
-    for result in _messages(connection.execute(results)):
-        _change(connection, tables, result, metadata={**result.metadata, **stamp})
-    return _change(connection, tables, call, metadata={**call.metadata, **stamp})
+    results = _of_call(tables, owner, tool_call_id, call.conversation_id, "tool_result")
+    result = _newest(connection, tables, results, tables.display_messages.c.id > call.id)
+    if result is not None:
+        _change(connection, tables, result, metadata=result.metadata | stamp)
+    return _change(connection, tables, call, metadata=call.metadata | stamp)
 
 
 def resolve_result(
-    connection: sql.Connection, tables: Tables, where: sql.ColumnElement[bool], content: str
+    connection: sql.Connection,
+    tables: Tables,
+    owner: str,
+    tool_call_id: str,
+    conversation_id: str | None,
+    content: str,
 ) -> DisplayMessage:
-    """The newest interrupted result of ``where``, with ``content`` and interrupted no more."""
+    """The newest result of that id, if it is an interrupted one: ``content`` now."""
     if not isinstance(content, str):
         raise ConfigurationError(f"A tool's result is text, not {type(content).__name__}.")
-    table = tables.display_messages
-    results = _rows(tables).where(where & (table.c.content_type == "tool_result"))
-    newest_first = results.order_by(table.c.id.desc())
-    for row in _messages(connection.execute(newest_first)):
-        if row.content.get("is_interrupt"):
-            kept = {name: value for name, value in row.content.items() if name != "is_interrupt"}
-            return _change(connection, tables, row, content={**kept, "content": content})
-    raise NotFound("There is no interrupted result of this tool call.")
+    results = _of_call(tables, owner, tool_call_id, conversation_id, "tool_result")
+    row = _newest(connection, tables, results)
+    if row is None or not row.content.get("is_interrupt"):
+        raise NotFound(f"There is no interrupted result of tool call {tool_call_id!r:.300}.")
+    kept = {name: value for name, value in row.content.items() if name != "is_interrupt"}
+    return _change(connection, tables, row, content=kept | {"content": content})
+
+
+def _of_call(
+    tables: Tables, owner: str, tool_call_id: str, conversation_id: str | None, content_type: str
+) -> sql.ColumnElement[bool]:
+    """The owner's rows of that call, in one conversation or in all."""
+    table, parents = tables.display_messages, tables.conversations
+    owned = sql.select(parents.c.id).where(parents.c.owner == owner)
+    if conversation_id is not None:
+        owned = owned.where(parents.c.id == _text(conversation_id))
+    return sql.and_(
+        table.c.conversation_id.in_(owned),
+        table.c.tool_call_id == _call_key(_text(tool_call_id)),
+        table.c.content_type == content_type,
+    )
 
 
 def _newest(
-    connection: sql.Connection, tables: Tables, where: sql.ColumnElement[bool], which: str = ""
-) -> DisplayMessage:
-    newest_first = _rows(tables).where(where).order_by(tables.display_messages.c.id.desc())
-    found = _messages(connection.execute(newest_first.limit(1)))
-    if not found:
-        raise NotFound(" ".join(["There is no tool call of this id", which]).rstrip() + ".")
-    return found[0]
+    connection: sql.Connection, tables: Tables, *where: sql.ColumnElement[bool]
+) -> DisplayMessage | None:
+    newest_first = _rows(tables).where(*where).order_by(tables.display_messages.c.id.desc())
+    found = _messages(connection.execute(newest_first.limit(1).with_for_update()))
+    return found[0] if found else None
+
+
+def _text(id: Any) -> str:
+    if not isinstance(id, str):
+        raise NotFound(f"There is no id {id!r:.300}.")
+    return id
+
+
+def _call_key(id: str | None) -> str | None:
+    """What stands for the id of a tool call, which a provider may make as long as it likes."""
+    if id is None or len(escaped(id)) <= ID_LENGTH:
+        return id
+    return hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _change(

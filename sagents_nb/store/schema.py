@@ -169,19 +169,21 @@ def tables(prefix: str = "sagents_") -> Tables:
                 autoincrement=True,
             ),
             of_conversation(),
-            sql.Column("message_type", Words(40), nullable=False),
+            # Before what may be large, which SQLite would read through to get at it.
+            sql.Column("tool_call_id", Words(ID_LENGTH)),
+            sql.Column("message_type", Words(ID_LENGTH), nullable=False),
             sql.Column("content_type", sql.String(40), nullable=False),
             sql.Column("content", Json, nullable=False),
             sql.Column("status", sql.String(20), nullable=False),
             sql.Column("metadata", Json, nullable=False),
             sql.Column("inserted_at", Time, nullable=False),
             sql.Column("sequence", sql.Integer, nullable=False),
-            sql.Column("tool_call_id", Words()),
             # The text of the content as a search compares it; null where there is none.
             sql.Column("search_text", sql.Text),
             sql.Index(
                 f"ix_{prefix}display_messages_order", "conversation_id", "inserted_at", "sequence"
             ),
+            sql.Index(f"ix_{prefix}display_messages_call", "conversation_id", "tool_call_id"),
         ),
         journal=sql.Table(
             f"{prefix}journal",

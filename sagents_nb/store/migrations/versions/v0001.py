@@ -60,20 +60,25 @@ def upgrade(prefix: str) -> None:
         ["id"],
         _column("id", BIG.with_variant(sql.Integer(), "sqlite"), autoincrement=True),
         _column("conversation_id", ID),
-        _column("message_type", sql.String(40)),
+        _column("tool_call_id", ID, True),
+        _column("message_type", ID),
         _column("content_type", sql.String(40)),
         _column("content", sql.Text()),
         _column("status", sql.String(20)),
         _column("metadata", sql.Text()),
         _column("inserted_at", TIME),
         _column("sequence", sql.Integer()),
-        _column("tool_call_id", sql.String(), True),
         _column("search_text", sql.Text(), True),
     )
     op.create_index(
         f"ix_{prefix}display_messages_order",
         f"{prefix}display_messages",
         ["conversation_id", "inserted_at", "sequence"],
+    )
+    op.create_index(
+        f"ix_{prefix}display_messages_call",
+        f"{prefix}display_messages",
+        ["conversation_id", "tool_call_id"],
     )
     create(
         "journal",

@@ -1,0 +1,96 @@
+"""The state of a conversation: what its journal says, else what was saved.
+
+Every function works in its caller's transaction and for one owner only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sql
+
+from ..errors import ConfigurationError
+from ..state import State, export_state, restore_state
+from ..todos import Todo
+from . import conversations
+from .folding import fold
+from .journal import entries_of
+from .schema import Tables
+
+
+def save(connection: sql.Connection, tables: Tables, owner: str, id: str, exported: Any) -> None:
+    """Keep an exported state instead of the one that was kept."""
+    if not isinstance(exported, Mapping) or not isinstance(exported.get("state"), Mapping):
+        raise ConfigurationError(
+            "This is not an exported state: it has no 'state'; pass what State.export() gave."
+        )
+    conversations.touch(connection, tables, owner, id)
+    if has_journal(connection, tables, id):
+        raise ConfigurationError(
+            f"The state of conversation {id!r} is the journal of its session; restore this one "
+            "into another conversation."
+        )
+    table = tables.agent_states
+    values = {"data": dict(exported), "updated_at": datetime.now(UTC)}
+    changing = table.update().where(table.c.conversation_id == id).values(**values)
+    if not connection.execute(changing).rowcount:
+        connection.execute(table.insert().values(conversation_id=id, **values))
+
+
+def keep(
+    connection: sql.Connection,
+    tables: Tables,
+    owner: str,
+    id: str,
+    exported: dict[str, Any],
+    context: str,
+) -> None:
+    """What a session wants kept: its state unless that is a journal, and a generated title."""
+    if not has_journal(connection, tables, id):
+        save(connection, tables, owner, id, exported)
+    if context == "on_title_generated":
+        title = restore_state(exported).get_metadata("conversation_title")
+        conversations.update(connection, tables, owner, id, {"title": title})
+
+
+def load(connection: sql.Connection, tables: Tables, owner: str, id: str) -> dict[str, Any] | None:
+    """The exported state, or None for a conversation that has none yet."""
+    conversations.get(connection, tables, owner, id)
+    if journal := _folded(connection, tables, id):
+        return export_state(journal)
+    return _saved(connection, tables, id)
+
+
+def todos(connection: sql.Connection, tables: Tables, owner: str, id: str) -> list[Todo]:
+    """The to-do list; empty for a conversation that is not there."""
+    if conversations.find(connection, tables, owner, id) is None:
+        return []
+    if journal := _folded(connection, tables, id, "begin", "todos"):
+        return list(journal.todos)
+    saved = _saved(connection, tables, id)
+    return list(restore_state(saved).todos) if saved else []
+
+
+def has_journal(connection: sql.Connection, tables: Tables, id: str) -> bool:
+    """Whether a session has written to it."""
+    journal = tables.journal
+    asked = sql.select(journal.c.seq).where(journal.c.conversation_id == id).limit(1)
+    return connection.execute(asked).first() is not None
+
+
+def _folded(connection: sql.Connection, tables: Tables, id: str, *kinds: str) -> State | None:
+    """What the journal says, or None if there is none."""
+    if not has_journal(connection, tables, id):
+        return None
+    entries = entries_of(connection, tables, id, kinds)
+    return fold((entry.seq, entry.kind, entry.data) for entry in entries).state
+
+
+def _saved(connection: sql.Connection, tables: Tables, id: str) -> dict[str, Any] | None:
+    table = tables.agent_states
+    found: dict[str, Any] | None = connection.execute(
+        sql.select(table.c.data).where(table.c.conversation_id == id)
+    ).scalar()
+    return found
