@@ -1,0 +1,298 @@
+"""Files kept in a table of a database."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ..errors import ConfigurationError
+from .entry import FileEntry
+from .errors import FileError, is_directory, taken
+from .stored import Stored, as_json, content_of, data_of, segments, stored
+
+if TYPE_CHECKING:
+    import sqlalchemy as sql
+
+DESCRIPTION = (
+    *("title", "file_type", "mime_type", "size", "sha256", "is_text"),
+    *("created_at", "modified_at", "custom", "is_directory"),
+)
+
+
+class SQLStorage:
+    """A table with one row for each file of each scope, made when first needed.
+
+    ``url`` is that of a database of SQLAlchemy ("sqlite:///files.db",
+    "postgresql://user@host/name"), or an engine that you have. A save is one transaction, so
+    it is as safe as the database makes it. What the database refuses raises FileError.
+
+    >>> from sagents_nb.files.entry import new_file
+    >>> storage = SQLStorage("sqlite://")
+    >>> storage.save("user:1", new_file("notes/a.md", "# A", title="First"))
+    >>> [(entry.path, entry.title, entry.size) for entry in storage.list("user:1")]
+    [('notes/a.md', 'First', 3)]
+    >>> storage.list("user:2")
+    []
+    """
+
+    def __init__(self, url: str | sql.URL | sql.Engine, *, table: str = "sagents_files") -> None:
+        try:
+            import sqlalchemy as sql
+        except ImportError:
+            raise ConfigurationError(
+                "SQLStorage needs SQLAlchemy: pip install 'sagents-nb[store]'."
+            ) from None
+        self._own = not isinstance(url, sql.Engine)
+        self._engine = _engine(url)
+        self._table = _table(table)
+        self._ready = False
+        self._starting = threading.Lock()
+        # A database in memory has but one connection, and a transaction is not for two threads.
+        single = isinstance(self._engine.pool, sql.StaticPool)
+        self._turn: AbstractContextManager[Any] = (
+            threading.RLock() if single else contextlib.nullcontext()
+        )
+
+    def __repr__(self) -> str:
+        return f"SQLStorage({self._place!r}, table={self._table.name!r})"
+
+    @property
+    def _place(self) -> str:
+        url = self._engine.url
+        # The query may hold a password too.
+        return url.set(query={}).render_as_string(hide_password=True)
+
+    def close(self) -> None:
+        """Close the connections, unless they are those of an engine of yours."""
+        if self._own:
+            self._engine.dispose()
+
+    # reading
+
+    def list(self, scope: str) -> Iterable[FileEntry]:
+        """All files and directories of the scope; contents stay in the database."""
+        t = self._table.c
+        query = self._table.select().with_only_columns(t.path, *(t[name] for name in DESCRIPTION))
+        with self._transaction("The files", "listed") as connection:
+            rows = connection.execute(query.where(t.scope_id == _digest(scope))).all()
+        return [_kept(row).entry(row.path) for row in rows]
+
+    def load(self, scope: str, path: str) -> FileEntry:
+        """A file with its content."""
+        segments(path)
+        query = self._table.select().where(*self._at(scope, path))
+        with self._transaction(path, "read") as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise FileNotFoundError(path)
+        if row.is_directory:
+            raise is_directory(path)
+        return _kept(row).entry(path, content_of(bytes(row.content), row.is_text))
+
+    # writing
+
+    def save(self, scope: str, entry: FileEntry) -> None:
+        """Create or replace a file or directory."""
+        segments(entry.path)
+        kept = stored(entry)
+        data = None
+        if not entry.is_directory:
+            data = data_of(entry)
+            kept = replace(kept, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        values = {**_columns(kept, entry.path), "content": data}
+        key = {"scope_id": _digest(scope), "path_id": _digest(entry.path)}
+        new = {**key, "scope": scope, "path": entry.path, **values}
+        change = self._table.update().where(*self._at(scope, entry.path)).values(values)
+        # The change comes first: a transaction that begins by reading cannot always go on to
+        # write in SQLite. Another process may add the row between the two; then it is changed.
+        for attempt in (1, 2):
+            with self._transaction(entry.path, "saved") as connection:
+                if connection.execute(change).rowcount or self._added(connection, new, attempt):
+                    return
+
+    def _added(self, connection: sql.Connection, row: dict[str, Any], attempt: int) -> bool:
+        import sqlalchemy as sql
+
+        try:
+            with connection.begin_nested():
+                connection.execute(self._table.insert().values(row))
+        except sql.exc.IntegrityError:
+            if attempt > 1:
+                raise
+            return False
+        return True
+
+    def save_metadata(self, scope: str, entry: FileEntry) -> None:
+        """Save what describes an entry; FileNotFoundError if it is not there."""
+        segments(entry.path)
+        values = _columns(stored(entry), entry.path)
+        if not entry.is_directory:  # what belongs to the content stays with it
+            for name in ("size", "sha256", "is_text", "is_directory"):
+                del values[name]
+        change = self._table.update().where(*self._at(scope, entry.path)).values(values)
+        with self._transaction(entry.path, "saved") as connection:
+            if not connection.execute(change).rowcount:
+                raise FileNotFoundError(entry.path)
+
+    def move(self, scope: str, old: str, new: str) -> None:
+        """Rename one file; its metadata goes along."""
+        import sqlalchemy as sql
+
+        segments(old)
+        segments(new)
+        change = self._table.update().where(*self._at(scope, old))
+        with self._transaction(old, "moved") as connection:
+            try:
+                renamed = connection.execute(change.values(path=new, path_id=_digest(new)))
+            except sql.exc.IntegrityError:
+                raise taken(new) from None
+            if not renamed.rowcount:
+                raise FileNotFoundError(old)
+
+    def delete(self, scope: str, path: str) -> None:
+        """Delete a file, or a directory's own row; missing is fine."""
+        segments(path)
+        with self._transaction(path, "deleted") as connection:
+            connection.execute(self._table.delete().where(*self._at(scope, path)))
+
+    # inside
+
+    def _at(self, scope: str, path: str) -> tuple[Any, ...]:
+        t = self._table.c
+        return t.scope_id == _digest(scope), t.path_id == _digest(path)
+
+    @contextmanager
+    def _transaction(self, path: str, done: str) -> Iterator[sql.Connection]:
+        """A transaction; what the database says against it is raised as FileError."""
+        import sqlalchemy as sql
+
+        try:
+            with self._turn:
+                self._make_table()
+                with self._engine.begin() as connection:
+                    yield connection
+        except sql.exc.SQLAlchemyError as error:
+            # Not its own text, which has the statement and may have the content.
+            reason = " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
+            raise FileError(
+                f"{path} could not be {done} in {self._place}: {reason}; look after the database "
+                "and try again.",
+                path,
+            ) from None
+
+    def _make_table(self) -> None:
+        if self._ready:
+            return
+        import sqlalchemy as sql
+
+        with self._starting:
+            try:
+                self._table.create(self._engine, checkfirst=True)
+            except sql.exc.DBAPIError:
+                # Another process was faster, or it is really not possible.
+                if not sql.inspect(self._engine).has_table(self._table.name):
+                    raise
+            self._ready = True
+
+
+def _engine(url: str | sql.URL | sql.Engine) -> sql.Engine:
+    import sqlalchemy as sql
+
+    if isinstance(url, sql.Engine):
+        return url
+    try:
+        made = sql.make_url(url)
+    except (sql.exc.ArgumentError, AttributeError):  # without it: it may hold a password
+        raise ConfigurationError(
+            "SQLStorage needs the URL of a database, such as 'sqlite:///files.db' or "
+            "'postgresql://user@host/name'."
+        ) from None
+    if made.drivername in ("postgres", "postgresql"):  # the driver that our extra installs
+        made = made.set(drivername="postgresql+psycopg")
+    settings: dict[str, Any] = {"hide_parameters": True}
+    if made.get_backend_name() == "sqlite":
+        settings["connect_args"] = {"timeout": 30, "check_same_thread": False}
+        if made.database in (None, "", ":memory:"):
+            settings["poolclass"] = sql.StaticPool
+    else:
+        settings["pool_pre_ping"] = True
+    try:
+        return sql.create_engine(made, **settings)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{made.drivername} needs the package {error.name}; install it, for PostgreSQL with: "
+            "pip install 'sagents-nb[postgres]'."
+        ) from None
+    except sql.exc.ArgumentError:
+        raise ConfigurationError(
+            f"SQLAlchemy knows no database called {made.drivername!r}; use sqlite or postgresql."
+        ) from None
+
+
+def _table(name: str) -> sql.Table:
+    import sqlalchemy as sql
+
+    # Digests are the key because databases compare texts in ways of their own (without case,
+    # without spaces at the end) and limit how long a key may be.
+    return sql.Table(
+        name,
+        sql.MetaData(),
+        sql.Column("scope_id", sql.String(64), primary_key=True),
+        sql.Column("path_id", sql.String(64), primary_key=True),
+        sql.Column("scope", sql.Text, nullable=False),
+        sql.Column("path", sql.Text, nullable=False),
+        sql.Column("title", sql.Text),
+        sql.Column("file_type", sql.Text),
+        sql.Column("mime_type", sql.Text),
+        sql.Column("size", sql.BigInteger, nullable=False),
+        sql.Column("sha256", sql.String(64)),
+        sql.Column("is_text", sql.Boolean, nullable=False),
+        # As text, because databases keep times with less than microseconds or without a zone.
+        sql.Column("created_at", sql.String(32), nullable=False),
+        sql.Column("modified_at", sql.String(32), nullable=False),
+        sql.Column("custom", sql.Text, nullable=False),
+        sql.Column("is_directory", sql.Boolean, nullable=False),
+        sql.Column("content", sql.LargeBinary(2**32 - 1)),
+    )
+
+
+def _columns(kept: Stored, path: str) -> dict[str, Any]:
+    return {
+        "title": kept.title,
+        "file_type": kept.file_type,
+        "mime_type": kept.mime_type,
+        "size": kept.size,
+        "sha256": kept.sha256,
+        "is_text": kept.text,
+        "created_at": kept.created_at.astimezone(UTC).isoformat(),
+        "modified_at": kept.modified_at.astimezone(UTC).isoformat(),
+        "custom": as_json(kept.custom, path).decode(),
+        "is_directory": kept.is_directory,
+    }
+
+
+def _kept(row: Any) -> Stored:
+    return Stored(
+        title=row.title,
+        file_type=row.file_type,
+        mime_type=row.mime_type,
+        size=row.size,
+        sha256=row.sha256,
+        text=row.is_text,
+        created_at=datetime.fromisoformat(row.created_at),
+        modified_at=datetime.fromisoformat(row.modified_at),
+        custom=msgspec.json.decode(row.custom),
+        is_directory=row.is_directory,
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
