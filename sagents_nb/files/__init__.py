@@ -9,12 +9,17 @@ from .errors import (
     InvalidPath,
     LimitExceeded,
     PathTaken,
+    ReadOnly,
+    StorageFailed,
     WrongKind,
 )
 from .filesystem import FileSystem
+from .mounts import Mount
 from .paths import normalize
 from .patterns import Expression
 from .registry import Filesystems, filesystems, open_filesystem
+from .snapshots import Snapshot
+from .storage import FileStorage
 from .tree import FileStats
 
 __all__ = [
@@ -23,12 +28,17 @@ __all__ = [
     "FileError",
     "FileMissing",
     "FileStats",
+    "FileStorage",
     "FileSystem",
     "FilesystemClosed",
     "Filesystems",
     "InvalidPath",
     "LimitExceeded",
+    "Mount",
     "PathTaken",
+    "ReadOnly",
+    "Snapshot",
+    "StorageFailed",
     "WrongKind",
     "filesystems",
     "normalize",

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from .paths import name
 
@@ -56,7 +57,7 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def describe(self) -> dict[str, Any]:
         """Everything but the content, as JSON-ready data; times in ISO 8601."""
         described: dict[str, Any] = msgspec.to_builtins(
-            msgspec.structs.replace(self, content=None), str_keys=True, enc_hook=repr
+            replace(self, content=None), str_keys=True, enc_hook=repr
         )
         return described
 
@@ -78,7 +79,7 @@ def new_file(
     data = content.encode() if isinstance(content, str) else content
     now = datetime.now(UTC)
     if mime_type is None:
-        if before and isinstance(before.content, bytes) == isinstance(content, bytes):
+        if before and _is_binary(before) == isinstance(content, bytes):
             mime_type = before.mime_type
         elif isinstance(content, str):
             mime_type = "text/markdown"
@@ -91,13 +92,29 @@ def new_file(
         path=path,
         content=content,
         title=title if title is not None else (before.title if before else None),
-        file_type=before.file_type if before else file_type,
+        file_type=(before.file_type if before else None) or file_type,
         size=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
         mime_type=mime_type,
         created_at=before.created_at if before else now,
         modified_at=now,
         custom=dict(custom) if custom is not None else (before.custom if before else {}),
+    )
+
+
+def _is_binary(entry: FileEntry) -> bool:
+    return isinstance(entry.content, bytes) if entry.loaded else entry.file_type == "binary"
+
+
+def with_content(entry: FileEntry, content: str | bytes) -> FileEntry:
+    """The entry, now loaded; its size and digest are those of the content."""
+    data = content.encode() if isinstance(content, str) else content
+    return replace(
+        entry,
+        content=content,
+        size=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        loaded=True,
     )
 
 

@@ -30,8 +30,9 @@ class Notices:
         self._delivering = False
 
     def queue(self, events: Iterable[Event]) -> None:
-        """Add events; the caller holds the lock."""
-        self._waiting.extend(events)
+        """Add events, which are made only if somebody listens; the caller holds the lock."""
+        if self._subscribers:
+            self._waiting.extend(events)
 
     def add(self, callback: Subscriber) -> Callable[[], None]:
         """Add a subscriber; the caller holds the lock. Gives the way to remove it."""

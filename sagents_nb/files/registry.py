@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
-from ..errors import ConfigurationError
 from .filesystem import FileSystem
+from .mounts import Mount
+from .scopes import Scope, check_scope, scope_text
 
 
 class Filesystems:
@@ -14,60 +16,63 @@ class Filesystems:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[tuple[Any, ...], FileSystem] = {}
+        # By text: what storages take for one scope has one filesystem.
+        self._open: dict[str, FileSystem] = {}
 
-    def open(self, scope: tuple[Any, ...]) -> FileSystem:
-        """The filesystem of that scope; the same one each time until it is closed."""
-        _check(scope)
+    def open(self, scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> FileSystem:
+        """The filesystem of that scope; the same one each time until it is closed.
+
+        Of ``mounts``, those are mounted for whose base nothing is yet. ``limits`` are those
+        of :class:`FileSystem`, for one that is not open yet.
+        """
+        check_scope(scope)
         with self._lock:
-            found = self._open.get(scope)
+            found = self._open.get(scope_text(scope))
             if found is None or found.closed:
-                found = self._open[scope] = FileSystem(scope)
-            return found
+                found = FileSystem(scope, **limits)
+                self._open[scope_text(scope)] = found
+        found.mount_missing(mounts)
+        return found
 
-    def list(self) -> list[tuple[Any, ...]]:
+    def list(self) -> list[Scope]:
         """The scopes that have an open filesystem."""
         with self._lock:
-            return [scope for scope, fs in self._open.items() if not fs.closed]
+            return [fs.scope for fs in self._open.values() if fs.scope and not fs.closed]
 
-    def get(self, scope: tuple[Any, ...]) -> FileSystem | None:
+    def get(self, scope: Scope) -> FileSystem | None:
         """The open filesystem of that scope, or None."""
-        _check(scope)
+        check_scope(scope)
         with self._lock:
-            found = self._open.get(scope)
+            found = self._open.get(scope_text(scope))
             return None if found is None or found.closed else found
 
-    def close(self, scope: tuple[Any, ...]) -> None:
-        """Close the filesystem of that scope, if it is open; files in memory are gone."""
-        _check(scope)
-        with self._lock:
-            found = self._open.pop(scope, None)
+    def close(self, scope: Scope) -> None:
+        """Save and close the filesystem of that scope, if it is open.
+
+        Files in memory are gone. Raises StorageFailed if one in a mount cannot be saved, and
+        leaves the filesystem open.
+        """
+        found = self.get(scope)
         if found is not None:
             found.close()
-
-
-def _check(scope: Any) -> None:
-    if not isinstance(scope, tuple) or not scope:
-        raise ConfigurationError(
-            f"A filesystem's scope is a tuple such as ('user', 123), not {scope!r}."
-        )
-    try:
-        hash(scope)
-    except TypeError:
-        raise ConfigurationError(
-            f"A filesystem's scope is a key, so {scope!r} may hold no lists or dicts."
-        ) from None
+        with self._lock:
+            known = self._open.get(scope_text(scope))
+            if known is not None and known.closed:
+                del self._open[scope_text(scope)]
 
 
 filesystems = Filesystems()
 
 
-def open_filesystem(scope: tuple[Any, ...]) -> FileSystem:
+def open_filesystem(scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> FileSystem:
     """The filesystem of ``scope``, a tuple such as ``("user", 123)``.
 
-    Everybody who opens a scope shares its files; different scopes never see each other.
+    Everybody who opens a scope shares its files; different scopes never see each other. An
+    agent with that ``filesystem_scope`` works in it, and so does a session that is given it as
+    ``filesystem``. ``mounts`` say what is kept where; what is mounted already stays.
+    ``limits`` are those of :class:`~sagents_nb.files.filesystem.FileSystem`.
 
     >>> open_filesystem(("doc", 1)) is open_filesystem(("doc", 1))
     True
     """
-    return filesystems.open(scope)
+    return filesystems.open(scope, mounts, **limits)

@@ -22,8 +22,8 @@ class FileStorage(Protocol):
 
     - ``save_metadata(scope, entry)``: save all of an entry but its content, which may be
       absent (``entry.loaded`` is False).
-    - ``move(scope, old, new)``: rename one file, with its metadata; nothing is at ``new``.
-    - ``close()``: the last filesystem on it was closed.
+    - ``move(scope, old, new)``: rename one file, with its metadata, and make what it needs
+      above it; nothing is at ``new``.
     """
 
     def list(self, scope: str) -> Iterable[FileEntry]:
@@ -43,3 +43,11 @@ class FileStorage(Protocol):
 
     def delete(self, scope: str, path: str) -> None:
         """Delete a file, or a directory's own entry and nothing in it; missing is fine."""
+
+
+def content_of(storage: FileStorage, scope: str, path: str) -> str | bytes:
+    """The content of a file; raises what the storage raises, also if it gives none."""
+    content = storage.load(scope, path).content
+    if content is None:
+        raise TypeError(f"{type(storage).__name__}.load gave no content")
+    return content

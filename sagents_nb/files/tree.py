@@ -5,14 +5,18 @@ Every method either does all of what it says or raises a FileError and changes n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
 
 from . import paths
-from .entry import FileEntry, new_directory
+from .entry import FileEntry, Persistence, new_directory
 from .errors import InvalidPath, LimitExceeded, WrongKind, is_directory, missing, taken
+from .mounts import Mounts
+
+log = logging.getLogger(__name__)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -25,9 +29,10 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class FileStats(msgspec.Struct, frozen=True):
-    """Counts of entries, directories included; ``size`` is in bytes.
+    """Counts of entries, directories included; ``size`` is in bytes, read or not.
 
-    ``total`` is ``memory + persisted``, and also ``loaded + not_loaded``.
+    ``total`` is ``memory + persisted``, and also ``loaded + not_loaded``. ``dirty`` are
+    those that wait to be saved.
     """
 
     total: int
@@ -39,17 +44,32 @@ class FileStats(msgspec.Struct, frozen=True):
     size: int
 
 
+class Move(msgspec.Struct, frozen=True):
+    """What a move does: entries with what they become, and the directories it makes."""
+
+    old: str
+    new: str
+    pairs: list[tuple[FileEntry, FileEntry]]
+    directories: list[FileEntry]
+
+
 class Tree:
     """Entries by normal path.
 
-    ``size`` (bytes) and ``persisted`` are kept up to date, and so is how much lies below
-    each directory: no write walks the tree.
+    ``size`` (bytes), ``persisted`` and ``unloaded`` are kept up to date, and so is how much
+    lies below each directory: no write walks the tree.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, mounts: Mounts) -> None:
         self.limits = limits
+        self.mounts = mounts
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all entries."""
         self.size = 0
         self.persisted = 0
+        self.unloaded = 0
         self._entries: dict[str, FileEntry] = {}
         self._below: dict[str, int] = {}
 
@@ -90,36 +110,63 @@ class Tree:
         """All entries, and the directories that are there only because of what is in them."""
         return {path: new_directory(path) for path in self._below} | self._entries
 
-    def stats(self) -> FileStats:
-        """The counts; in memory everything is loaded and nothing waits to be saved."""
+    def copy(self) -> dict[str, FileEntry]:
+        """The stored entries by path; pointers only."""
+        return dict(self._entries)
+
+    def stats(self, dirty: int) -> FileStats:
+        """The counts, ``dirty`` of them waiting to be saved."""
         total, kept = len(self), self.persisted
-        return FileStats(total, total - kept, kept, total, 0, 0, self.size)
+        loaded = total - self.unloaded
+        return FileStats(total, total - kept, kept, loaded, self.unloaded, dirty, self.size)
 
     # changing
 
-    def put(self, entry: FileEntry) -> None:
-        """Store an entry, in the place of one with its path, and the directories above it."""
+    def put(self, entry: FileEntry) -> list[FileEntry]:
+        """Store an entry, in the place of one with its path, and the directories above it.
+
+        Gives what was stored, the entry last.
+        """
         before = self._entries.get(entry.path)
         if self.has(entry.path) and (before is None or before.is_directory) > entry.is_directory:
             raise is_directory(entry.path)
+        if not entry.is_directory and self.mounts.has(entry.path):
+            raise is_directory(entry.path)
         self._check_depth(entry.path)
-        directories = self._missing_parents(entry.path)
+        directories = self.missing_parents(entry.path)
         self._check_count(len(directories) + (before is None))
-        size = self.size - (before.size if before else 0) + entry.size
-        if size > self.limits.total_size:
+        added = entry.size - (before.size if before else 0)
+        if added > 0 and self.size + added > self.limits.total_size:
             raise LimitExceeded(
-                f"With {entry.path} all files would be {size:,} bytes, over the limit of "
-                f"{self.limits.total_size:,}; delete some first.",
+                f"With {entry.path} all files would be {self.size + added:,} bytes, over the limit "
+                f"of {self.limits.total_size:,}; delete some first.",
                 entry.path,
             )
-        for new in (*directories, entry):
+        stored = [self._placed(new) for new in (*directories, entry)]
+        for new in stored:
             self._store(new)
+        return stored
 
-    def move(self, old: str, new: str) -> list[FileEntry]:
-        """Move a file, or a directory and what is in it; the entries at their new paths."""
+    def swap(self, entry: FileEntry) -> None:
+        """Store an entry in the place of one that differs in nothing but what is loaded."""
+        self._store(entry)
+
+    def index(self, entries: Iterable[FileEntry]) -> None:
+        """Store what a storage lists: no limit holds, and what cannot be is left out."""
+        for entry in entries:
+            before = self._entries.get(entry.path)
+            fits = not self.has(entry.path) if before is None else before.is_directory
+            above = (self._entries.get(directory) for directory in paths.ancestors(entry.path))
+            if (entry.is_directory or fits) and all(e is None or e.is_directory for e in above):
+                self._store(entry)
+            else:
+                log.warning("%s was left out: a file and a directory are in one place", entry.path)
+
+    def plan_move(self, old: str, new: str) -> Move:
+        """What moving a file, or a directory and what is in it, does; nothing is changed."""
         self.existing(old)
         if old == new:
-            return []
+            return Move(old, new, [], [])
         if paths.is_below(new, old):
             raise InvalidPath(
                 f"{old} cannot be moved into itself ({new}); choose a path outside of it.", old
@@ -127,29 +174,42 @@ class Tree:
         if self.has(new):
             raise taken(new)
         sources = [e for e in self if e.path == old or paths.is_below(e.path, old)]
-        moved = [_at(entry, paths.normalize(new + entry.path[len(old) :])) for entry in sources]
-        for entry in moved:
-            self._check_depth(entry.path)
-        directories = self._missing_parents(new)
+        sources.sort(key=lambda entry: entry.path)
+        pairs = [(e, _at(e, paths.normalize(new + e.path[len(old) :]))) for e in sources]
+        for entry in [old, *(e.path for e in sources)]:
+            self._check_same_mount(entry, new + entry[len(old) :])
+        for _, moved in pairs:
+            self._check_depth(moved.path)
+        directories = self.missing_parents(new)
         self._check_count(len(directories))
-        for entry in sources:
-            self.pop(entry.path)
-        for entry in (*directories, *moved):
+        return Move(old, new, pairs, [self._placed(entry) for entry in directories])
+
+    def carry_out(self, move: Move) -> list[FileEntry]:
+        """Do what was planned; the entries at their new paths, sorted."""
+        for before, _ in move.pairs:
+            self.pop(before.path)
+        moved = [entry for _, entry in move.pairs]
+        for entry in (*move.directories, *moved):
             self._store(entry)
-        return sorted(moved, key=lambda entry: entry.path)
+        return moved
 
     def delete(self, path: str) -> FileEntry:
         """Remove a file, or the entry of a directory but nothing in it."""
+        self.check_delete(path)
+        return self.pop(path)
+
+    def check_delete(self, path: str) -> None:
+        """Raise for a path that cannot be deleted."""
         self.existing(path)
         if path not in self._entries:
             raise WrongKind(f"{path} is there only because of the files in it; delete those.", path)
-        return self.pop(path)
 
     def pop(self, path: str) -> FileEntry:
         """Remove a stored entry."""
         entry = self._entries.pop(path)
         self.size -= entry.size
         self.persisted -= entry.persistence == "persisted"
+        self.unloaded -= not entry.loaded
         for directory in paths.ancestors(path):
             self._below[directory] -= 1
             if not self._below[directory]:
@@ -162,22 +222,43 @@ class Tree:
         self._entries[entry.path] = entry
         self.size += entry.size
         self.persisted += entry.persistence == "persisted"
+        self.unloaded += not entry.loaded
         for directory in paths.ancestors(entry.path):
             self._below[directory] = self._below.get(directory, 0) + 1
 
     # rules
 
-    def _missing_parents(self, path: str) -> list[FileEntry]:
+    def missing_parents(self, path: str) -> list[FileEntry]:
+        """The directories above a path that are yet to be made, outermost first.
+
+        Where nothing may be written, none is made: it is there because of what is in it.
+        """
         absent = []
         for directory in paths.ancestors(path):
             entry = self._entries.get(directory)
             if entry is None:
-                absent.append(new_directory(directory))
+                mount = self.mounts.of(directory)
+                if mount is None or not mount.readonly:
+                    absent.append(new_directory(directory))
             elif not entry.is_directory:
                 raise WrongKind(
                     f"{directory} is a file, so {path} cannot be in it; choose another path.", path
                 )
         return absent
+
+    def _placed(self, entry: FileEntry) -> FileEntry:
+        """The entry with the persistence that its path has."""
+        kept: Persistence = "memory" if self.mounts.of(entry.path) is None else "persisted"
+        return entry if entry.persistence == kept else replace(entry, persistence=kept)
+
+    def _check_same_mount(self, old: str, new: str) -> None:
+        mounts = self.mounts
+        if mounts.of(old) is not mounts.of(new) or mounts.has(old) or mounts.has(new):
+            raise InvalidPath(
+                f"{old} cannot be moved to {new}, which is kept elsewhere; write it there and "
+                "delete the old one.",
+                old,
+            )
 
     def _check_depth(self, path: str) -> None:
         if paths.depth(path) > self.limits.depth:

@@ -1,0 +1,350 @@
+"""What every change of a filesystem goes through, in memory and in the storages."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..events import FileDeleted, FileMoved, FileUpdated
+from . import paths
+from .entry import FileEntry, new_file, with_content
+from .errors import FileError, FilesystemClosed, InvalidPath, LimitExceeded, StorageFailed
+from .loading import Loading
+from .mounts import Mount, Mounts
+from .moving import Carried, carry
+from .notices import Notices
+from .saving import Clock, Saving, unsaved
+from .scopes import scope_text
+from .snapshots import Snapshots
+from .tree import Limits, Move, Tree
+
+log = logging.getLogger(__name__)
+
+
+class Core:
+    """The parts of a filesystem and how they work together; :class:`FileSystem` is its face.
+
+    The order is always: claim the paths that a storage is to be called for, then lock,
+    change the tree, say what waits to be saved and queue the events, unlock, call the
+    storage, give the claim back, deliver the events. Nothing waits with the lock held.
+    """
+
+    def __init__(self, scope: tuple[Any, ...] | None, limits: Limits, clock: Clock | None) -> None:
+        self.scope = scope
+        self.limits = limits
+        self.closed = False
+        self._lock = threading.Lock()
+        self._mounting = threading.Lock()
+        self._mounts = Mounts()
+        self._tree = Tree(limits, self._mounts)
+        self._notices = Notices(self._lock)
+        self._snapshots = Snapshots()
+        text = scope_text(scope or ())
+        self._saving = Saving(self._lock, self._tree, text, clock or Clock())
+        self._claims = self._saving.claims
+        self._loading = Loading(self._lock, self._tree, self._claims, text, self._snapshots.loaded)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise FilesystemClosed("This filesystem was closed; open it with open_filesystem().")
+
+    # one entry
+
+    def _change(
+        self,
+        path: str,
+        look: Callable[[], Any],
+        make: Callable[[Any], FileEntry],
+        *,
+        read: bool = False,
+        content: bool = True,
+        now: bool = False,
+    ) -> FileEntry:
+        """Put what ``make`` makes of what ``look`` sees, and tell it; again if that changed.
+
+        ``make`` hashes contents and calls other people's code, so it runs without the lock.
+        ``read``: it needs the content. ``content``: it changes it. ``now``: a storage gets it
+        now, as it always gets what is new.
+        """
+        while True:
+            with self._lock:
+                self._check_open()
+                self._mounts.check_writable(path)
+                stored, before = self._tree.get(path), look()
+            if stored is not None and not stored.loaded and (read or len(self._snapshots)):
+                stored = self._with_content(path, needed=read)
+                if stored.loaded:
+                    continue
+            entry = make(before)
+            with self._lock:
+                claimed = self._saved_at_once(path, stored, now)
+            failed: dict[str, Exception] = {}
+            with self._claims.on(claimed) if claimed else contextlib.nullcontext():
+                with self._lock:
+                    self._check_open()
+                    if self._tree.get(path) is not stored:
+                        continue
+                    if not set(self._saved_at_once(path, stored, now)) <= set(claimed):
+                        continue
+                    changed = entry != before
+                    if changed:
+                        entry = self._put(entry, content or stored is None, bool(claimed))
+                if changed:
+                    failed = self._save(claimed)
+            break
+        self._notices.deliver()
+        if failed:
+            raise unsaved(failed)
+        return entry
+
+    def _with_content(self, path: str, needed: bool) -> FileEntry:
+        """The entry, loaded; if that fails and is not ``needed``, as it is."""
+        try:
+            return self._loading.load(path)
+        except FileError as error:
+            if needed:
+                raise
+            log.warning("No snapshot has the content of %s: %s", path, error)
+            with self._lock:
+                return self._tree.file(path)
+
+    def _saved_at_once(self, path: str, stored: FileEntry | None, now: bool) -> list[str]:
+        """What a storage gets before a change of ``path`` returns; the lock is held."""
+        if not len(self._mounts):
+            return []
+        mount = self._mounts.keeping(path)
+        if stored is not None and not now and (mount is None or mount.debounce):
+            return []
+        all_paths = [entry.path for entry in self._tree.missing_parents(path)] + [path]
+        return [path for path in all_paths if self._mounts.keeping(path)]
+
+    def _put(self, entry: FileEntry, content: bool, at_once: bool) -> FileEntry:
+        """Into the tree, what waits, and the notices; the lock is held."""
+        stored = self._tree.put(entry)
+        for new in stored if len(self._mounts) else ():
+            mount = self._mounts.keeping(new.path)
+            if mount is not None:
+                self._saving.mark(
+                    new.path,
+                    content=content or new is not stored[-1],
+                    after=None if at_once else mount.debounce,
+                )
+        self._notices.queue(updated(entry) for entry in stored[-1:])
+        return stored[-1]
+
+    def _save(self, claimed: Iterable[str]) -> dict[str, Exception]:
+        return {path: error for path in claimed if (error := self._saving.save(path)) is not None}
+
+    def _new(
+        self,
+        path: str,
+        content: str | bytes,
+        before: FileEntry | None,
+        **fields: Any,
+    ) -> FileEntry:
+        if not isinstance(content, str | bytes):
+            raise FileError(
+                f"The content of {path} must be text or bytes, not {type(content).__name__}.", path
+            )
+        try:
+            entry = new_file(path, content, before=before, **fields)
+        except UnicodeEncodeError:
+            raise FileError(f"The text for {path} is not Unicode; write bytes.", path) from None
+        self._check_size(entry)
+        return entry
+
+    def _check_size(self, entry: FileEntry) -> None:
+        if entry.size > self.limits.file_size:
+            raise LimitExceeded(
+                f"{entry.path} would be {entry.size:,} bytes, over the limit of "
+                f"{self.limits.file_size:,} for one file; split it.",
+                entry.path,
+            )
+
+    def _remove(self, path: str) -> FileEntry:
+        """Delete one entry, in its storage first."""
+        if len(self._snapshots):
+            self._keep_contents(path)
+        with self._lock:
+            self._check_open()
+            self._mounts.check_writable(path)
+            mount = self._mounts.keeping(path)
+        with self._claims.on([path]) if mount else contextlib.nullcontext():
+            with self._lock:
+                self._check_open()
+                self._tree.check_delete(path)
+            if mount is not None:
+                try:
+                    mount.storage.delete(self._saving.scope, mount.inside(path))
+                except Exception as error:
+                    raise StorageFailed(
+                        f"{path} could not be deleted in its storage "
+                        f"({type(error).__name__}: {error}); it is still there.",
+                        path,
+                    ) from error
+            with self._lock:
+                entry = self._tree.delete(path)
+                self._saving.forget(path)
+                self._notices.queue([FileDeleted(path=path)])
+        self._notices.deliver()
+        return entry
+
+    def _keep_contents(self, path: str) -> None:
+        """Read what the snapshots would lose with a change of ``path`` and what is below."""
+        with self._lock:
+            below = [e for e in self._tree if e.path == path or paths.is_below(e.path, path)]
+        self._loading.load_all([entry.path for entry in below if not entry.loaded])
+
+    # moving
+
+    def _plan(self, old: str, new: str) -> tuple[Move, list[str]]:
+        """The move, and the directories it makes in a storage; the lock is held."""
+        self._check_open()
+        self._mounts.check_writable(old)
+        self._mounts.check_writable(new)
+        move = self._tree.plan_move(old, new)
+        return move, [e.path for e in move.directories if self._mounts.keeping(e.path)]
+
+    def _move(self, old: str, new: str) -> list[FileEntry]:
+        """Move the path and what is below it, in its storage first."""
+        if len(self._snapshots):
+            self._keep_contents(old)
+        while True:
+            failed: dict[str, Exception] = {}
+            with self._lock:
+                move, made = self._plan(old, new)
+                if old == new:
+                    return []
+                mount = self._mounts.keeping(old)
+                if mount is None:
+                    moved = self._carry_out(move, Carried())
+                    break
+            with self._claims.on(made, trees={old, new}):
+                with self._lock:
+                    move, now_made = self._plan(old, new)
+                    waiting = {e.path for e, _ in move.pairs if self._saving.waits(e.path)}
+                if not set(now_made) <= set(made):
+                    continue
+                carried = carry(mount, self._saving.scope, move, waiting)
+                with self._lock:
+                    # Planned again: who changes a file that is there does not wait for us.
+                    moved = self._carry_out(self._plan(old, new)[0], carried)
+                failed = carried.failed | self._save(made)
+            break
+        self._notices.deliver()
+        if failed:
+            raise unsaved(failed)
+        return moved
+
+    def _carry_out(self, move: Move, carried: Carried) -> list[FileEntry]:
+        """In the tree, what waits, and the notices, what ``carried`` did; the lock is held."""
+        pairs = [
+            (old, with_content(new, carried.read[old.path]))
+            if old.path in carried.read and not new.loaded
+            else (old, new)
+            for old, new in move.pairs
+        ]
+        moved = self._tree.carry_out(Move(move.old, move.new, pairs, move.directories))
+        for entry in move.directories:
+            if self._mounts.keeping(entry.path):
+                self._saving.mark(entry.path)
+        for old, new in pairs:
+            if carried.saved.get(old.path) is old:
+                self._saving.forget(old.path)
+            elif old.path in carried.failed and new.loaded:
+                self._saving.forget(old.path)
+                self._saving.mark(new.path, left=old.path)
+                self._saving.try_again(new.path)
+            else:
+                self._saving.rename(old.path, new.path)
+        for path in carried.left:
+            self._saving.mark(path)
+            self._saving.try_again(path)
+        self._notices.queue([FileMoved(old_path=move.old, path=move.new)])
+        return moved
+
+    # mounts
+
+    def _take_over(self, mount: Mount, index: list[FileEntry]) -> list[str]:
+        """Make ``mount`` the one that keeps its directory; the lock is held.
+
+        Files in memory are now its own, and their paths are given; what another mount kept
+        there is hidden.
+        """
+        listed = {entry.path for entry in index}
+        self._mounts.add(mount)
+        try:
+            inside = [entry for entry in self._tree if self._mounts.of(entry.path) is mount]
+            adopted = [entry for entry in inside if entry.persistence == "memory"]
+            for entry in adopted:
+                if entry.path == mount.root:
+                    clash = not entry.is_directory
+                else:
+                    clash = mount.readonly or (entry.path in listed and not entry.is_directory)
+                if clash:
+                    raise InvalidPath(
+                        f"{entry.path} is in memory where {mount.root} is to be mounted; move it "
+                        "away first.",
+                        entry.path,
+                    )
+        except InvalidPath:
+            self._mounts.remove(mount)
+            raise
+        for entry in inside:
+            self._tree.pop(entry.path)
+        hidden = [e.path for e in inside if e.persistence == "persisted" and e.path not in listed]
+        self._tree.index(entry for entry in index if self._mounts.of(entry.path) is mount)
+        new = [entry for entry in adopted if entry.path not in listed]
+        for entry in new:
+            self._tree.swap(replace(entry, persistence="persisted"))
+            if entry.path != mount.root:
+                self._saving.mark(entry.path)
+        self._notices.queue(FileDeleted(path=path) for path in sorted(hidden))
+        self._notices.queue(updated(entry) for entry in index if self._tree.get(entry.path))
+        return [entry.path for entry in new if entry.path != mount.root]
+
+    def _index(self, entry: FileEntry) -> None:
+        """Take in a file that its storage has already."""
+        with self._claims.on([entry.path]), self._lock:
+            self._check_open()
+            stored = self._tree.put(entry)
+            self._saving.forget(entry.path)
+            self._notices.queue(updated(new) for new in stored[-1:])
+        self._notices.deliver()
+
+    def _owned(self, mount: Mount) -> list[FileEntry]:
+        """What its storage has and no other mount hides."""
+        return [e for e in self._listed(mount) if self._mounts.of(e.path) is mount]
+
+    def _listed(self, mount: Mount) -> list[FileEntry]:
+        """What its storage has, with the paths that it has here."""
+        try:
+            entries = list(mount.storage.list(self._saving.scope))
+        except Exception as error:
+            raise StorageFailed(
+                f"The storage of {mount.root} could not be listed "
+                f"({type(error).__name__}: {error}); see that it can be reached.",
+                mount.root,
+            ) from error
+        listed = []
+        for entry in entries:
+            try:
+                path = mount.outside(entry.path)
+            except InvalidPath as error:
+                log.warning("A stored file was left out: %s", error)
+                continue
+            loaded = entry.is_directory
+            listed.append(
+                replace(entry, path=path, content=None, loaded=loaded, persistence="persisted")
+            )
+        return listed
+
+
+def updated(entry: FileEntry) -> FileUpdated:
+    """The event that tells of a new or changed entry."""
+    return FileUpdated(path=entry.path, entry=entry.describe())

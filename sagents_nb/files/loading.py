@@ -1,0 +1,85 @@
+"""Reading contents from the storages, when they are first asked for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from .claims import Claims
+from .entry import FileEntry, with_content
+from .errors import FileError, LimitExceeded, StorageFailed
+from .storage import content_of
+from .together import together
+from .tree import Tree
+
+log = logging.getLogger(__name__)
+
+
+class Loading:
+    """Brings contents into a ``tree``; ``told(before, after)`` is called with the lock held."""
+
+    def __init__(
+        self,
+        lock: threading.Lock,
+        tree: Tree,
+        claims: Claims,
+        scope: str,
+        told: Callable[[FileEntry, FileEntry], None],
+    ) -> None:
+        self._lock = lock
+        self._tree = tree
+        self._claims = claims
+        self._scope = scope
+        self._told = told
+
+    def load(self, path: str) -> FileEntry:
+        """The file with its content; who comes second waits for the first and reads nothing.
+
+        Raises StorageFailed, and the file is as it was.
+        """
+        with self._claims.on([path]):
+            return self.load_claimed(path)
+
+    def load_claimed(self, path: str) -> FileEntry:
+        """The same for a path that the caller has claimed."""
+        with self._lock:
+            entry = self._tree.file(path)
+            mount = self._tree.mounts.keeping(path)
+        if entry.loaded:
+            return entry
+        limit = self._tree.limits.file_size
+        if entry.size > limit:
+            raise LimitExceeded(
+                f"{path} is {entry.size:,} bytes, over the limit of {limit:,} for one file; "
+                "open the filesystem with a larger max_file_size.",
+                path,
+            )
+        assert mount is not None, "only a mount has files that are not loaded"
+        try:
+            content = content_of(mount.storage, self._scope, mount.inside(path))
+        except Exception as error:
+            raise StorageFailed(
+                f"{path} could not be read from its storage ({type(error).__name__}: {error}); "
+                "try again, or see with reset() what is there.",
+                path,
+            ) from error
+        with self._lock:
+            now = self._tree.file(path)
+            if now.loaded:  # somebody wrote it meanwhile
+                return now
+            loaded = with_content(now, content)
+            self._tree.swap(loaded)
+            self._told(now, loaded)
+            return loaded
+
+    def load_all(self, paths: Sequence[str]) -> None:
+        """Load those files, several at a time; what cannot be read is logged."""
+        together(self._load_each, paths)
+
+    def _load_each(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            try:
+                self.load(path)
+            except FileError as error:
+                log.warning("%s", error)

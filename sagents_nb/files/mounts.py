@@ -1,0 +1,153 @@
+"""Which part of a filesystem is kept where."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..errors import ConfigurationError
+from . import paths
+from .errors import InvalidPath, ReadOnly
+from .storage import FileStorage
+
+
+class Mount:
+    """The files in the directory ``base`` are kept in ``storage``.
+
+    ``base`` has no "/" around it: "Memories", "work/drafts". ``default=True`` instead of a
+    base is for all files that no other mount takes. A changed file is saved ``debounce``
+    seconds after the last change; a new one, and with 0 every one, at once. ``readonly``
+    refuses changes.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError`.
+    """
+
+    def __init__(
+        self,
+        base: str | None = None,
+        storage: FileStorage | None = None,
+        *,
+        default: bool = False,
+        debounce: float = 5.0,
+        readonly: bool = False,
+    ) -> None:
+        if storage is None or not isinstance(storage, FileStorage):
+            raise ConfigurationError(
+                f"The mount {base or 'default'!r} needs a storage such as DiskStorage(path), "
+                f"not {storage!r}."
+            )
+        if default is (base is not None):
+            raise ConfigurationError(
+                "A mount has either a base, such as Mount('Memories', storage), or default=True."
+            )
+        if not isinstance(debounce, int | float) or not 0 <= debounce < math.inf:
+            raise ConfigurationError(f"debounce is a number of seconds from 0, not {debounce!r}.")
+        self.root = "/" if base is None else _root(base)
+        self.base = base
+        self.storage: FileStorage = storage
+        self.debounce = float(debounce)
+        self.readonly = bool(readonly)
+
+    def __repr__(self) -> str:
+        where = "default" if self.base is None else repr(self.base)
+        return f"<Mount {where}: {type(self.storage).__name__}>"
+
+    def inside(self, path: str) -> str:
+        """A path of the filesystem as the storage knows it."""
+        return path[1:] if self.root == "/" else path[len(self.root) + 1 :]
+
+    def outside(self, path: str) -> str:
+        """A path of the storage as the filesystem knows it; raises InvalidPath."""
+        return paths.normalize(f"{self.root.rstrip('/')}/{path}")
+
+
+def _root(base: Any) -> str:
+    try:
+        if not isinstance(base, str) or base[:1] in ("/", ".") or base[-1:] in ("/", "."):
+            raise InvalidPath("it begins or ends with '/' or '.'")
+        if (root := paths.normalize(base)) != f"/{base}":
+            raise InvalidPath("it has '.' segments")
+    except InvalidPath as error:
+        raise ConfigurationError(
+            f"{base!r} is no base for a mount, which is a directory such as 'Memories' or "
+            f"'work/drafts': {error}"
+        ) from None
+    return root
+
+
+class Mounts:
+    """The mounts of a filesystem; the longest base that a path lies in has it.
+
+    >>> mounts = Mounts()
+    >>> mounts.of("/a/x") is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self._by_root: dict[str, Mount] = {}
+
+    def __iter__(self) -> Iterator[Mount]:
+        return iter(tuple(self._by_root.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_root)
+
+    def check_new(self, mount: Mount) -> None:
+        """Raise ConfigurationError for what is no mount, or has a base that is in use."""
+        if not isinstance(mount, Mount):
+            raise ConfigurationError(
+                f"What is mounted is a Mount('Memories', storage), not {mount!r}."
+            )
+        if mount.root in self._by_root:
+            what = "a default mount" if mount.base is None else f"a mount at {mount.base!r}"
+            raise ConfigurationError(f"There is {what} already; give another base.")
+
+    def add(self, mount: Mount) -> None:
+        """Add a mount; the base of each is its own."""
+        self.check_new(mount)
+        self._by_root[mount.root] = mount
+
+    def remove(self, mount: Mount) -> None:
+        """Take it away again."""
+        del self._by_root[mount.root]
+
+    def has(self, root: str) -> bool:
+        """Whether something is mounted right there."""
+        return root in self._by_root
+
+    def of(self, path: str) -> Mount | None:
+        """The mount that a path lies in, or that is mounted right there."""
+        if not self._by_root:
+            return None
+        while path != "/":
+            mount = self._by_root.get(path)
+            if mount is not None:
+                return mount
+            path = paths.parent(path)
+        return self._by_root.get("/")
+
+    def keeping(self, path: str) -> Mount | None:
+        """The mount whose storage has an entry for that path; none for a base itself."""
+        mount = self.of(path)
+        return None if mount is None or mount.root == path else mount
+
+    def writable(self, path: str) -> bool:
+        """Whether a path may be changed."""
+        mount = self.of(path)
+        return mount is None or not mount.readonly
+
+    def check_writable(self, path: str) -> None:
+        """Raise ReadOnly for a path that may not be changed."""
+        mount = self.of(path)
+        if mount is not None and mount.readonly:
+            raise ReadOnly(
+                f"{path} is in {mount.root}, which is read-only; write to another directory.", path
+            )
+
+
+def check_bases(mounts: Iterable[Mount]) -> None:
+    """Raise ConfigurationError for what are no mounts, or not each with its own base."""
+    together = Mounts()
+    for mount in mounts:
+        together.add(mount)

@@ -1,0 +1,269 @@
+"""Saving changed files: when the time has come, one at a time per path, until it worked."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from msgspec.structs import replace
+
+from ..runtime import runtime
+from .claims import Claims
+from .entry import FileEntry, with_content
+from .errors import StorageFailed
+from .mounts import Mount
+from .storage import content_of
+from .together import together
+from .tree import Tree
+
+log = logging.getLogger(__name__)
+
+# After a failed save: a second (or the debounce time) later, then twice as long each time.
+RETRIES = 5
+# How long the end of the process may be held up, in seconds.
+PATIENCE = 10.0
+
+
+class Clock:
+    """Time in seconds, timers and work in the background; a test brings its own."""
+
+    def now(self) -> float:
+        """A time that only goes forward."""
+        return time.monotonic()
+
+    def later(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call a quick function after that time."""
+        runtime.post(runtime.loop.call_later, seconds, function)
+
+    def work(self, function: Callable[[], object]) -> None:
+        """Call a slow function on another thread, soon."""
+        runtime.pool.submit(function)
+
+
+class Pending:
+    """What waits to be saved for one path: ``content`` or only the rest, from ``due`` on.
+
+    ``left`` is a path where the storage still has it, to be deleted once it is saved here.
+    """
+
+    __slots__ = ("content", "due", "left", "tries")
+
+    def __init__(self, content: bool, left: str | None) -> None:
+        self.content = content
+        self.left = left
+        self.due: float | None = None
+        self.tries = 0
+
+
+class Saving:
+    """The changes of a ``tree`` that its storages do not have yet.
+
+    A path that waits is brought in line: what the tree has is saved, what it has not is
+    deleted. ``lock`` is the filesystem's; no storage is ever called with it held.
+    """
+
+    def __init__(self, lock: threading.Lock, tree: Tree, scope: str, clock: Clock) -> None:
+        self.claims = Claims(lock)
+        self.scope = scope
+        self._lock = lock
+        self._tree = tree
+        self._clock = clock
+        self._pending: dict[str, Pending] = {}
+        self._wakes: float | None = None
+        _live.add(self)
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    # with the lock held
+
+    def paths(self) -> set[str]:
+        """The paths that wait to be saved."""
+        return set(self._pending)
+
+    def waits(self, path: str) -> bool:
+        """Whether that path waits to be saved."""
+        return path in self._pending
+
+    def mark(
+        self,
+        path: str,
+        *,
+        content: bool = True,
+        left: str | None = None,
+        after: float | None = None,
+    ) -> None:
+        """That path waits, and is saved ``after`` so many seconds, which begin anew.
+
+        Without a time the caller sees to it.
+        """
+        before = self._pending.get(path)
+        if before is not None:
+            content, left = content or before.content, left or before.left
+        pending = self._pending[path] = Pending(content, left)
+        if after is not None:
+            self._at(pending, self._clock.now() + after)
+
+    def forget(self, path: str) -> None:
+        """That path needs no saving any more."""
+        self._pending.pop(path, None)
+
+    def forget_all(self) -> None:
+        """Nothing needs saving any more."""
+        self._pending.clear()
+
+    def rename(self, old: str, new: str) -> None:
+        """What waits for ``old`` waits for ``new``, and not longer than it would have."""
+        pending = self._pending.pop(old, None)
+        if pending is not None:
+            self._pending[new] = pending
+
+    def try_again(self, path: str, pending: Pending | None = None) -> None:
+        """Save that path later, unless that was tried often enough or it changed since."""
+        known = self._pending.get(path)
+        if known is None or (pending or known) is not known or known.tries == RETRIES:
+            return
+        mount = self._tree.mounts.of(path)
+        wait = max(1.0, mount.debounce if mount else 0.0) * 2**known.tries
+        known.tries += 1
+        self._at(known, self._clock.now() + wait)
+
+    def _at(self, pending: Pending, due: float) -> None:
+        pending.due = due
+        # One timer that looks at all: restarting a debounce is an assignment.
+        if self._wakes is None or due < self._wakes:
+            self._wakes = due
+            with contextlib.suppress(RuntimeError):  # at the end of the process: see _at_exit
+                self._clock.later(due - self._clock.now(), partial(self._wake, due))
+
+    # without the lock
+
+    def _wake(self, due: float) -> None:
+        """Have saved what is due; called by the timer."""
+        by_mount: dict[Mount | None, list[str]] = {}
+        with self._lock:
+            if self._wakes != due:  # there is an earlier timer by now
+                return
+            now = self._clock.now()
+            self._wakes = None
+            for path, pending in self._pending.items():
+                if pending.due is not None and pending.due <= now:
+                    pending.due = None
+                    by_mount.setdefault(self._tree.mounts.of(path), []).append(path)
+            rest = [(p.due, p) for p in self._pending.values() if p.due is not None]
+            if rest:
+                next_due, first = min(rest, key=lambda pair: pair[0])
+                self._at(first, next_due)
+        for paths in by_mount.values():  # a slow storage does not hold up another
+            with contextlib.suppress(RuntimeError):
+                self._clock.work(partial(self.save_all, paths))
+
+    def save_all(self, paths: Iterable[str], until: float | None = None) -> dict[str, Exception]:
+        """Save those of the paths that wait, and give what failed."""
+        failed = {}
+        for path in paths:
+            try:
+                with self.claims.on([path], until=until):
+                    error = self.save(path)
+            except StorageFailed as too_late:
+                error = too_late
+            if error is not None:
+                failed[path] = error
+        return failed
+
+    def save(self, path: str) -> Exception | None:
+        """Save that path if it waits; what the storage raised. The caller has claimed it."""
+        with self._lock:
+            pending = self._pending.get(path)
+            if pending is None:
+                return None
+            pending.due = None
+            entry = self._tree.get(path)
+            mount = self._tree.mounts.keeping(path)
+        try:
+            if mount is not None:
+                self._bring_in_line(mount, path, entry, pending.content)
+        except Exception as error:
+            log.warning("%s could not be saved and is kept in memory (%r)", path, error)
+            with self._lock:
+                self.try_again(path, pending)
+            return error
+        with self._lock:
+            if pending.left is not None:
+                self.mark(pending.left, after=0.0)
+            now = self._pending.get(path)
+            if now is pending:
+                del self._pending[path]
+            elif now is not None:  # it was changed meanwhile
+                now.left = None
+        return None
+
+    def _bring_in_line(
+        self, mount: Mount, path: str, entry: FileEntry | None, content: bool
+    ) -> None:
+        storage, inside = mount.storage, mount.inside(path)
+        if entry is None:
+            storage.delete(self.scope, inside)
+            return
+        entry = replace(entry, path=inside)
+        save_metadata = getattr(storage, "save_metadata", None)
+        if save_metadata is not None and not content and not entry.is_directory:
+            save_metadata(self.scope, entry)
+            return
+        if not entry.loaded:
+            entry = with_content(entry, content_of(storage, self.scope, inside))
+        storage.save(self.scope, entry)
+
+    def flush(self, until: float | None = None) -> None:
+        """Save all that waits now; what failed waits on and is named by StorageFailed.
+
+        ``until`` is a time of :func:`time.monotonic` after which nothing more is begun.
+        """
+        failed: dict[str, Exception] = {}
+        # First what is there, so that what was moved is never absent from the storage.
+        for there in (True, False):
+            with self._lock:
+                paths = [p for p in self._pending if (self._tree.get(p) is not None) is there]
+            paths.sort()
+            parts = together(self.save_all, paths) if until is None else ()
+            for part in parts or [self.save_all(paths, until)]:
+                failed |= part
+        if failed:
+            raise unsaved(failed)
+
+
+def unsaved(failed: dict[str, Exception]) -> StorageFailed:
+    """The error for files that are in memory, but not yet in their storage."""
+    names = sorted(failed)
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    first = failed[names[0]]
+    error = StorageFailed(
+        f"{', '.join(names[:5])}{more} could not be saved ({type(first).__name__}: {first}); "
+        "what you wrote is kept in memory and saved with the next flush().",
+        names[0],
+    )
+    error.__cause__ = first
+    return error
+
+
+_live: weakref.WeakSet[Saving] = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):  # what waits is the parent's to save
+    os.register_at_fork(after_in_child=_live.clear)
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Save what is still waiting when the process ends."""
+    until = time.monotonic() + PATIENCE
+    for saving in list(_live):
+        try:
+            saving.flush(until)
+        except StorageFailed as error:
+            log.error("Lost with the end of the process: %s", error)
