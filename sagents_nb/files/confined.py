@@ -34,6 +34,16 @@ CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 MAX_LISTINGS = 64
 
+REMEDIES = {
+    errno.ENAMETOOLONG: "give it a shorter name",
+    errno.ENOSPC: "make room on that disk",
+    errno.EDQUOT: "make room on that disk",
+    errno.EACCES: "allow it, or choose another directory",
+    errno.EPERM: "allow it, or choose another directory",
+    errno.EROFS: "choose a directory that can be written",
+    errno.EXDEV: "the whole directory has to be on one disk",
+}
+
 
 class Listing(NamedTuple):
     """The names in a directory when its time of change was ``mtime``."""
@@ -121,6 +131,19 @@ class Confined:
                 self.sync(fd)
             finally:
                 os.close(fd)
+
+    @contextmanager
+    def telling(self, path: str, done: str) -> Iterator[None]:
+        """Raise FileError for what the disk refuses, but FileNotFoundError as it is."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+        except OSError as error:
+            remedy = REMEDIES.get(error.errno or 0, "look after that disk and try again")
+            raise FileError(
+                f"{path} could not be {done} in {self.root}: {error.strerror}; {remedy}.", path
+            ) from error
 
     # names
 

@@ -347,14 +347,15 @@ class StorageConformance:
     def test_a_path_that_is_none_is_refused(self, path: str) -> None:
         """By every operation, and nothing is stored."""
         storage: Any = self.storage()
-        for attempt in (
-            lambda: storage.save(SCOPE, new_file(path, "evil")),
-            lambda: storage.save(SCOPE, new_directory(path, "evil")),
-            lambda: storage.load(SCOPE, path),
-            lambda: storage.delete(SCOPE, path),
-        ):
+        attempts = (
+            (storage.save, new_file(path, "evil")),
+            (storage.save, new_directory(path, "evil")),
+            (storage.load, path),
+            (storage.delete, path),
+        )
+        for operation, argument in attempts:
             with pytest.raises(FileError):
-                attempt()
+                operation(SCOPE, argument)
         assert self.listed() == {}
 
     def test_a_file_without_content_is_not_saved(self) -> None:

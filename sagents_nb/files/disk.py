@@ -12,38 +12,24 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from msgspec.structs import replace
 
-from . import paths
 from .confined import CREATE, Confined, check_plain
 from .entry import FileEntry
 from .errors import FileError, taken
-from .sidefile import TEMPORARY, Line, SideFile, hold
+from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
 from .stored import (
     RESERVED,
-    Stored,
     content_of,
     data_of,
     folded,
-    guessed_type,
     segments,
     stored,
 )
 
 log = logging.getLogger(__name__)
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-REMEDIES = {
-    errno.ENAMETOOLONG: "give it a shorter name",
-    errno.ENOSPC: "make room on that disk",
-    errno.EDQUOT: "make room on that disk",
-    errno.EACCES: "allow it, or choose another directory",
-    errno.EPERM: "allow it, or choose another directory",
-    errno.EROFS: "choose a directory that can be written",
-    errno.EXDEV: "the whole directory has to be on one disk",
-}
 
 Errors = list[OSError | FileError]  # `list` is a method below
 
@@ -87,7 +73,7 @@ class DiskStorage:
 
     def list(self, scope: str) -> Iterable[FileEntry]:
         """All plain files and directories, without contents."""
-        with self._telling(self.path, "listed"):
+        with self._root.telling(self.path, "listed"):
             self._refresh()
             found: dict[str, FileEntry] = {}
             waiting: deque[tuple[str, ...]] = deque([()])
@@ -117,7 +103,9 @@ class DiskStorage:
                         if folded(item.name) != RESERVED:
                             odd.append(error)
                         continue
-                    yield self._described(path, status)
+                    with self._lock:
+                        entry = self._side.described(path, status)
+                    yield entry
         except FileNotFoundError:  # removed meanwhile, or a root that is not made yet
             pass
         except (OSError, FileError) as error:
@@ -131,18 +119,16 @@ class DiskStorage:
         """A file with its content, also one that somebody else has put there."""
         names = segments(path)
         self._refresh()
-        with self._telling(path, "read"), self._root.directory(names[:-1]) as fd:
+        with self._root.telling(path, "read"), self._root.directory(names[:-1]) as fd:
             data, status = self._root.read(fd, names)
         digest = hashlib.sha256(data).hexdigest()
         with self._lock:
-            line = self._side.last(path)
             kept = self._side.fitting(path, status)[0]
+            entry = self._side.described(path, status)
         # The same content at another time was saved here all the same, and copied since.
         known = kept is not None and kept.sha256 == digest
         content = content_of(data, kept.text if known and kept else None)
-        entry = self._described(path, status)
-        text = isinstance(content, str)
-        if line is None and text:
+        if kept is None and isinstance(content, str):
             entry = replace(entry, file_type="markdown")
             if entry.mime_type == "application/octet-stream":
                 entry = replace(entry, mime_type="text/plain")
@@ -154,7 +140,7 @@ class DiskStorage:
         """Create or replace a file or make a directory."""
         names = segments(entry.path)
         self._refresh()
-        with self._telling(entry.path, "saved"):
+        with self._root.telling(entry.path, "saved"):
             if entry.is_directory:
                 self._save_directory(names, entry)
             else:
@@ -164,7 +150,7 @@ class DiskStorage:
         """Save what describes an entry; FileNotFoundError if it is not there."""
         names = segments(entry.path)
         self._refresh()
-        with self._telling(entry.path, "saved"):
+        with self._root.telling(entry.path, "saved"):
             if entry.is_directory:
                 self._save_directory(names, entry)
                 return
@@ -189,7 +175,7 @@ class DiskStorage:
         """Rename one file; its metadata goes along."""
         source, target = segments(old), segments(new)
         self._refresh()
-        with self._telling(old, "moved"), self._root.directory(source[:-1]) as above:
+        with self._root.telling(old, "moved"), self._root.directory(source[:-1]) as above:
             if self._root.status(above, source) is None:
                 raise FileNotFoundError(old)
             with (
@@ -217,7 +203,7 @@ class DiskStorage:
         """Delete a file, or a directory unless files lie in it; missing is fine."""
         names = segments(path)
         self._refresh()
-        with self._telling(path, "deleted"):
+        with self._root.telling(path, "deleted"):
             try:
                 with (
                     self._root.directory(names[:-1]) as fd,
@@ -316,51 +302,12 @@ class DiskStorage:
         finally:
             os.close(file)
 
-    def _described(self, path: str, status: os.stat_result) -> FileEntry:
-        """The entry of what has that status, as far as it is known without its content."""
-        with self._lock:
-            kept, fits = self._side.fitting(path, status)
-        changed = _time(status.st_mtime_ns)
-        if stat.S_ISDIR(status.st_mode):
-            if kept is None or not kept.is_directory:
-                kept = Stored(
-                    title=paths.name(path),
-                    created_at=changed,
-                    modified_at=changed,
-                    is_directory=True,
-                )
-        elif kept is None or kept.is_directory:
-            mime_type = guessed_type(path)
-            kept = Stored(
-                file_type="markdown" if mime_type.startswith("text/") else "binary",
-                mime_type=mime_type,
-                size=status.st_size,
-                created_at=changed,
-                modified_at=changed,
-            )
-        elif not fits:  # somebody else has changed it
-            kept = replace(kept, size=status.st_size, sha256=None, modified_at=changed)
-        return kept.entry(path)
-
     def _refresh(self) -> None:
         with self._lock:
             if not self._started:
                 self._side.clean()
                 self._started = True
             self._side.refresh()
-
-    @contextmanager
-    def _telling(self, path: str, done: str) -> Iterator[None]:
-        """Raise FileError for what the disk refuses, but FileNotFoundError as it is."""
-        try:
-            yield
-        except FileNotFoundError:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
-        except OSError as error:
-            remedy = REMEDIES.get(error.errno or 0, "look after that disk and try again")
-            raise FileError(
-                f"{path} could not be {done} in {self.path}: {error.strerror}; {remedy}.", path
-            ) from error
 
 
 def _removed(fd: int, name: str) -> bool:
@@ -372,10 +319,3 @@ def _removed(fd: int, name: str) -> bool:
             return False
         raise
     return True
-
-
-def _time(nanoseconds: int) -> datetime:
-    try:
-        return EPOCH + timedelta(microseconds=nanoseconds // 1000)
-    except OverflowError:  # disks keep years that Python does not
-        return EPOCH

@@ -14,12 +14,16 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 import msgspec
+from msgspec.structs import replace
 
+from . import paths
 from .confined import CREATE, Confined
+from .entry import FileEntry
 from .errors import FileError
-from .stored import RESERVED, Stored, as_json
+from .stored import RESERVED, Stored, as_json, guessed_type
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +32,7 @@ TEMPORARY = (*FOLDER, "tmp")
 LOG = "index.jsonl"
 HEAD = 64  # bytes; a log begins with a line of its own, so that another is noticed
 SPARE_LINES = 1000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,6 +79,31 @@ class SideFile:
             if data and (data.size, line.mtime) == (status.st_size, status.st_mtime_ns):
                 return data, True
         return (lines[-1].data if lines else None), False
+
+    def described(self, path: str, status: os.stat_result) -> FileEntry:
+        """The entry of what has that status, as far as it is known without its content."""
+        kept, fits = self.fitting(path, status)
+        changed = _time(status.st_mtime_ns)
+        if stat.S_ISDIR(status.st_mode):
+            if kept is None or not kept.is_directory:
+                kept = Stored(
+                    title=paths.name(path),
+                    created_at=changed,
+                    modified_at=changed,
+                    is_directory=True,
+                )
+        elif kept is None or kept.is_directory:
+            mime_type = guessed_type(path)
+            kept = Stored(
+                file_type="markdown" if mime_type.startswith("text/") else "binary",
+                mime_type=mime_type,
+                size=status.st_size,
+                created_at=changed,
+                modified_at=changed,
+            )
+        elif not fits:  # somebody else has changed it
+            kept = replace(kept, size=status.st_size, sha256=None, modified_at=changed)
+        return kept.entry(path)
 
     # the folder and the lock
 
@@ -251,3 +281,10 @@ def _remove_if_stale(temporary: int, name: str) -> None:
         os.unlink(name, dir_fd=temporary)
     finally:
         os.close(file)
+
+
+def _time(nanoseconds: int) -> datetime:
+    try:
+        return EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError:  # disks keep years that Python does not
+        return EPOCH

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from sagents_nb.files.callbacks import CallbackStorage
 from sagents_nb.files.conformance import StorageConformance
 from sagents_nb.files.disk import DiskStorage
+from sagents_nb.files.entry import FileEntry
+from sagents_nb.files.fsspec_storage import FsspecStorage
 from sagents_nb.files.sql import SQLStorage
 
 pytestmark = pytest.mark.spec("S1.8.12", "S1.8.13", "S1.8.16")
@@ -45,3 +50,58 @@ class TestPostgreSQL(StorageConformance):
 
     def storage(self) -> SQLStorage:
         return SQLStorage(self.url)
+
+
+class TestFsspecInMemory(StorageConformance):
+    keeps_scopes_apart = False
+
+    def storage(self) -> FsspecStorage:
+        return FsspecStorage(f"memory://{self.tmp_path}")
+
+
+class TestFsspecOnDisk(StorageConformance):
+    keeps_scopes_apart = False
+
+    def storage(self) -> FsspecStorage:
+        return FsspecStorage(f"file://{self.tmp_path}/not made yet/files")
+
+
+class TestCallbacks(StorageConformance):
+    """A store of contents alone."""
+
+    keeps_metadata = False
+    keeps_directories = False
+
+    def storage(self) -> CallbackStorage:
+        kept: dict[tuple[str, str], str | bytes] = self.__dict__.setdefault("kept", {})
+        return CallbackStorage(
+            on_read=lambda path, context: kept.get((context["scope"], path)),
+            on_write=lambda path, text, context: kept.update({(context["scope"], path): text}),
+            on_delete=lambda path, context: kept.pop((context["scope"], path), None),
+            on_list=lambda context: [p for scope, p in list(kept) if scope == context["scope"]],
+        )
+
+
+class TestAsyncCallbacks(StorageConformance):
+    """A store of whole entries, whose functions are async."""
+
+    keeps_directories = False
+
+    def storage(self) -> CallbackStorage:
+        kept: dict[tuple[str, str], FileEntry] = self.__dict__.setdefault("kept", {})
+
+        async def read(path: str, context: dict[str, Any]) -> FileEntry | None:
+            await asyncio.sleep(0)
+            return kept.get((context["scope"], path))
+
+        async def write(path: str, content: str | bytes, context: dict[str, Any]) -> None:
+            await asyncio.sleep(0)
+            kept[context["scope"], path] = context["entry"]
+
+        async def delete(path: str, context: dict[str, Any]) -> None:
+            kept.pop((context["scope"], path), None)
+
+        async def listed(context: dict[str, Any]) -> list[FileEntry]:
+            return [entry for (scope, _), entry in kept.items() if scope == context["scope"]]
+
+        return CallbackStorage(on_read=read, on_write=write, on_delete=delete, on_list=listed)

@@ -1,0 +1,147 @@
+"""Files kept by functions of yours."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..errors import Busy, ConfigurationError
+from ..runtime import runtime
+from .entry import FileEntry, new_file
+from .errors import FileError
+from .stored import Stored, data_of, guessed_type, segments
+
+
+class CallbackStorage:
+    """Your functions for reading, writing, deleting and listing; give those that you need.
+
+    - ``on_read(path, context)`` gives the content (text or bytes), or None if there is no
+      such file.
+    - ``on_write(path, content, context)`` keeps it.
+    - ``on_delete(path, context)`` removes it; if there is none, that is fine.
+    - ``on_list(context)`` gives the paths.
+
+    Those who keep titles and the like find the whole FileEntry in ``context["entry"]`` when
+    writing, and give FileEntries when reading and listing. ``context`` is a dict: what was given
+    as ``context``, and "scope" ("user:1"). Paths are relative to the mount ("notes/a.md").
+
+    What a function raises means that it failed. They are called from several threads; async
+    ones run on the loop of the runtime. Without ``on_list`` nothing is listed, without
+    ``on_read`` nothing is found, and without ``on_write`` or ``on_delete`` that is refused.
+    A directory is there when a file is in it.
+
+    >>> kept = {}
+    >>> storage = CallbackStorage(
+    ...     on_write=lambda path, content, context: kept.update({path: content}),
+    ...     on_read=lambda path, context: kept.get(path),
+    ...     on_list=lambda context: kept,
+    ... )
+    >>> storage.save("user:1", new_file("notes/a.md", "# A"))
+    >>> kept, storage.load("user:1", "notes/a.md").size
+    ({'notes/a.md': '# A'}, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        on_read: Callable[..., Any] | None = None,
+        on_write: Callable[..., Any] | None = None,
+        on_delete: Callable[..., Any] | None = None,
+        on_list: Callable[..., Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
+        given = {
+            "on_read": on_read,
+            "on_write": on_write,
+            "on_delete": on_delete,
+            "on_list": on_list,
+        }
+        for name, function in given.items():
+            if function is not None and not callable(function):
+                raise ConfigurationError(f"{name} must be a function, not {function!r}.")
+        if not any(given.values()):
+            raise ConfigurationError("CallbackStorage needs on_read, on_write or on_list.")
+        self._given = given
+        self._context = dict(context or {})
+
+    def __repr__(self) -> str:
+        names = ", ".join(name for name, function in self._given.items() if function)
+        return f"<CallbackStorage: {names}>"
+
+    def list(self, scope: str) -> Iterable[FileEntry]:
+        """What ``on_list`` gives; of a bare path, only what its name tells is known."""
+        if self._given["on_list"] is None:
+            return []
+        now = datetime.now(UTC)
+        return [_listed(item, now) for item in self._call("on_list", scope) or ()]
+
+    def load(self, scope: str, path: str) -> FileEntry:
+        """What ``on_read`` gives."""
+        segments(path)
+        content = None
+        if self._given["on_read"] is not None:
+            content = self._call("on_read", scope, path)
+        if content is None:
+            raise FileNotFoundError(path)
+        if isinstance(content, FileEntry):
+            data_of(content)
+            return replace(content, path=path, persistence="persisted", loaded=True)
+        if not isinstance(content, str | bytes):
+            raise FileError(
+                f"on_read gave {type(content).__name__} for {path}; give its text or bytes.", path
+            )
+        mime_type = guessed_type(path)
+        return replace(new_file(path, content, mime_type=mime_type), persistence="persisted")
+
+    def save(self, scope: str, entry: FileEntry) -> None:
+        """Hand a file to ``on_write``; a directory is there when a file is in it."""
+        segments(entry.path)
+        if entry.is_directory:
+            return
+        data_of(entry)
+        self._needs("on_write", entry.path, "saved")
+        self._call("on_write", scope, entry.path, entry.content, entry=entry)
+
+    def delete(self, scope: str, path: str) -> None:
+        """Hand a path to ``on_delete``."""
+        segments(path)
+        self._needs("on_delete", path, "deleted")
+        self._call("on_delete", scope, path)
+
+    def _needs(self, name: str, path: str, done: str) -> None:
+        if self._given[name] is None:
+            raise FileError(f"{path} cannot be {done}: its CallbackStorage has no {name}.", path)
+
+    def _call(self, name: str, scope: str, *args: Any, **more: Any) -> Any:
+        function = self._given[name]
+        assert function is not None
+        result = function(*args, {**self._context, "scope": scope, **more})
+        if not inspect.isawaitable(result):
+            return result
+        waiting = _awaited(result)
+        try:
+            runtime.refuse_here(f"The async {name}", "use the file from a thread")
+        except Busy:
+            waiting.close()
+            raise
+        return runtime.submit(waiting).result()
+
+
+async def _awaited(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+def _listed(item: str | FileEntry, now: datetime) -> FileEntry:
+    if isinstance(item, FileEntry):
+        segments(item.path)
+        return replace(item, content=None, persistence="persisted", loaded=item.is_directory)
+    segments(item)
+    mime_type = guessed_type(item)
+    file_type = "markdown" if mime_type.startswith("text/") else "binary"
+    return Stored(file_type=file_type, mime_type=mime_type, created_at=now, modified_at=now).entry(
+        item
+    )

@@ -1,0 +1,325 @@
+"""Files kept wherever fsspec can: S3, Google Cloud Storage, SFTP, a zip file, memory."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ..errors import ConfigurationError
+from .entry import FileEntry
+from .errors import FileError, is_directory
+from .redaction import Redaction
+from .stored import (
+    RESERVED,
+    Stored,
+    as_json,
+    content_of,
+    data_of,
+    guessed_type,
+    segments,
+    stored,
+)
+
+log = logging.getLogger(__name__)
+
+# They put a whole object in place at once; elsewhere a file is written aside and renamed.
+AT_ONCE = frozenset(
+    {"abfs", "abfss", "adl", "az", "gcs", "gs", "memory", "oci", "oss", "s3", "s3a"}
+)
+# One per directory, so that a save does not write anew what is known of all files.
+SIDE = f"{RESERVED}/files"
+INDEX = "index.json"
+
+Known = dict[str, Stored]
+Names = list[str]  # `list` is a method below
+_decoder = msgspec.json.Decoder(Known)
+
+
+class FsspecStorage:
+    """A place that fsspec knows: "s3://bucket/prefix", "memory://notes", "zip://::a.zip".
+
+    ``storage_options`` are those of its filesystem (keys, endpoints); they appear in no
+    message. What the place cannot keep (titles, custom metadata, empty directories) lies in
+    JSON objects below ".sagents/files". The scope does not count: whoever uses the same place
+    shares its files.
+
+    A file is replaced at once where the place can do that, and a save is as safe as the place
+    makes it. Two processes that save in one directory at the same time may lose each other's
+    titles, never files. Links of a local disk are followed: for files here use DiskStorage.
+    What the place refuses raises FileError.
+
+    >>> from sagents_nb.files.entry import new_file
+    >>> storage = FsspecStorage("memory://doctest")
+    >>> storage.save("user:1", new_file("notes/a.md", "# A", title="First"))
+    >>> [(entry.path, entry.title, entry.size) for entry in storage.list("user:1")]
+    [('notes/a.md', 'First', 3)]
+    """
+
+    def __init__(self, url: str, **storage_options: Any) -> None:
+        try:
+            import fsspec  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise ConfigurationError(
+                "FsspecStorage needs fsspec: pip install 'sagents-nb[fsspec]'."
+            ) from None
+        self._redacted = Redaction(url, storage_options)
+        self._url = self._redacted(url)
+        try:
+            self._fs, root = fsspec.core.url_to_fs(url, **storage_options)
+            self._root = self._fs._strip_protocol(root).rstrip("/")
+        except Exception as error:
+            problem = self._redacted(f"{type(error).__name__} {error}")
+        else:
+            problem = ""
+        if problem:  # outside of the except block: our error carries no other one with secrets
+            raise ConfigurationError(f"{self._url} cannot be used by fsspec: {problem}.")
+        protocol = self._fs.protocol
+        self._at_once = bool(
+            AT_ONCE.intersection((protocol,) if isinstance(protocol, str) else protocol)
+        )
+        self._lock = threading.Lock()
+        self._started = False
+
+    def __repr__(self) -> str:
+        return f"FsspecStorage({self._url!r})"
+
+    # reading
+
+    def list(self, scope: str) -> Iterable[FileEntry]:
+        """All files, and the directories that were saved, without contents."""
+        with self._telling("The files", "listed"):
+            self._start()
+            found, sides = self._found()
+            known: Known = {}
+            for above in sides:
+                known |= {above + name: data for name, data in self._known(above).items()}
+        entries = [data.entry(path) for path, data in known.items() if data.is_directory]
+        odd = []
+        for path, info in found.items():
+            try:
+                segments(path)
+            except FileError as error:
+                odd.append(error)
+            else:
+                entries.append(_described(path, info, known.get(path)).entry(path))
+        if odd:
+            log.warning("%d files in %s are left out: %s", len(odd), self._url, odd[0])
+        return entries
+
+    def load(self, scope: str, path: str) -> FileEntry:
+        """A file with its content, also one that somebody else has put there."""
+        names = segments(path)
+        with self._telling(path, "read"):
+            self._start()
+            data = self._fs.cat_file(self._place(path))
+            kept = self._known(_above(names)).get(names[-1])
+            info = self._fs.info(self._place(path)) if kept is None else {}
+        digest = hashlib.sha256(data).hexdigest()
+        same = kept is not None and kept.sha256 == digest
+        content = content_of(data, kept.text if kept and same else None)
+        described = _described(path, {**info, "size": len(data)}, kept)
+        if kept is None and isinstance(content, str):
+            described = replace(described, file_type="markdown")
+        return replace(described, sha256=digest).entry(path, content)
+
+    # writing
+
+    def save(self, scope: str, entry: FileEntry) -> None:
+        """Create or replace a file, or remember a directory."""
+        names = segments(entry.path)
+        kept = stored(entry)
+        data = None if entry.is_directory else data_of(entry)
+        if data is not None:
+            kept = replace(kept, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        as_json(kept, entry.path)
+        with self._telling(entry.path, "saved"):
+            self._start()
+            if data is not None:
+                if self._fs.isdir(self._place(entry.path)):
+                    raise is_directory(entry.path)
+                self._put(self._place(entry.path), data)
+            self._note(names, kept)
+
+    def save_metadata(self, scope: str, entry: FileEntry) -> None:
+        """Save what describes an entry; FileNotFoundError if it is not there."""
+        names = segments(entry.path)
+        kept = stored(entry)
+        with self._telling(entry.path, "saved"):
+            self._start()
+            if not entry.is_directory:
+                self._info(entry.path)
+                before = self._known(_above(names)).get(names[-1])
+                kept = replace(
+                    kept,
+                    sha256=before.sha256 if before else None,
+                    text=before.text if before else True,
+                )
+            self._note(names, kept)
+
+    def delete(self, scope: str, path: str) -> None:
+        """Delete a file, or forget a directory; missing is fine."""
+        names = segments(path)
+        with self._telling(path, "deleted"):
+            self._start()
+            place = self._place(path)
+            if self._fs.isfile(place):
+                self._fs.rm_file(place)
+            self._note(names, None)
+
+    # inside
+
+    def _place(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+    def _start(self) -> None:
+        """Remove what saves left behind that were cut off."""
+        if self._started:
+            return
+        self._started = True
+        if self._at_once:
+            return
+        try:
+            left = self._fs.ls(self._place(f"{SIDE}/tmp"), detail=False)
+        except FileNotFoundError:
+            return
+        for place in left:
+            self._fs.rm_file(place)
+
+    def _found(self) -> tuple[dict[str, dict[str, Any]], Names]:
+        """The files by path, and the directories that have a side object."""
+        self._fs.invalidate_cache()
+        try:
+            places = self._fs.find(self._root, detail=True)
+        except FileNotFoundError:
+            return {}, []
+        start = len(self._root) + 1 if self._root else 0
+        if self._root == "":
+            places = {place.removeprefix("/"): info for place, info in places.items()}
+        by_path = {place[start:]: info for place, info in places.items()}
+        files = {
+            path: info
+            for path, info in by_path.items()
+            if path and not path.startswith(f"{RESERVED}/")
+        }
+        end = f"/{INDEX}"
+        sides = [
+            path[len(SIDE) + 1 : -len(INDEX)]
+            for path in by_path
+            if path.startswith(f"{SIDE}/") and path.endswith(end)
+        ]
+        return files, sides
+
+    def _info(self, path: str) -> dict[str, Any]:
+        """What fsspec tells of a file; FileNotFoundError if it is missing."""
+        info: dict[str, Any] = self._fs.info(self._place(path))
+        if info.get("type") == "directory":
+            raise is_directory(path)
+        return info
+
+    def _put(self, place: str, data: bytes) -> None:
+        if self._at_once:
+            self._fs.pipe_file(place, data)
+            return
+        aside = self._place(f"{SIDE}/tmp/{secrets.token_hex(8)}")
+        for needed in (aside, place):
+            self._fs.makedirs(self._fs._parent(needed), exist_ok=True)
+        try:
+            self._fs.pipe_file(aside, data)
+            self._fs.mv(aside, place)
+        except BaseException:
+            if self._fs.exists(aside):
+                self._fs.rm_file(aside)
+            raise
+
+    def _known(self, above: str) -> Known:
+        """What is known of the files in a directory; a side object that is damaged is none."""
+        try:
+            return _decoder.decode(self._fs.cat_file(self._place(f"{SIDE}/{above}{INDEX}")))
+        except FileNotFoundError:
+            return {}
+        except msgspec.DecodeError as error:
+            log.warning("The titles in %s/%s cannot be read: %s", self._url, above, error)
+            return {}
+
+    def _note(self, names: Names, kept: Stored | None) -> None:
+        above = _above(names)
+        with self._lock:
+            known = self._known(above)
+            if known.get(names[-1]) == kept:
+                return
+            if kept is None:
+                del known[names[-1]]
+            else:
+                known[names[-1]] = kept
+            place = self._place(f"{SIDE}/{above}{INDEX}")
+            if known:
+                self._put(place, as_json(known, names[-1]))
+            else:
+                self._fs.rm_file(place)
+
+    @contextmanager
+    def _telling(self, path: str, done: str) -> Iterator[None]:
+        """Raise FileError for what the place refuses, without the secrets in its words."""
+        try:
+            yield
+            return
+        except FileNotFoundError:
+            missing, problem = True, ""
+        except IsADirectoryError:
+            raise is_directory(path) from None
+        except FileError:
+            raise
+        except Exception as error:  # each library has its own
+            missing = False
+            problem = self._redacted(f"{type(error).__name__} {error}")
+            if isinstance(error, NotImplementedError):
+                problem = "it can only be read"
+        # Outside of the except block: our error carries no other one with secrets.
+        if missing:
+            raise FileNotFoundError(path)
+        raise FileError(
+            f"{path} could not be {done} in {self._url}: {problem}; look after that place and "
+            "try again.",
+            path,
+        )
+
+
+def _described(path: str, info: dict[str, Any], kept: Stored | None) -> Stored:
+    """What is known of a file that has that ``info`` of fsspec."""
+    size = int(info.get("size") or 0)
+    if kept is not None and not kept.is_directory:
+        # Another size is another content; of the same size it shows when it is read.
+        return kept if kept.size == size else replace(kept, size=size, sha256=None)
+    changed = _time(info)
+    mime_type = guessed_type(path)
+    return Stored(
+        file_type="markdown" if mime_type.startswith("text/") else "binary",
+        mime_type=mime_type,
+        size=size,
+        created_at=changed,
+        modified_at=changed,
+    )
+
+
+def _time(info: dict[str, Any]) -> datetime:
+    """When a file was changed; each filesystem has another word for it."""
+    for name in (*("mtime", "LastModified", "last_modified", "updated"), "modified", "created"):
+        value = info.get(name)
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return datetime.now(UTC)
+
+
+def _above(names: Names) -> str:
+    return "".join(f"{name}/" for name in names[:-1])
