@@ -34,7 +34,10 @@ _EXPORTS = {
         "AskUser CompiledSubAgent ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware "
         "PatchToolCalls SubAgentConfig SubAgents Summarization TodoList"
     ),
-    "files": "FileStorage Mount filesystems open_filesystem",
+    "files": (
+        "CallbackStorage DiskStorage FileStorage FsspecStorage Mount SQLStorage filesystems "
+        "open_filesystem"
+    ),
     "frames": "load_frame plot_timeline plot_usage save_frame to_frame",
     "agent": "Agent",
     "lowlevel": "AgentContext AgentLoopConfig agent_loop",

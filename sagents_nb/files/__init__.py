@@ -1,5 +1,9 @@
 """The virtual filesystem: entries, their rules, and one filesystem per scope."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .edits import replace_lines, replace_text, split_lines
 from .entry import FileEntry
 from .errors import (
@@ -22,7 +26,23 @@ from .snapshots import Snapshot
 from .storage import FileStorage
 from .tree import FileStats
 
+if TYPE_CHECKING:
+    from .callbacks import CallbackStorage
+    from .disk import DiskStorage
+    from .fsspec_storage import FsspecStorage
+    from .sql import SQLStorage
+
+# Loaded when they are asked for: one of them needs POSIX, and most people none.
+_STORAGES = {
+    "CallbackStorage": "callbacks",
+    "DiskStorage": "disk",
+    "FsspecStorage": "fsspec_storage",
+    "SQLStorage": "sql",
+}
+
 __all__ = [
+    "CallbackStorage",
+    "DiskStorage",
     "Expression",
     "FileEntry",
     "FileError",
@@ -32,11 +52,13 @@ __all__ = [
     "FileSystem",
     "FilesystemClosed",
     "Filesystems",
+    "FsspecStorage",
     "InvalidPath",
     "LimitExceeded",
     "Mount",
     "PathTaken",
     "ReadOnly",
+    "SQLStorage",
     "Snapshot",
     "StorageFailed",
     "WrongKind",
@@ -47,3 +69,11 @@ __all__ = [
     "replace_text",
     "split_lines",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _STORAGES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"{__name__}.{_STORAGES[name]}"), name)
