@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sql
 
+import sagents_nb as sa
+from sagents_nb.store.scoped import ScopedStore
 from tests.store import postgres
 
 _numbers = itertools.count(1)
@@ -51,3 +53,23 @@ def url(request: pytest.FixtureRequest) -> str:
     """The URL of an empty database, once of each kind."""
     name = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
     return str(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[sa.ConversationStore]:
+    """An empty store, once in each kind of database."""
+    made = sa.ConversationStore(url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def mine(store: sa.ConversationStore) -> ScopedStore:
+    """Alice's conversations."""
+    return store.scoped(sa.Scope(user="alice"))
+
+
+@pytest.fixture
+def theirs(store: sa.ConversationStore) -> ScopedStore:
+    """Bob's, in the same store."""
+    return store.scoped(sa.Scope(user="bob"))
