@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,20 @@ def make_engine(url: sql.URL) -> sql.Engine:
     return engine
 
 
+def connect(engine: sql.Engine) -> sql.Connection:
+    """A connection, as soon as a locked file can be opened. Raises what SQLAlchemy raises."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            return engine.connect()
+        except sql.exc.OperationalError as error:
+            # SQLite itself waits, but not while another one begins the file.
+            code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+            if code != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
 def make_file(path: Path) -> None:
     """Make the file and its directory, for this user only, where they are not there.
 
@@ -131,13 +147,15 @@ def _set_up_sqlite(connection: sqlite3.Connection, record: object) -> None:
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA fullfsync=ON")  # macOS: else the drive keeps it in its cache
     safe = wal_is_safe(sqlite3.sqlite_version_info)
+    is_wal = ask("journal_mode")[0] == "wal"
+    # A file that has begun without WAL stays so: somebody may have it open who must not use WAL.
+    mode = "WAL" if safe and (is_wal or not ask("page_count")[0]) else "TRUNCATE"
     try:
-        mode = ask(f"journal_mode={'WAL' if safe else 'TRUNCATE'}")[0]
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        is_wal = ask(f"journal_mode={mode}")[0] == "wal"
+    except sqlite3.OperationalError:
+        if safe or not is_wal:
             raise
-        mode = ask("journal_mode")[0]  # somebody has it open in the other mode
-    if mode == "wal" and not safe:
+    if is_wal and not safe:
         raise StoreError(
             "The store's file is open in WAL mode in another program, which this SQLite "
             f"({sqlite3.sqlite_version}) cannot safely share; close that program, or update SQLite."
@@ -193,8 +211,10 @@ def failure(url: sql.URL, error: BaseException) -> BaseException:
     code = getattr(cause, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _SQLITE:
         what, step = _SQLITE[code & 0xFF]
-    elif isinstance(cause, PermissionError):
-        what, step = _SQLITE[sqlite3.SQLITE_CANTOPEN]
+    elif isinstance(cause, OSError):
+        full = cause.errno == errno.ENOSPC
+        what, step = _SQLITE[sqlite3.SQLITE_FULL if full else sqlite3.SQLITE_CANTOPEN]
+        what += f" ({cause.strerror})"
     elif not is_sqlite(url) and getattr(error, "connection_invalidated", False):
         what, step = f"the connection was lost ({what})", "see that the server runs, then try again"
     elif not is_sqlite(url):

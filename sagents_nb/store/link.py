@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ..errors import StoreError
 from . import versions
-from .engine import failure, is_sqlite, make_engine, make_file, name_of, path_of
+from .engine import connect, failure, is_sqlite, make_engine, make_file, name_of, path_of
 from .schema import Tables
 
 Outcome = tuple[Any, BaseException | None]
@@ -137,7 +137,7 @@ class Link:
             if self._path:
                 make_file(self._path)
                 versions.look_at(self._path, self._tables)
-            self._connection = self._engine.connect()
+            self._connection = connect(self._engine)
             if self._path:
                 self._file = _file_id(self._path)
         return self._connection

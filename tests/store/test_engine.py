@@ -1,0 +1,171 @@
+"""How SQLite is set up, and what a connection has to assert before it is used."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sql
+
+from sagents_nb.errors import StoreError
+from sagents_nb.store import engine
+from sagents_nb.store.database import Database
+from sagents_nb.store.engine import name_of, path_of, url_of, wal_is_safe
+from tests.store.journals import database_of
+from tests.talking import in_threads
+
+
+def ask(database: Database, pragma: str) -> Any:
+    return database.run(lambda connection: connection.exec_driver_sql(f"PRAGMA {pragma}").scalar())
+
+
+@pytest.mark.parametrize(
+    ("version", "safe"),
+    [
+        ((3, 7, 0), False),
+        ((3, 40, 1), False),
+        ((3, 44, 5), False),
+        ((3, 44, 6), True),
+        ((3, 45, 0), False),
+        ((3, 50, 6), False),
+        ((3, 50, 7), True),
+        ((3, 51, 0), False),
+        ((3, 51, 2), False),
+        ((3, 51, 3), True),
+        ((3, 53, 0), True),
+        ((4, 0, 0), True),
+    ],
+)
+def test_wal_is_used_only_where_it_loses_no_commit(version: tuple[int, ...], safe: bool) -> None:
+    assert wal_is_safe(version) is safe
+
+
+@pytest.mark.parametrize(("safe", "mode"), [(True, "wal"), (False, "truncate")])
+def test_every_connection_is_durable(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, safe: bool, mode: str
+) -> None:
+    monkeypatch.setattr(engine, "wal_is_safe", lambda version: safe)
+    with database_of(sqlite_url) as database:
+        for _ in range(2):
+            assert ask(database, "synchronous") == 2
+            assert ask(database, "journal_mode") == mode
+            assert ask(database, "foreign_keys") == 1
+            assert ask(database, "trusted_schema") == 0
+            database._link.disconnect()
+
+
+def test_a_wal_that_another_program_has_open_is_not_shared_by_an_old_sqlite(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "LOCK_SECONDS", 0.1)
+    with database_of(sqlite_url):
+        pass
+    other = sqlite3.connect(str(path_of(url_of(sqlite_url))), isolation_level=None)
+    other.execute("PRAGMA journal_mode=WAL")
+    other.execute("SELECT * FROM sagents_journal").fetchall()
+    monkeypatch.setattr(engine, "wal_is_safe", lambda version: False)
+    database = Database(sqlite_url)
+    with pytest.raises(StoreError, match="cannot safely share; close that program"):
+        ask(database, "journal_mode")
+    other.close()
+    assert ask(database, "journal_mode") == "truncate"
+    database.close()
+
+
+def test_a_file_that_has_begun_without_wal_stays_so(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "wal_is_safe", lambda version: False)
+    with database_of(sqlite_url) as old:
+        monkeypatch.setattr(engine, "wal_is_safe", lambda version: True)
+        with database_of(sqlite_url) as new:
+            assert ask(new, "journal_mode") == "truncate"
+        assert ask(old, "journal_mode") == "truncate"
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_many_may_begin_the_same_file_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, safe: bool
+) -> None:
+    monkeypatch.setattr(engine, "wal_is_safe", lambda version: safe)
+    for n in range(5):
+        databases = [Database(f"sqlite:///{tmp_path / f'store{n}.db'}") for _ in range(8)]
+        in_threads(8, lambda index, them=databases: ask(them[index], "journal_mode"))
+        assert {ask(database, "journal_mode") for database in databases} == {
+            "wal" if safe else "truncate"
+        }
+        for database in databases:
+            database.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_a_new_store_is_for_its_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "for" / "it" / "store.db"
+    with database_of(f"sqlite:///{path}"):
+        for file in path.parent.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_what_is_there_keeps_its_modes(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    path = tmp_path / "store.db"
+    path.touch(0o644)
+    path.chmod(0o644)
+    with database_of(f"sqlite:///{path}"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o644
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+def test_a_second_database_on_a_file_leaves_the_locks_of_the_first(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """POSIX drops all locks of a process on a file when it closes any one of its handles."""
+    with database_of(sqlite_url) as one:
+
+        def while_locked(connection: sql.Connection) -> str:
+            two = Database(sqlite_url)
+            with pytest.raises(StoreError, match="locked"):
+                two.run(lambda _: None)
+            two.close()
+            code = "import sqlite3, sys; sqlite3.connect(sys.argv[1], 0).execute('BEGIN IMMEDIATE')"
+            command = [sys.executable, "-c", code, str(path_of(one.url))]
+            return subprocess.run(command, capture_output=True, text=True).stderr
+
+        monkeypatch.setattr(engine, "LOCK_SECONDS", 0.05)
+        assert "database is locked" in one.run(while_locked)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("sqlite://", "in memory"),
+        ("sqlite:///:memory:", "in memory"),
+        ("sqlite:////a/b.db", "/a/b.db"),
+        ("postgresql://u:hunter2@h/d", "postgresql://h/d"),
+        ("postgres://u@h:1/d?password=hunter2", "postgresql://h:1/d"),
+        ("postgresql+psycopg://u:hunter2@/d", "postgresql:///d"),
+    ],
+)
+def test_a_store_has_a_name_without_its_password(url: str, name: str) -> None:
+    assert name_of(url_of(url)) == name
+
+
+def test_a_path_is_meant_from_the_directory_in_which_the_store_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with database_of("sqlite:///store.db") as database:
+        database._link.disconnect()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        database.run(lambda _: None)
+    assert (tmp_path / "store.db").exists()
+    assert not list((tmp_path / "elsewhere").iterdir())

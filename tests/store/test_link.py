@@ -1,0 +1,372 @@
+"""What happens when the disk, the file or the server fails: an error that says so, and no more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sql
+
+import sagents_nb.store.engine
+from sagents_nb.errors import StoreError
+from sagents_nb.store.database import Database
+from sagents_nb.store.journal import Journal
+from tests.store.journals import begin, database_of, kept, note
+from tests.talking import PATIENCE
+
+ROOT = Path(__file__).parents[2]
+root_only = pytest.mark.skipif(
+    not (hasattr(os, "geteuid") and os.geteuid() == 0), reason="only root may do it"
+)
+
+
+@pytest.fixture
+def path(sqlite_url: str) -> Path:
+    return Path(sqlite_url.removeprefix("sqlite:///"))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sagents_nb.store.engine, "LOCK_SECONDS", 0.1)
+
+
+def refused(journal: Journal, size: int = 1) -> str:
+    """What the error says to an append that cannot be written."""
+    with pytest.raises(StoreError) as caught:
+        journal.append([note("lost" + "x" * size)]).result(PATIENCE)
+    return str(caught.value)
+
+
+def assert_sound(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_a_full_disk_writes_nothing_and_is_recovered_from(sqlite_url: str, path: Path) -> None:
+    with database_of(sqlite_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        journal.append([note(0)]).result(PATIENCE)
+        for n in range(1, 101):
+            fill = lambda c: c.exec_driver_sql("PRAGMA max_page_count=1").scalar()  # noqa: E731
+            database.run(fill)  # as far as the file goes now
+            before = path.stat().st_size
+            said = refused(journal, 100_000)
+            assert said == (
+                f"The store {path} cannot be used: the disk is full; "
+                "free some space, then try again."
+            )
+            assert path.stat().st_size == before
+            journal.append([note(n)]).result(PATIENCE)  # on a connection without that limit
+        assert kept(database) == list(range(101))
+        assert_sound(path)
+
+
+def test_a_full_disk_fails_all_that_was_to_be_committed_with_it(sqlite_url: str) -> None:
+    with database_of(sqlite_url, "c", "d") as database:
+        c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
+        go_on = threading.Event()
+
+        def fill(connection: sql.Connection) -> None:
+            connection.exec_driver_sql("PRAGMA max_page_count=1")
+            go_on.wait(PATIENCE)
+
+        database.submit(fill)
+        futures = [c.append([note("small")]), d.append([note("x" * 100_000)])]
+        go_on.set()
+        for future in futures:
+            with pytest.raises(StoreError, match="disk is full"):
+                future.result(PATIENCE)
+        assert kept(database, "c") == kept(database, "d") == []
+
+
+@root_only
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this system mounts nothing")
+    try:
+        with database_of(f"sqlite:///{disk / 'store.db'}") as database:
+            journal, _, _ = Journal.open(database, "c")
+            for n in range(10):
+                journal.append([note(n)]).result(PATIENCE)
+                with contextlib.suppress(OSError), (disk / "rest").open("wb", 0) as rest:
+                    while rest.write(b"x" * 4096):
+                        pass
+                assert "the disk is full" in refused(journal, 50_000)
+                (disk / "rest").unlink()
+            assert kept(database) == list(range(10))
+            assert_sound(disk / "store.db")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_locked_file_is_waited_for(sqlite_url: str, path: Path) -> None:
+    with database_of(sqlite_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN EXCLUSIVE")
+        future = journal.append([note("waited")])
+        threading.Timer(0.3, other.rollback).start()
+        assert future.result(PATIENCE) == 1
+        other.close()
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("lock", ["BEGIN EXCLUSIVE", "BEGIN IMMEDIATE", "BEGIN"])
+def test_a_file_that_stays_locked_is_told_and_recovered_from(
+    sqlite_url: str, path: Path, lock: str
+) -> None:
+    with database_of(sqlite_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute(lock)
+        other.execute("SELECT * FROM sagents_journal").fetchall()  # a reader stops a commit, too
+        assert "another program has had it locked" in refused(journal)
+        other.rollback()
+        other.close()
+        journal.append([note("then")]).result(PATIENCE)
+        assert kept(database) == ["then"]
+        assert_sound(path)
+
+
+READ_ONLY = """
+import os, sys
+from sagents_nb.errors import StoreError
+from sagents_nb.store.database import Database
+from sagents_nb.store.journal import Journal
+Database("sqlite://").run(lambda _: None)  # all is loaded that this user may not read
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+try:
+    Journal.open(Database(sys.argv[1]), "c")
+except StoreError as error:
+    print(error)
+"""
+
+
+@root_only
+@pytest.mark.parametrize("there", [True, False])
+def test_a_directory_that_may_not_be_written_is_told(tmp_path: Path, there: bool) -> None:
+    place = Path("/var/tmp") / f"sagents-{os.getpid()}"  # where another user may look
+    place.mkdir(mode=0o755)
+    path = place / "store.db"
+    try:
+        if there:
+            with database_of(f"sqlite:///{path}"):
+                path.chmod(0o644)
+        command = [sys.executable, "-c", READ_ONLY, f"sqlite:///{path}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert "make the file and its directory writable" in done.stdout, done.stderr
+    finally:
+        for file in place.iterdir():
+            file.unlink()
+        place.rmdir()
+
+
+def test_a_file_that_is_no_database_is_left_alone(sqlite_url: str, path: Path) -> None:
+    path.write_text("Dear diary, " * 100)
+    with pytest.raises(StoreError, match="is no SQLite database, or is damaged; choose another"):
+        Database(sqlite_url).run(lambda _: None)
+    assert path.read_text() == "Dear diary, " * 100
+
+
+def test_a_damaged_file_is_told(sqlite_url: str, path: Path) -> None:
+    with database_of(sqlite_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        for _ in range(20):
+            journal.append([note("x" * 2000)]).result(PATIENCE)
+    damaged = bytearray(path.read_bytes())
+    damaged[4096:] = b"\xa5" * (len(damaged) - 4096)
+    path.write_bytes(damaged)
+    database = Database(sqlite_url)
+    with pytest.raises(StoreError, match=r"the file is damaged; keep a copy"):
+        Journal.open(database, "c")
+    database.close()
+    assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_file_that_was_taken_away_is_noticed(sqlite_url: str, path: Path, how: str) -> None:
+    with database_of(sqlite_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        path.rename(path.with_name("away"))
+        if how == "replaced":
+            sqlite3.connect(path).close()
+            path.touch()
+        assert "was moved or deleted while it was open" in refused(journal)
+        path.unlink(missing_ok=True)
+        path.with_name("away").rename(path)
+        journal.append([note("back")]).result(PATIENCE)
+        assert kept(database) == ["back"]
+
+
+def test_a_place_that_cannot_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"cannot be opened or made \(File exists\); make"):
+        Database(f"sqlite:///{tmp_path}/file/store.db").run(lambda _: None)
+
+
+def end(url: str, connection: int) -> None:
+    """Have the server end a connection."""
+    engine = sql.create_engine(url)
+    with engine.connect() as own:
+        own.execute(sql.select(sql.func.pg_terminate_backend(connection))).one()
+    engine.dispose()
+
+
+def number_of(connection: sql.Connection) -> int:
+    """By which the server knows it."""
+    return connection.execute(sql.select(sql.func.pg_backend_pid())).scalar_one()
+
+
+def test_a_connection_that_was_lost_between_two_transactions_goes_unnoticed(
+    postgres_url: str,
+) -> None:
+    with database_of(postgres_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        for n in range(3):
+            end(postgres_url, database.run(number_of))
+            journal.append([note(n)]).result(PATIENCE)
+        assert kept(database) == [0, 1, 2]
+
+
+def test_a_transaction_whose_connection_was_lost_is_done_again(postgres_url: str) -> None:
+    with database_of(postgres_url) as database:
+        tries = []
+
+        def work(connection: sql.Connection) -> Any:
+            tries.append(1)
+            if len(tries) == 1:
+                end(postgres_url, number_of(connection))
+            return connection.scalar(sql.text("SELECT 7"))
+
+        assert database.run(work) == 7
+        assert len(tries) == 2
+
+
+def test_a_server_that_is_gone_is_told_without_the_password(postgres_url: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        url = sql.make_url(postgres_url).set(port=port, password="hunter2")
+        for address in (url, url.set(password=None).update_query_dict({"password": "hunter2"})):
+            database = Database(address)
+            with pytest.raises(StoreError, match="see that the server runs") as caught:
+                database.run(lambda _: None)
+            error: BaseException | None = caught.value
+            while error is not None:
+                assert "hunter2" not in f"{error} {error!r}"
+                error = error.__cause__ or error.__context__
+            assert "hunter2" not in repr(database)
+            database.close()
+
+
+def test_transactions_that_are_in_each_others_way_are_done_again(postgres_url: str) -> None:
+    with database_of(postgres_url, "a", "b") as one, database_of(postgres_url) as two:
+        both = threading.Barrier(2)
+
+        def work(first: str, second: str) -> Callable[[sql.Connection], int]:
+            met: list[int] = []
+
+            def change(connection: sql.Connection) -> int:
+                table = one.tables.conversations
+                for id in (first, second):
+                    query = table.update().where(table.c.id == id).values(title=first)
+                    connection.execute(query)
+                    if not met:
+                        met.append(both.wait(PATIENCE))
+                return len(met)
+
+            return change
+
+        futures = [one.submit(work("a", "b")), two.submit(work("b", "a"))]
+        assert [future.result(PATIENCE) for future in futures] == [1, 1]
+
+
+class Proxy:
+    """Stands before a server and cuts the connection at a COMMIT: before it, or after it."""
+
+    def __init__(self, port: int) -> None:
+        self.cut = ""
+        self.cuts = 0
+        self._server = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._server))
+            silent = threading.Event()
+            threading.Thread(target=self._up, args=(client, server, silent), daemon=True).start()
+            threading.Thread(target=self._down, args=(server, client, silent), daemon=True).start()
+
+    def _up(self, client: socket.socket, server: socket.socket, silent: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while data := client.recv(65536):
+                cut = self.cut if b"COMMIT" in data else ""
+                if cut:
+                    self.cut, self.cuts = "", self.cuts + 1
+                    silent.set()
+                if cut == "before":
+                    break
+                server.sendall(data)
+        for end in (client, server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def _down(self, server: socket.socket, client: socket.socket, silent: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while data := server.recv(65536):
+                if silent.is_set():  # the answer to the commit
+                    break
+                client.sendall(data)
+        for end in (client, server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def proxy(postgres_url: str) -> Iterator[tuple[Proxy, str]]:
+    url = sql.make_url(postgres_url)
+    made = Proxy(url.port or 5432)
+    yield made, url.set(port=made.port).render_as_string(hide_password=False)
+    made.close()
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_a_connection_lost_at_its_commit_is_told_as_what_became_of_the_commit(
+    proxy: tuple[Proxy, str], cut: str
+) -> None:
+    between, url = proxy
+    with database_of(url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        expected = []
+        for n in range(5):
+            between.cut = cut
+            future = journal.append([note(n)])
+            if future.exception(PATIENCE) is None:
+                expected.append(n)
+        assert between.cuts == 5
+        assert kept(database) == expected == (list(range(5)) if cut == "after" else [])
+        begin(database, "d")
