@@ -120,8 +120,8 @@ class Core:
         mount = self._mounts.keeping(path)
         if stored is not None and not now and (mount is None or mount.debounce):
             return []
-        all_paths = [entry.path for entry in self._tree.missing_parents(path)] + [path]
-        return [path for path in all_paths if self._mounts.keeping(path)]
+        above = self._tree.missing_parents(path) if stored is None else []
+        return [p for p in (*(e.path for e in above), path) if self._mounts.keeping(p)]
 
     def _put(self, entry: FileEntry, content: bool, at_once: bool) -> FileEntry:
         """Into the tree, what waits, and the notices; the lock is held."""
@@ -168,8 +168,7 @@ class Core:
 
     def _remove(self, path: str) -> FileEntry:
         """Delete one entry, in its storage first."""
-        if len(self._snapshots):
-            self._keep_contents(path)
+        self._keep_for_snapshots(lambda entry: entry.path == path)
         with self._lock:
             self._check_open()
             self._mounts.check_writable(path)
@@ -194,11 +193,12 @@ class Core:
         self._notices.deliver()
         return entry
 
-    def _keep_contents(self, path: str) -> None:
-        """Read what the snapshots would lose with a change of ``path`` and what is below."""
-        with self._lock:
-            below = [e for e in self._tree if e.path == path or paths.is_below(e.path, path)]
-        self._loading.load_all([entry.path for entry in below if not entry.loaded])
+    def _keep_for_snapshots(self, changing: Callable[[FileEntry], bool]) -> None:
+        """Read what the snapshots, if there are any, would lose when those entries change."""
+        if len(self._snapshots):
+            with self._lock:
+                unread = [e.path for e in self._tree if not e.loaded and changing(e)]
+            self._loading.load_all(unread)
 
     # moving
 
@@ -212,8 +212,7 @@ class Core:
 
     def _move(self, old: str, new: str) -> list[FileEntry]:
         """Move the path and what is below it, in its storage first."""
-        if len(self._snapshots):
-            self._keep_contents(old)
+        self._keep_for_snapshots(lambda e: e.path == old or paths.is_below(e.path, old))
         while True:
             failed: dict[str, Exception] = {}
             with self._lock:

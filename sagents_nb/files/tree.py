@@ -123,7 +123,7 @@ class Tree:
     # changing
 
     def put(self, entry: FileEntry) -> list[FileEntry]:
-        """Store an entry, in the place of one with its path, and the directories above it.
+        """Store an entry, in the place of one with its path or with the directories above it.
 
         Gives what was stored, the entry last.
         """
@@ -133,7 +133,7 @@ class Tree:
         if not entry.is_directory and self.mounts.has(entry.path):
             raise is_directory(entry.path)
         self._check_depth(entry.path)
-        directories = self.missing_parents(entry.path)
+        directories = self.missing_parents(entry.path) if before is None else []
         self._check_count(len(directories) + (before is None))
         added = entry.size - (before.size if before else 0)
         if added > 0 and self.size + added > self.limits.total_size:

@@ -51,7 +51,8 @@ class AgainstADict(RuleBasedStateMachine):
         """Take the change if the rules allow it."""
         if any(self.model.get(p) is not None for p in self.parents(at)):
             return False
-        changed = {**dict.fromkeys(p for p in self.parents(at) if p not in changed), **changed}
+        if at not in self.model:
+            changed = {**dict.fromkeys(p for p in self.parents(at) if p not in changed), **changed}
         size = sum(len(c.encode() if isinstance(c, str) else c or b"") for c in changed.values())
         if len(changed) > max(12, len(self.model)) or size > 30:
             return False

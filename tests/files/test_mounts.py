@@ -1,0 +1,213 @@
+"""Which file is kept where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sagents_nb.errors import ConfigurationError
+from sagents_nb.files import FileError, FileStorage, FileSystem, Mount, ReadOnly, filesystems
+from sagents_nb.files import open_filesystem as open_fs
+from tests.files.keeping import Desk, DictStorage, HandClock, RichStorage, stored
+
+
+def mounted(*mounts: Mount) -> FileSystem:
+    return FileSystem(("test", 1), mounts, clock=HandClock())
+
+
+@pytest.mark.spec("S1.8.3")
+def test_what_no_mount_takes_is_in_memory_and_no_storage_hears_of_it() -> None:
+    desk = Desk()
+    desk.storage.asked.clear()
+    desk.fs.write("/other/a.md", "x")
+    desk.fs.write("/other/a.md", "y")
+    desk.fs.update_metadata("/other/a.md", {"k": 1})
+    desk.fs.move("/other/a.md", "/b.md")
+    desk.fs.delete("/b.md")
+    desk.clock.pass_time(100)
+    assert desk.storage.asked == []
+    assert desk.fs.stats().dirty == 0
+
+
+@pytest.mark.spec("S1.8.3")
+def test_a_base_takes_whole_segments() -> None:
+    storage = DictStorage()
+    fs = mounted(Mount("base", storage))
+    assert fs.write("/base/x", "1").persistence == "persisted"
+    assert fs.write("/basefoo", "2").persistence == "memory"
+    assert fs.write("/Base/x", "3").persistence == "memory"
+    assert storage.contents() == {"x": "1"}
+    with pytest.raises(FileError, match="/base is a directory"):
+        fs.write("/base", "x")
+
+
+@pytest.mark.spec("S1.8.3")
+def test_the_default_mount_takes_the_rest_and_a_base_beats_it() -> None:
+    rest, notes = DictStorage(), DictStorage()
+    fs = mounted(Mount(default=True, storage=rest), Mount("notes", notes))
+    fs.write("/notes/a.md", "1")
+    fs.write("/b.md", "2")
+    fs.write("/c/d.md", "3")
+    assert notes.contents() == {"a.md": "1"}
+    assert rest.contents() == {"b.md": "2", "c/d.md": "3"}
+
+
+@pytest.mark.spec("S1.8.4", "P11")
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_longest_base_wins_in_any_order(turned: bool) -> None:
+    outer, inner = DictStorage(), DictStorage()
+    outer.save("", stored("b/hidden.md", "nobody sees this"))
+    mounts = [Mount("a", outer), Mount("a/b", inner)]
+    fs = mounted(*(reversed(mounts) if turned else mounts))
+    fs.write("/a/x", "1")
+    fs.write("/a/b/x", "2")
+    fs.write("/a/bc/x", "3")
+    assert inner.contents() == {"x": "2"}
+    assert set(outer.contents()) == {"x", "bc/x", "b/hidden.md"}
+    assert fs.list() == ["/a/b/x", "/a/bc/x", "/a/x"]
+
+
+@pytest.mark.spec("S1.8.3")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"base": "/a"},
+        {"base": "a/"},
+        {"base": ".a"},
+        {"base": "a."},
+        {"base": ""},
+        {"base": "a//b"},
+        {"base": "a/../b"},
+        {"base": "a/./b"},
+        {"base": "~a"},
+        {"base": "con"},
+        {"base": 3},
+        {"base": "a", "debounce": -1},
+        {"base": "a", "debounce": float("nan")},
+        {"base": "a", "debounce": float("inf")},
+        {"base": "a", "debounce": "5"},
+        {"base": "a", "default": True},
+        {},
+        {"base": "a", "storage": None},
+        {"base": "a", "storage": object()},
+    ],
+)
+def test_a_mount_that_cannot_be_is_a_configuration_error(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"mount|debounce"):
+        Mount(**{"storage": DictStorage(), **options})
+
+
+@pytest.mark.spec("S1.8.3")
+def test_one_base_is_mounted_once() -> None:
+    storage = DictStorage()
+    with pytest.raises(ConfigurationError, match="a mount at 'a' already"):
+        mounted(Mount("a", storage), Mount("a", DictStorage()))
+    with pytest.raises(ConfigurationError, match="a default mount already"):
+        mounted(Mount(default=True, storage=storage), Mount(default=True, storage=storage))
+    fs = mounted(Mount("a", storage))
+    with pytest.raises(ConfigurationError, match="already"):
+        fs.mount(Mount("a", DictStorage()))
+    with pytest.raises(ConfigurationError, match="is a Mount"):
+        fs.mount("a")  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("S1.8.1")
+def test_a_storage_is_told_the_scope_as_text() -> None:
+    storage = DictStorage()
+    scope = ("agent", "x1")
+    FileSystem(scope, [Mount("m", storage)]).write("/m/a", "x")
+    assert storage.scopes == {"agent:x1"}
+
+
+@pytest.mark.spec("S1.8.1")
+def test_no_two_scopes_are_one_text() -> None:
+    storage = DictStorage()
+    for scope in (("a:b", "c"), ("a", "b:c"), ("a%3Ab", "c"), ("a", "b", "c")):
+        FileSystem(scope, [Mount("m", storage)])
+    assert len(storage.scopes) == 4
+
+
+def test_the_protocol_knows_a_storage() -> None:
+    assert isinstance(DictStorage(), FileStorage)
+    assert isinstance(RichStorage(), FileStorage)
+    assert not isinstance({}, FileStorage)
+
+
+@pytest.mark.spec("S1.8.15")
+def test_opening_again_adds_the_mounts_that_are_new() -> None:
+    scope = ("test", "mounts")
+    one, two = DictStorage(), DictStorage()
+    try:
+        fs = open_fs(scope)
+        fs.write("/one/early.md", "in memory until now")
+        assert open_fs(scope, [Mount("one", one)]) is fs
+        assert open_fs(scope, [Mount("one", DictStorage()), Mount("two", two)]) is fs
+        assert [mount.base for mount in fs.mounts] == ["one", "two"]
+        assert one.contents() == {"early.md": "in memory until now"}
+        with pytest.raises(ConfigurationError, match="already"):
+            open_fs(scope, [Mount("x", one), Mount("x", two)])
+    finally:
+        filesystems.close(scope)
+
+
+@pytest.mark.spec("S1.8.6")
+def test_a_read_only_mount_is_read_and_nothing_else() -> None:
+    storage = RichStorage()
+    storage.save("", stored("d/a.md", "x", title="A"))
+    storage.asked.clear()
+    fs = mounted(Mount("ro", storage, readonly=True))
+    fs.write("/b.md", "y")
+    before = fs.entries()
+    for change in (
+        lambda: fs.write("/ro/d/a.md", "z"),
+        lambda: fs.write("/ro/new.md", "z"),
+        lambda: fs.edit("/ro/d/a.md", lambda entry: "z"),
+        lambda: fs.delete("/ro/d/a.md"),
+        lambda: fs.delete("/ro/no.md"),
+        lambda: fs.mkdir("/ro/e"),
+        lambda: fs.mkdir("/ro"),
+        lambda: fs.update_metadata("/ro/d/a.md", {"k": 1}),
+        lambda: fs.update_entry("/ro/d/a.md", title="B"),
+        lambda: fs.move("/ro/d/a.md", "/c.md"),
+        lambda: fs.move("/ro/d", "/d"),
+        lambda: fs.move("/b.md", "/ro/b.md"),
+        lambda: fs.register(stored("ro/r.md", "r")),
+    ):
+        with pytest.raises(ReadOnly, match="is in /ro, which is read-only"):
+            change()
+    assert [e.path for e in fs.entries()] == [e.path for e in before]
+    assert fs.read("/ro/d/a.md").content == "x"
+    assert fs.exists("/ro/d")
+    assert {what for what, _ in storage.asked} == {"list", "load"}
+
+
+def test_a_directory_above_a_read_only_mount_does_not_move_with_it() -> None:
+    fs = mounted(Mount("a/ro", DictStorage(), readonly=True))
+    fs.mkdir("/a/b")
+    with pytest.raises(FileError):
+        fs.move("/a/b", "/a/ro/b")
+    assert fs.exists("/a/b")
+
+
+def test_under_a_read_only_default_a_mount_needs_no_directory_made_there() -> None:
+    outer, inner = DictStorage(), DictStorage()
+    fs = mounted(Mount(default=True, storage=outer, readonly=True), Mount("a/b", inner))
+    fs.write("/a/b/c/x.md", "x")
+    assert fs.list() == ["/a/b/c/x.md"]
+    assert outer.files == {}
+    assert inner.contents() == {"c/x.md": "x"}
+
+
+@pytest.mark.spec("S1.8.14")
+def test_stats_of_mounted_and_other_files_add_up() -> None:
+    desk = Desk()
+    desk.storage.save("", stored("old.md", "12345"))
+    desk = Desk(desk.storage)
+    desk.fs.write("/m/d/new.md", "1")
+    desk.fs.write("/m/d/new.md", "12")
+    desk.fs.write("/mem.md", "1")
+    stats = desk.fs.stats()
+    assert (stats.total, stats.memory, stats.persisted) == (5, 1, 4)
+    assert (stats.loaded, stats.not_loaded, stats.dirty, stats.size) == (4, 1, 1, 8)
+    assert stats.total == stats.memory + stats.persisted == stats.loaded + stats.not_loaded
