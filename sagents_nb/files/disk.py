@@ -22,6 +22,7 @@ from .errors import FileError, taken
 from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
 from .stored import (
     RESERVED,
+    as_json,
     content_of,
     data_of,
     folded,
@@ -73,7 +74,7 @@ class DiskStorage:
 
     def list(self, scope: str) -> Iterable[FileEntry]:
         """All plain files and directories, without contents."""
-        with self._root.telling(self.path, "listed"):
+        with self._root.telling("The files", "listed"):
             self._refresh()
             found: dict[str, FileEntry] = {}
             waiting: deque[tuple[str, ...]] = deque([()])
@@ -139,6 +140,7 @@ class DiskStorage:
     def save(self, scope: str, entry: FileEntry) -> None:
         """Create or replace a file or make a directory."""
         names = segments(entry.path)
+        as_json(entry.custom, entry.path)
         self._refresh()
         with self._root.telling(entry.path, "saved"):
             if entry.is_directory:
