@@ -210,11 +210,16 @@ class MessageQueued(Event, frozen=True, tag="message_queued"):
 
 
 class AgentShutdown(Event, frozen=True, tag="agent_shutdown"):
-    """The session is closed; times are seconds since the epoch."""
+    """The session is closed; times are seconds since the epoch.
+
+    ``restorable``: something waits for people, and can still be answered where the session is
+    opened again.
+    """
 
     reason: str
     last_activity_at: float
     shutdown_at: float
+    restorable: bool = False
 
 
 class NodeTransferring(Event, frozen=True, tag="node_transferring"):

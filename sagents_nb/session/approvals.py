@@ -64,6 +64,15 @@ class Approvals:
         taken, self._taken = self._taken, {}
         return taken
 
+    @property
+    def taken(self) -> dict[str, Decision]:
+        """The decisions so far, by call id."""
+        return dict(self._taken)
+
+    def restore(self, taken: Mapping[str, Decision]) -> None:
+        """These are the decisions so far: those that came after were not written, say."""
+        self._taken = dict(taken)
+
     def clear(self) -> None:
         """Forget them: the interrupt is gone."""
         self._taken = {}

@@ -77,6 +77,10 @@ class Queues:
         """Queue a whole run."""
         self._runs.append((messages, run))
 
+    def put_first(self, messages: list[Message], run: Run) -> None:
+        """Queue a whole run before all others."""
+        self._runs.appendleft((messages, run))
+
     @property
     def has_runs(self) -> bool:
         """Whether a run waits."""
@@ -86,11 +90,10 @@ class Queues:
         """The next run and its messages."""
         return self._runs.popleft()
 
-    def remove(self, run: Run) -> bool:
-        """Take that run out; whether it was there."""
-        kept = deque(item for item in self._runs if item[1] is not run)
-        found = len(kept) != len(self._runs)
-        self._runs = kept
+    def remove(self, run: Run) -> list[Message] | None:
+        """Take that run out; its messages, or None if it was not there."""
+        found = next((messages for messages, queued in self._runs if queued is run), None)
+        self._runs = deque(item for item in self._runs if item[1] is not run)
         return found
 
     def clear(self) -> list[Run]:

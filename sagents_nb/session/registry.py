@@ -8,6 +8,7 @@ from typing import Any
 
 from ..agent import Agent
 from ..errors import NotFound
+from .owning import is_stored
 from .session import Session
 
 
@@ -19,11 +20,18 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def start(self, agent: Agent, id: str, **options: Any) -> Session:
-        """The session with that id, started if it is not there; takes Session's options."""
+        """The session with that id, started if it is not there; takes Session's options.
+
+        With a ``store``, a conversation of that id in it is opened, else made.
+        """
         with self._lock:
             session = self._sessions.get(id)
             if session is None or session.status == "closed":
-                session = self._sessions[id] = Session(agent, id=id, **options)
+                if is_stored(options.get("store"), options.get("scope"), id):
+                    session = Session.open(id, agent=agent, **options)
+                else:
+                    session = Session(agent, id=id, **options)
+                self._sessions[id] = session
             return session
 
     def get(self, id: str) -> Session:

@@ -6,9 +6,12 @@ writer and no lock. Reading needs neither: what is read are immutable snapshots.
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import uuid
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent import Agent
 from ..errors import ConfigurationError
@@ -20,10 +23,14 @@ from ..messages import Message, Usage
 from ..runtime import runtime
 from ..state import State, Todo, export_state, restore_state
 from .actor import Actor
+from .owning import Held, created, opened
+from .recovery import from_state
 from .run import Run
 
 if TYPE_CHECKING:
     import pandas
+
+T = TypeVar("T")
 
 
 class Session:
@@ -32,6 +39,13 @@ class Session:
     ``id`` names it; ``files`` is its virtual filesystem; ``headless`` says what happens to
     approvals where nobody can click: "deny", "approve", or a list of decisions to take in
     turn. Every public method may be called from any thread and any loop.
+
+    With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:
+    what :meth:`send`, a decision or any other change said is committed when the call returns.
+    Where waiting would block an event loop, the call returns at once and the run starts after
+    the commit. Such a call raises :class:`~sagents_nb.errors.StoreError` if it could not be
+    written; it is written first the next time, but for decisions, which were not made then.
+    :meth:`open` goes on with the conversation, also after a crash.
     """
 
     def __init__(
@@ -40,15 +54,23 @@ class Session:
         id: str | None = None,
         state: State | None = None,
         *,
+        store: Any = None,
         scope: Any = None,
         filesystem: Any = None,
         headless: Any = "deny",
     ) -> None:
-        if not isinstance(agent, Agent):
-            raise ConfigurationError(
-                f"A session needs an Agent, not {type(agent).__name__}; pass sa.Agent(…)."
-            )
-        self.id = id or f"session-{uuid.uuid4().hex[:12]}"
+        _check_agent(agent)
+        id = id or f"session-{uuid.uuid4().hex[:12]}"
+        if store is None:
+            held = Held(from_state(state or State()))
+        else:
+            held = created(store, scope, agent, id, state or State())
+        self._begin(agent, id, held, scope, filesystem, headless)
+
+    def _begin(
+        self, agent: Agent, id: str, held: Held, scope: Any, filesystem: Any, headless: Any
+    ) -> None:
+        self.id = id
         self.scope = scope
         self.headless = headless
         if filesystem is None:
@@ -58,7 +80,42 @@ class Session:
             # Without a scope to share, the files are this session's and end with it.
             filesystem = open_filesystem(shared) if shared else FileSystem(("session", self.id))
         self.files = filesystem
-        self._actor = Actor(self, agent, state or State(), self.files, scope)
+        self._actor = Actor(self, agent, held.beginning, held.recorder, held.epoch)
+        if agent._chain.hooks["on_session_start"]:
+            runtime.call(self._actor.boot)
+
+    @classmethod
+    def open(
+        cls,
+        id: str,
+        *,
+        agent: Agent,
+        store: Any,
+        scope: Any = None,
+        take_over: bool = False,
+        filesystem: Any = None,
+        headless: Any = "deny",
+    ) -> Session:
+        """Go on with a conversation of a store, wherever it was left, also by a crash.
+
+        It has its transcript, todos, metadata, usage, queue and what waited for people. The
+        status is "interrupted" if somebody has to answer: an approval, a question, or whether
+        a call ran that was at work when the process ended (``interrupt.type == "in_doubt"``,
+        :class:`~sagents_nb.interrupts.Respond` with "ran", "did not run" or "retry"). It is
+        "paused" if a turn or a message has only to be gone on with, by :meth:`retry`, else
+        "idle". Nothing runs by itself. The first who watches is told the status, unless it was
+        answered before: then all hear of is the run.
+
+        Raises :class:`~sagents_nb.errors.NotFound`, also for somebody else's,
+        :class:`~sagents_nb.errors.Owned` if it is open in a living session, from where
+        ``take_over`` takes it, and :class:`~sagents_nb.errors.ConfigurationError` if a newer
+        version wrote it. ``info()["problems"]`` tells what could not be read.
+        """
+        _check_agent(agent)
+        held = opened(store, scope, agent, id, take_over=take_over)
+        session = cls.__new__(cls)
+        session._begin(agent, id, held, scope, filesystem, headless)
+        return session
 
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self._actor.status}, {len(self.messages)} messages>"
@@ -67,6 +124,15 @@ class Session:
     def agent(self) -> Agent:
         """The agent that answers."""
         return self._actor.agent
+
+    def _act(self, function: Callable[..., T], *args: Any) -> T:
+        """Have the actor do something, and wait until it is safe where that blocks nobody."""
+        call: Callable[[], tuple[T, Future[None] | None]]
+        call = functools.partial(self._actor.acted, function, args)
+        value, safe = runtime.call(call)
+        if safe is not None and _may_wait():
+            safe.result()
+        return value
 
     # reading: snapshots, from any thread
 
@@ -136,6 +202,7 @@ class Session:
             "todos": len(self.state.todos),
             "queued": len(self._actor.queues),
             "last_activity_at": self._actor.last_activity,
+            "problems": list(self._actor.problems),
         }
 
     # talking
@@ -153,17 +220,17 @@ class Session:
         _, messages = starting_point(prompt, None)
         if not messages:
             raise ConfigurationError("A session keeps its own state; send it text or messages.")
-        return runtime.call(self._actor.send, messages, when)
+        return self._act(self._actor.send, messages, when)
 
     def steer(self, message: Prompt) -> None:
         """Give the active run a message before its next model call, or keep it for the next."""
         _, messages = starting_point(message, None)
-        runtime.call(self._actor.enqueue, messages, "steer")
+        self._act(self._actor.enqueue, messages, "steer")
 
     def follow_up(self, message: Prompt) -> None:
         """Give the active run a message to go on with when it would end."""
         _, messages = starting_point(message, None)
-        runtime.call(self._actor.enqueue, messages, "follow_up")
+        self._act(self._actor.enqueue, messages, "follow_up")
 
     @property
     def steering_mode(self) -> str:
@@ -199,7 +266,7 @@ class Session:
 
     def retry(self) -> Run:
         """Run again from the last user or tool message, or with what is queued, or go on."""
-        return runtime.call(self._actor.retry)
+        return self._act(self._actor.retry)
 
     # deciding
 
@@ -208,15 +275,15 @@ class Session:
 
         Raises InvalidDecision (still interrupted), StaleApproval or NotRunning.
         """
-        return runtime.call(self._actor.resume, decisions, by)
+        return self._act(self._actor.resume, decisions, by)
 
     def approve(self, *ids: str, by: str = "user") -> Run | None:
         """Approve these waiting calls, or all; the run goes on once all are decided."""
-        return runtime.call(self._actor.decide_all, ids, Approve(), by)
+        return self._act(self._actor.decide_all, ids, Approve(), by)
 
     def reject(self, *ids: str, message: str = "", by: str = "user") -> Run | None:
         """Reject these waiting calls, or all; the run goes on once all are decided."""
-        return runtime.call(self._actor.decide_all, ids, Reject(message), by)
+        return self._act(self._actor.decide_all, ids, Reject(message), by)
 
     def decide(
         self,
@@ -232,11 +299,11 @@ class Session:
         anything that was answered or changed since raises
         :class:`~sagents_nb.errors.StaleApproval` and runs nothing.
         """
-        return runtime.call(self._actor.decide_seen, decisions, interrupt_id, digests, by)
+        return self._act(self._actor.decide_seen, decisions, interrupt_id, digests, by)
 
     def dismiss(self) -> None:
         """Let go of a halt; any other interrupt needs an answer (NotRunning)."""
-        runtime.call(self._actor.dismiss)
+        self._act(self._actor.dismiss)
 
     def notify_middleware(self, id: str, message: Any) -> None:
         """Call that middleware's ``handle_message`` between turns, or now if nothing runs."""
@@ -249,23 +316,28 @@ class Session:
 
         :meth:`retry` goes on there; ``metadata["pause_reason"]`` is the ``reason``.
         """
-        runtime.call(self._actor.pause, reason)
+        self._act(self._actor.pause, reason)
 
     def cancel(self) -> None:
         """Stop the active run, or deny what waits; finished messages stay. Else nothing."""
-        runtime.call(self._actor.cancel)
+        self._act(self._actor.cancel)
 
     def cancel_run(self, run: Run) -> None:
         """Stop that run: the active one is cancelled, a queued one leaves the queue."""
-        runtime.call(self._actor.cancel_run, run)
+        self._act(self._actor.cancel_run, run)
 
     def reset(self) -> None:
         """Stop a running run, then forget messages, todos, metadata and queues."""
-        runtime.call(self._actor.reset)
+        self._act(self._actor.reset)
 
     def close(self, reason: str = "closed") -> None:
-        """Stop and release everything; further calls raise NotRunning."""
-        runtime.call(self._actor.close, reason)
+        """Stop and release everything; further calls raise NotRunning.
+
+        A stored conversation can be opened again, with what is queued.
+        """
+        done = runtime.call(self._actor.close, reason)
+        if _may_wait():
+            done.result()
 
     # watching
 
@@ -278,13 +350,13 @@ class Session:
         for the kept events after that sequence number. Subscribing twice is one subscription.
         Returns the unsubscribe.
         """
-        runtime.call(self._actor.log.subscribe, callback, since)
+        runtime.call(self._actor.subscribe, callback, since)
         return lambda: runtime.post(self._actor.log.unsubscribe, callback)
 
     def events(self, since: int = 0) -> EventStream:
         """The events after ``since`` and all further ones, to iterate on any loop."""
         stream = EventStream()
-        runtime.call(self._actor.log.follow, stream, since)
+        runtime.call(self._actor.follow, stream, since)
         return stream
 
     def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
@@ -293,7 +365,7 @@ class Session:
 
     def replace(self, agent: Agent | None = None, state: State | None = None) -> None:
         """Go on with another agent or another state; raises Busy while a run is active."""
-        runtime.call(self._actor.replace, agent, state)
+        self._act(self._actor.replace, agent, state)
 
     def export_state(self) -> dict[str, Any]:
         """The state as JSON-ready data; see :meth:`State.export`."""
@@ -318,3 +390,19 @@ class Session:
         as lost, and :meth:`retry` or a message goes on.
         """
         return cls(agent, id=id, state=restore_state(exported, agent._chain.state_schema))
+
+
+def _check_agent(agent: Any) -> None:
+    if not isinstance(agent, Agent):
+        raise ConfigurationError(
+            f"A session needs an Agent, not {type(agent).__name__}; pass sa.Agent(…)."
+        )
+
+
+def _may_wait() -> bool:
+    """Whether the caller's thread runs no event loop that waiting would block."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return True
+    return False

@@ -128,13 +128,17 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What somebody said to one request of an interrupt."""
+    """What somebody said to one request of an interrupt.
+
+    ``in_doubt``: they were asked whether the call had run.
+    """
 
     interrupt_id: str
     tool_call_id: str
     decision: Decision
     request: ActionRequest
     by: str = "user"
+    in_doubt: bool = False
     seq: int = 0
 
 

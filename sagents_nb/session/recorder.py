@@ -1,0 +1,326 @@
+"""How a session is written down: what happens as rows of its journal, committed in order.
+
+Everything here runs on the runtime loop, where nothing waits for a disk: the journal's store
+has a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from ..closing import doubtful_calls
+from ..errors import AgentError, ConfigurationError, NotRunning, StaleOwner
+from ..interrupts import Decision, Interrupt
+from ..messages import Message, ToolCall, ToolResult, Usage
+from ..runtime import runtime
+from ..serialization import VERSION, StateSchema, serialized, to_data
+from ..state import State
+from ..store.entries import Entry
+from ..store.folding import Call, Decided, Folded, LastRun, Rows, Waiting
+from ..tools import Tool
+
+logger = logging.getLogger(__name__)
+
+# Superseded rows are deleted once there are so many more of them than of those that count: what
+# a row costs is constant then, and a short conversation is left alone.
+SPARE = 100
+
+
+class Journal(Protocol):
+    """What is needed of :class:`~sagents_nb.store.journal.Journal`."""
+
+    def append(self, entries: list[Entry]) -> Future[int]:
+        """Commit entries; the future's value is the number of the last."""
+
+    def compact(self, superseded: Iterable[int]) -> Future[None]:
+        """Delete these rows."""
+
+    def release(self) -> Future[None]:
+        """Let somebody else own the conversation."""
+
+
+class Recorder:
+    """The writer of one journal, and what a run knows as its :class:`loopconfig.Recorder`.
+
+    Rows are collected, and one batch at a time is on its way: so their order is that of what
+    happened, also when one could not be written and goes first with the next. ``schema`` gives
+    the agent's ``state_schema``.
+    """
+
+    def __init__(self, journal: Journal, schema: Callable[[], StateSchema]) -> None:
+        self._journal = journal
+        self._schema = schema
+        self._rows = Rows()  # as they are committed
+        self._kept = State()  # as it is noted; the next difference is taken to it
+        self._numbers = array("q")  # of the messages in ``_kept``
+        self._count = itertools.count(1)  # numbers of messages, and ids of queued ones
+        self._queued: dict[int, tuple[int, Message]] = {}  # by identity; the message is held
+        self._noted: list[Entry] = []
+        self._tentative: set[int] = set()  # by identity, of those noted
+        self._writing: Future[None] | None = None
+        self._then: Future[None] | None = None  # of who waits for what came meanwhile
+        self.on_lost: Callable[[AgentError], None] = lambda error: None
+
+    # what happens
+
+    def begin(self) -> None:
+        """What is noted from here on is the whole conversation."""
+        self._add("begin", {"version": VERSION})
+        self._kept = State()
+        self._numbers = array("q")
+        self._queued.clear()
+
+    def begin_anew(self, folded: Folded, state: State, usage: Usage) -> None:
+        """Write again what could be read, with ``usage`` of all runs."""
+        self.go_on(folded.rows, folded.state, ())
+        self.begin()
+        self.note(state)
+        rows: list[Decided | Call] = [*folded.decisions, *folded.calls]
+        for row in sorted(rows, key=lambda row: row.seq):
+            self._add("decision" if isinstance(row, Decided) else "call", to_data(row))
+        for waiting in folded.queued:
+            self._queued[id(waiting.message)] = waiting.id, waiting.message
+            self._add("queued", to_data(waiting))
+        if folded.run is not None:
+            self.run(replace(folded.run, usage=usage))
+
+    def go_on(self, rows: Rows, state: State, queued: Iterable[Waiting]) -> None:
+        """What was read is what is there: ``state`` is all that these rows say."""
+        self._rows, self._kept, self._numbers = rows, state, array("q", rows.numbers)
+        queued = list(queued)
+        self._count = itertools.count(max([0, *rows.numbers[-1:], *(w.id for w in queued)]) + 1)
+        self._queued = {id(w.message): (w.id, w.message) for w in queued}
+
+    def note(self, state: State, *, at_work: bool = False) -> None:
+        """Note what differs from what was noted last; constant where the history only grew.
+
+        While a run is ``at_work``, an interrupt that it has the answers to is gone once there
+        are messages that say so.
+        """
+        before, interrupt = self._kept, state.interrupt
+        if state is before:
+            return
+        changed = self._note_messages(state)
+        if state.todos is not before.todos and state.todos != before.todos:
+            self._add("todos", to_data(state.todos))
+        if state.metadata is not before.metadata:
+            self._note_metadata(before.metadata, state.metadata)
+        if at_work and interrupt is None and not changed:
+            interrupt = before.interrupt
+        if interrupt is not before.interrupt and interrupt != before.interrupt:
+            self._add("interrupt", to_data(interrupt))
+        self._kept = state if interrupt is state.interrupt else state.with_interrupt(interrupt)
+
+    def _note_messages(self, state: State) -> bool:
+        before, now = self._kept.messages, state.messages
+        same = len(before)
+        if not now.continues(before):
+            pairs = enumerate(zip(before, now, strict=False))
+            same = next((i for i, (old, new) in pairs if old is not new), min(same, len(now)))
+        if same < len(before):
+            self._add("cut", {"from": self._numbers[same]})
+            del self._numbers[same:]
+        new = now[same:]
+        taken = []
+        for message in new:
+            number = next(self._count)
+            self._numbers.append(number)
+            self._add("message", {"n": number, **to_data(message)})
+            if id(message) in self._queued:
+                taken.append(self._queued.pop(id(message))[0])
+        if taken:
+            self._add("taken", {"ids": taken})
+        return bool(new) or same < len(before)
+
+    def _note_metadata(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        for key in before:
+            if key not in now:
+                self._add("metadata", {"key": key})
+        for key, value in now.items():
+            if key in before and before[key] is value:
+                continue
+            try:
+                data = self._metadata(key, value)
+                if key not in before or not _same(data, self._metadata(key, before[key])):
+                    self._add("metadata", {"key": key, "value": data})
+            except ConfigurationError as error:  # somebody's state_schema: the rest is kept
+                logger.error("A change of the metadata was not kept: %s", error)
+
+    def _metadata(self, key: str, value: Any) -> Any:
+        return to_data(serialized({key: value}, self._schema())[key])
+
+    def ask_again(self, interrupt: Interrupt) -> None:
+        """The answers to this interrupt were refused: it waits for others."""
+        self._add("interrupt", to_data(interrupt))
+
+    def queue(self, messages: Iterable[Message], run_id: str, when: str) -> list[Message]:
+        """Acknowledge messages, once this is written; gives them as the history must take them.
+
+        Each is an object of its own, so that one can tell which of them the history took.
+        """
+        copies = [replace(message) for message in messages]
+        for message in copies:
+            number = next(self._count)
+            self._queued[id(message)] = number, message
+            data = {"id": number, "run_id": run_id, "when": when, "message": to_data(message)}
+            self._add("queued", data)
+        return copies
+
+    def withdraw(self, messages: Iterable[Message]) -> None:
+        """These do not wait any more, and are no part of the history."""
+        ids = [self._queued.pop(id(m))[0] for m in messages if id(m) in self._queued]
+        if ids:
+            self._add("taken", {"ids": ids})
+
+    def withdraw_all(self) -> None:
+        """Nothing of what waits becomes a part of the history."""
+        self.withdraw([message for _, message in self._queued.values()])
+
+    def decided(self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str) -> None:
+        """Somebody decided; it counts once this is written."""
+        doubtful = doubtful_calls(interrupt)
+        for request in interrupt.action_requests:
+            if (id := request.tool_call_id) in decisions:
+                said = Decided(interrupt.id, id, decisions[id], request, by, id in doubtful)
+                self._add("decision", to_data(said), tentative=True)
+
+    def run(self, run: LastRun) -> None:
+        """A run began or ended."""
+        since = self._numbers[-1] + 1 if self._numbers else 0
+        self._add("run", to_data(replace(run, since=since)))
+
+    def _add(self, kind: str, data: Any, *, tentative: bool = False) -> None:
+        entry = Entry(kind, data)
+        self._noted.append(entry)
+        if tentative:
+            self._tentative.add(id(entry))
+
+    # what a run calls
+
+    async def keep(self, state: State) -> None:
+        """Return once everything up to this state is safe; raises StoreError."""
+        self.note(state, at_work=True)
+        await self.committed()
+
+    async def starting(self, call: ToolCall, tool: Tool) -> None:
+        """Return once it is safe to run the body of ``tool``; raises StoreError."""
+        self._add("call", {"tool_call_id": call.id, "name": tool.name}, tentative=True)
+        await self.committed()
+
+    def finished(self, call: ToolCall, result: ToolResult) -> None:
+        """Note the result of a call; it is written with what comes next."""
+        data = {"tool_call_id": call.id, "name": call.name, "result": to_data(result)}
+        self._add("call", data)
+
+    # writing
+
+    def flush(self) -> Future[None] | None:
+        """Write what was noted; None if all of it is safe. The future raises StoreError."""
+        if self._writing is None:
+            return self._write(_promise()) if self._noted else None
+        if self._noted and self._then is None:
+            self._then = _promise()
+        return self._then or self._writing
+
+    async def committed(self) -> None:
+        """Return once all that was noted is safe; raises StoreError."""
+        future = self.flush()
+        if future is not None:
+            await asyncio.wrap_future(future)
+
+    def release(self) -> Future[None]:
+        """Let go of the conversation, after all that was noted, if that can be written."""
+        self.flush()
+        return self._journal.release()
+
+    def _write(self, promise: Future[None]) -> Future[None]:
+        self._writing, batch, self._noted = promise, self._noted, []
+
+        def ended(appended: Future[int]) -> None:
+            runtime.post(self._ended, batch, promise, appended)
+
+        self._journal.append(batch).add_done_callback(ended)
+        return promise
+
+    def _ended(self, batch: list[Entry], promise: Future[None], appended: Future[int]) -> None:
+        self._writing, error = None, appended.exception()
+        if error is None:
+            first = appended.result() - len(batch) + 1
+            for seq, entry in enumerate(batch, first):
+                self._rows.take(seq, entry.kind, entry.data)
+            self._compact()
+        else:
+            kept = [entry for entry in batch if id(entry) not in self._tentative]
+            self._noted = kept + self._noted
+        self._tentative.difference_update(map(id, batch))
+        then, self._then = self._then, None
+        if isinstance(error, StaleOwner):
+            self.on_lost(error)
+        if then is not None:
+            self._write(then)
+        if error is None:
+            promise.set_result(None)
+        else:
+            promise.set_exception(error)
+
+    def _compact(self) -> None:
+        rows = self._rows
+        if len(rows.superseded) <= len(rows) + SPARE:
+            return
+        gone, rows.superseded = rows.superseded, []
+
+        def ended(deleted: Future[None]) -> None:
+            if deleted.exception() is not None:  # the next time is soon enough
+                logger.warning("A journal was not compacted: %s", deleted.exception())
+                runtime.post(rows.superseded.extend, gone)
+
+        self._journal.compact(gone).add_done_callback(ended)
+
+
+def _same(left: Any, right: Any) -> bool:
+    # As text: to Python 1, 1.0 and True are equal.
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+def _promise() -> Future[None]:
+    promise: Future[None] = Future()
+    promise.set_running_or_notify_cancel()  # who does not wait any more cancels nothing
+    return promise
+
+
+class RunRecorder:
+    """A recorder for one run: after ``stop`` nothing of that run is written any more."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder: Recorder | None = recorder
+
+    def stop(self) -> None:
+        """The session has let the run go."""
+        self._recorder = None
+
+    def _open(self) -> Recorder:
+        if self._recorder is None:
+            raise NotRunning("The session went on without this run, so nothing of it is kept.")
+        return self._recorder
+
+    async def keep(self, state: State) -> None:
+        """As :meth:`Recorder.keep`."""
+        await self._open().keep(state)
+
+    async def starting(self, call: ToolCall, tool: Tool) -> None:
+        """As :meth:`Recorder.starting`."""
+        await self._open().starting(call, tool)
+        self._open()
+
+    def finished(self, call: ToolCall, result: ToolResult) -> None:
+        """As :meth:`Recorder.finished`."""
+        self._open().finished(call, result)

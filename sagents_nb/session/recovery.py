@@ -1,0 +1,187 @@
+"""What a session begins with: nothing, a state, or what a crash left of a conversation.
+
+After a crash a call has its result, or it started and nobody knows its end, or it has not run;
+people have decided on none, some or all of what waited. Nothing runs by itself: what only has
+to go on is "paused", what needs an answer is "interrupted".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from ..agent import Agent
+from ..answering import confirmed
+from ..closing import doubtful_calls, in_doubt, open_calls
+from ..errors import ConfigurationError
+from ..gate import joined
+from ..interrupts import ActionRequest, Decision, Edit, Interrupt
+from ..loopconfig import Unfinished
+from ..messages import Message, ToolCall, ToolResult, Usage
+from ..serialization import StateSchema, deserialized
+from ..state import State
+from ..store.folding import Decided, Folded, Waiting
+
+LOST = "The sub-agent was at work when its process ended, so its work was lost."
+
+
+class Beginning(msgspec.Struct, kw_only=True):
+    """What a session begins with.
+
+    ``decisions`` are those on ``state.interrupt`` that were made already; if they are all, the
+    status is "paused" and a run takes them. ``unfinished`` is known of the calls of the last
+    message. ``problems`` are sentences about what could not be read.
+    """
+
+    state: State
+    status: str = "idle"
+    error: str | None = None
+    usage: Usage = Usage()
+    run_id: str | None = None
+    decisions: Mapping[str, Decision] = {}
+    unfinished: Unfinished | None = None
+    queued: list[Waiting] = []
+    problems: list[str] = []
+
+
+def from_state(state: State) -> Beginning:
+    """Begin with a state of somebody's, without what only a living process could answer."""
+    if state.interrupt is None or not state.interrupt.restorable:
+        state = state.clean_stale_interrupts()
+    return Beginning(state=state, status="interrupted" if state.interrupt else "idle")
+
+
+def stored_state(folded: Folded, schema: StateSchema) -> State:
+    """The state as it was written, its metadata as ``schema`` reads them.
+
+    What it cannot read stays as it was written, and is one of the problems.
+    """
+    metadata = dict(folded.state.metadata)
+    for key in schema.keys() & metadata.keys():
+        try:
+            metadata.update(deserialized({key: metadata[key]}, schema))
+        except ConfigurationError as error:
+            folded.problems.append(str(error))
+    return replace(folded.state, metadata=metadata)
+
+
+def from_journal(
+    folded: Folded, state: State, agent: Agent, session_id: str, epoch: int
+) -> Beginning:
+    """Begin with what a journal says; ``state`` is what :func:`stored_state` gave."""
+    if folded.problems:
+        state = _paired(state)
+    beginning = from_state(state)
+    run = folded.run
+    beginning.queued, beginning.problems = folded.queued, folded.problems
+    if run is not None:
+        beginning.run_id, beginning.error, beginning.usage = run.run_id, run.error, run.usage
+        if run.status == "running":
+            numbered = zip(folded.rows.numbers, state.messages, strict=False)
+            for usage in (m.usage for n, m in numbered if n >= run.since):
+                beginning.usage += usage or Usage()
+    _go_on(beginning, folded, agent, session_id, epoch)
+    return beginning
+
+
+def _go_on(beginning: Beginning, folded: Folded, agent: Agent, session_id: str, epoch: int) -> None:
+    state = beginning.state
+    calls = {call.id: call for call in open_calls(state)}
+    asked = {
+        d.tool_call_id: (d.request, d.decision)
+        for d in sorted(folded.decisions, key=lambda d: d.seq)
+        if d.tool_call_id in calls and not d.in_doubt
+    }
+    results, doubtful = _ends(folded, calls, asked, agent)
+    if calls:
+        beginning.unfinished = Unfinished(
+            results=results, decisions=asked, doubtful=frozenset(call.id for call in doubtful)
+        )
+    interrupt = state.interrupt
+    if doubtful:
+        question = joined([in_doubt(doubtful)], session_id, epoch)
+        beginning.state, beginning.status = state.with_interrupt(question), "interrupted"
+    elif interrupt is None:
+        beginning.status = _status(beginning, folded)
+    elif interrupt.action_requests:
+        said = _said(folded.decisions, interrupt)
+        all_said = len(said) == len(interrupt.action_requests)
+        gate = calls.keys() >= set(interrupt.tool_call_ids)  # the turn has no results yet
+        if gate and (all_said or results or doubtful_calls(interrupt)):
+            beginning.state, beginning.status = state.with_interrupt(None), "paused"
+            return
+        beginning.decisions = said
+        if all_said:
+            beginning.status = "paused"
+
+
+def _ends(
+    folded: Folded,
+    calls: Mapping[str, ToolCall],
+    asked: Mapping[str, tuple[ActionRequest, Decision]],
+    agent: Agent,
+) -> tuple[dict[str, ToolResult], list[ToolCall]]:
+    """The results that are known, and the calls of which somebody has to say whether they ran."""
+    results: dict[str, ToolResult] = {}
+    doubtful: list[ToolCall] = []
+    began = {row.tool_call_id: row for row in folded.calls}
+    for id, call in calls.items():
+        row, tool = began.get(id), agent._tools.get(call.name)
+        if row is None:
+            continue
+        if row.result is not None:
+            results[id] = row.result
+        elif tool is not None and tool.idempotent:
+            pass  # it is run again
+        elif (word := _word(folded.decisions, id, row.seq)) is not None:
+            result = confirmed(call, word)
+            if result is not None:
+                results[id] = result
+        elif _delegates(agent, call):
+            results[id] = ToolResult(id, call.name, LOST, is_error=True)
+        else:
+            decision = asked[id][1] if id in asked else None
+            edited = decision.arguments if isinstance(decision, Edit) else call.arguments
+            doubtful.append(replace(call, arguments=edited))
+    return results, doubtful
+
+
+def _word(decisions: list[Decided], id: str, since: int) -> Decision | None:
+    """What somebody said of a call in doubt after it last started."""
+    words = [d for d in decisions if d.tool_call_id == id and d.in_doubt and d.seq > since]
+    return max(words, key=lambda d: d.seq).decision if words else None
+
+
+def _said(decisions: list[Decided], interrupt: Interrupt) -> dict[str, Decision]:
+    ids = set(interrupt.tool_call_ids)
+    said = (d for d in decisions if d.interrupt_id == interrupt.id and d.tool_call_id in ids)
+    return {d.tool_call_id: d.decision for d in said}
+
+
+def _status(beginning: Beginning, folded: Folded) -> str:
+    """Whether a run was cut off, or stopped by a pause; nobody has to be asked."""
+    messages = beginning.state.messages
+    last = messages[-1] if messages else Message("assistant")
+    if open_calls(beginning.state):
+        return "paused"
+    if folded.run is None or folded.run.status not in ("running", "paused"):
+        return "idle"
+    unanswered = last.role in ("user", "tool") or last.stop_reason == "pause_turn"
+    return "paused" if unanswered or folded.queued or folded.run.status == "paused" else "idle"
+
+
+def _delegates(agent: Agent, call: ToolCall) -> bool:
+    from ..middleware import SubAgents
+
+    return call.name == "task" and any(isinstance(m, SubAgents) for m in agent.middleware)
+
+
+def _paired(state: State) -> State:
+    """With a result for each call but those of the last message: lost rows leave gaps."""
+    from ..middleware.patch_tool_calls import patched
+
+    messages = state.messages[:]
+    last = [messages.pop()] if open_calls(state) else []
+    return state.set_messages([*patched(messages), *last])
