@@ -57,12 +57,11 @@ _LOCK = 0x5A6E7475  # any number that nobody else is likely to lock
 
 def _version(connection: sql.Connection, tables: Tables) -> str | None:
     """None for a database that has none of the tables."""
-    inspector = sql.inspect(connection)
-    if not inspector.has_table(tables.version.name):
-        present = [t.name for t in tables.metadata.tables.values() if inspector.has_table(t.name)]
-        if present:
+    present = set(sql.inspect(connection).get_table_names())
+    if tables.version.name not in present:
+        if taken := sorted(present & set(tables.metadata.tables)):
             raise ConfigurationError(
-                f"The database has a table {present[0]} that is no store's; "
+                f"The database has a table {taken[0]} that is no store's; "
                 "give the store another table_prefix."
             )
         return None

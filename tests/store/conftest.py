@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,23 +31,37 @@ def postgres_server() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
-    """The URL of an empty schema of PostgreSQL."""
-    schema = f"test_{next(_numbers)}"
-    engine = sql.create_engine(postgres_server)
-    with engine.begin() as connection:
-        connection.execute(sql.schema.CreateSchema(schema))
-    yield f"{postgres_server}?options=-csearch_path%3D{schema}"
-    with engine.begin() as connection:
-        connection.execute(sql.schema.DropSchema(schema, cascade=True))
+@pytest.fixture(scope="session")
+def postgres_connection(postgres_server: str) -> Iterator[sql.Connection]:
+    """A connection that makes the schemas; they end with the server."""
+    engine = sql.create_engine(postgres_server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
     engine.dispose()
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def postgres_url(postgres_server: str, postgres_connection: sql.Connection) -> str:
+    """The URL of an empty schema of PostgreSQL."""
+    schema = f"test_{next(_numbers)}"
+    postgres_connection.execute(sql.schema.CreateSchema(schema))
+    return f"{postgres_server}?options=-csearch_path%3D{schema}"
+
+
+@contextlib.contextmanager
+def _new_file() -> Iterator[str]:
+    """In memory where the system has such files: a disk would take most of the time."""
+    memory = Path("/dev/shm")
+    place = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="sagents-", dir=place) as directory:
+        yield f"sqlite:///{directory}/store.db"
+
+
+@pytest.fixture
+def sqlite_url() -> Iterator[str]:
     """The URL of an SQLite file that is not there yet."""
-    return f"sqlite:///{tmp_path / 'store.db'}"
+    with _new_file() as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -55,12 +71,25 @@ def url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(name))
 
 
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def open_store(request: pytest.FixtureRequest) -> Iterator[sa.ConversationStore]:
+    """A store of each kind that stays open, since making tables is slow."""
+    with contextlib.ExitStack() as stack:
+        if request.param == "sqlite":
+            url = stack.enter_context(_new_file())
+        else:
+            url = request.getfixturevalue("postgres_server")
+        store = sa.ConversationStore(url)
+        yield store
+        store.close()
+
+
 @pytest.fixture
-def store(url: str) -> Iterator[sa.ConversationStore]:
+def store(open_store: sa.ConversationStore) -> sa.ConversationStore:
     """An empty store, once in each kind of database."""
-    made = sa.ConversationStore(url)
-    yield made
-    made.close()
+    empty = open_store.database.tables.conversations.delete()
+    open_store.database.run(lambda connection: connection.execute(empty))
+    return open_store
 
 
 @pytest.fixture
