@@ -51,8 +51,8 @@ test-widgets: $(NODE_MODULES)  ## Types and tests of the TypeScript
 
 test-notebooks: $(ENV) $(BUNDLE)  ## Re-run every notebook and compare its outputs
 	@if ls notebooks/*.ipynb >/dev/null 2>&1; then \
-		$(PYTEST) --nbval --nbval-current-env --nbval-cell-timeout 120 --timeout 600 \
-			--nbval-sanitize-with tests/nbval_sanitize.cfg notebooks; \
+		$(PYTEST) -p sagents_nb.notebook.testing.plugin --sagents \
+			--nbval-cell-timeout 120 --timeout 600 notebooks; \
 	else echo "There is no notebook yet."; fi
 
 test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, install and use them

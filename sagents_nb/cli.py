@@ -27,12 +27,21 @@ def main(arguments: list[str] | None = None) -> int:
     demo.add_argument("prompt", nargs="*", help="what to ask it (default: the tour's question)")
     commands.add_parser("doctor", help="say what is installed and what is missing")
     commands.add_parser("version", help="print the version")
+    test = commands.add_parser("test-notebook", help="test notebooks, with their models replayed")
+    test.add_argument("paths", nargs="+", metavar="PATH", help="notebooks, or folders of them")
+    test.add_argument(
+        "--record", action="store_true", help="ask the models anew, and save what they say"
+    )
     options = parser.parse_args(arguments)
     try:
         if options.command == "demo":
             return run_demo(" ".join(options.prompt))
         if options.command == "doctor":
             return run_doctor()
+        if options.command == "test-notebook":
+            from .notebook.testing.record import record, run_tests
+
+            return record(options.paths) if options.record else run_tests(options.paths)
     except SagentsError as error:
         print(f"sagents-nb: {error}", file=sys.stderr)
         return 1

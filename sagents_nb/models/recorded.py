@@ -1,4 +1,10 @@
-"""A model whose answers are recorded, and replayed when the same is asked again."""
+"""A model whose answers are recorded, and replayed when the same is asked again.
+
+This is also where the environment can ask for it, as a notebook's test does: where
+``$SAGENTS_REPLAY`` is a mode, every model that is not offline, whoever names it, is recorded
+in that mode in the cassette (or directory) ``$SAGENTS_CASSETTE``, and a RecordedModel of the
+notebook's own with the mode "auto" has that mode. Offline are the demo and the scripted model.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,9 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from msgspec.structs import replace
 
@@ -19,13 +25,16 @@ from .cache import Asked, Cassette, Recording, ResponseCache, asked
 from .cache.nearest import nearest
 from .cache.recording import made
 from .cache.shape import Shape, streamed
-from .resolve import resolve_model
+from .named import named_model
 from .retry import retried
+from .scripted import ScriptedModel
 
 _log = logging.getLogger("sagents_nb.cache")
 
 Mode = Literal["auto", "record", "replay", "off"]
 DEFAULT_CACHE = ".sagents/cache"
+REPLAY = "SAGENTS_REPLAY"
+CASSETTE = "SAGENTS_CASSETTE"
 
 # Not whole, or not the model's own words. A model's refusal is its answer, and is kept.
 _NOT_KEPT = (None, "error", "aborted")
@@ -72,21 +81,19 @@ class RecordedModel(ChatModel):
         *,
         pacing: Literal["none", "original"] = "none",
     ) -> None:
-        if mode not in get_args(Mode):
-            raise ConfigurationError(
-                f"mode is one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}."
-            )
+        _checked(mode)
         if pacing not in ("none", "original"):
             raise ConfigurationError(f"pacing is 'none' or 'original', not {pacing!r}.")
-        self.inner = resolve_model(model)
+        self.inner = named_model(model)
         self.cache = recordings_at(cache)
         self.mode = mode
+        if mode == "auto" and os.environ.get(REPLAY) and not is_offline(self.inner):
+            self.mode = _checked(os.environ[REPLAY])
         self.pacing = pacing
         self.name = self.inner.name
         self.chosen_because = self.inner.chosen_because
         self._asked = retried(self.inner)
         self._recorded: set[str] = set()  # keys that were asked anew in mode "record"
-        self._turns: dict[tuple[int, str], _Turn] = {}
 
     def __repr__(self) -> str:
         return repr(self.inner)  # whose errors people read
@@ -120,7 +127,7 @@ class RecordedModel(ChatModel):
                 async for item in source:
                     yield item
             return
-        async with self._turn(what.key):  # asked twice at once, the second has the first's
+        async with self.cache.turns.of(what.key):  # asked twice at once, the second has the first's
             recording = None
             if self.mode == "auto" or what.key in self._recorded:
                 recording = await asyncio.to_thread(self.cache.get, what.key)
@@ -189,27 +196,51 @@ class RecordedModel(ChatModel):
             path=path,
         )
 
-    @asynccontextmanager
-    async def _turn(self, key: str) -> AsyncIterator[None]:
-        """One asks at a time for the same; on each event loop, since its locks are its own."""
-        name = (id(asyncio.get_running_loop()), key)
-        turn = self._turns.setdefault(name, _Turn())
-        turn.waiting += 1
-        try:
-            async with turn.lock:
-                yield
-        finally:
-            turn.waiting -= 1
-            if not turn.waiting:
-                self._turns.pop(name, None)
+
+def with_mode(model: ChatModel, mode: str) -> ChatModel:
+    """``model``, recorded in that mode where it was recorded before; with "off", itself."""
+    checked = _checked(mode)
+    recorded = model if isinstance(model, RecordedModel) else None
+    inner = recorded.inner if recorded else model
+    if checked == "off":
+        return inner
+    return RecordedModel(inner, recorded.cache if recorded else default_place(), checked)
 
 
-class _Turn:
-    """Whose turn it is to ask for one answer."""
+def default_place() -> ResponseCache | Cassette:
+    """Where answers are recorded unless somebody says otherwise."""
+    return recordings_at(os.environ.get(CASSETTE) or DEFAULT_CACHE)
 
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.waiting = 0
+
+def _checked(mode: str) -> Mode:
+    if mode not in get_args(Mode):
+        modes = ", ".join(map(repr, get_args(Mode)))
+        raise ConfigurationError(f"mode (or ${REPLAY}) is one of {modes}, not {mode!r}.")
+    return cast(Mode, mode)
+
+
+def is_offline(model: ChatModel) -> bool:
+    """Whether it needs neither key nor network, so that there is nothing to record."""
+    from .demo import DemoModel
+
+    if isinstance(model, DemoModel | ScriptedModel | RecordedModel):
+        return True
+    inner = [*getattr(model, "models", ()), getattr(model, "inner", None)]
+    asked = [each for each in inner if isinstance(each, ChatModel)]
+    return bool(asked) and all(map(is_offline, asked))
+
+
+# What was asked in mode "record" by any of the models that the environment had recorded.
+_recorded_as_told: set[str] = set()
+
+
+def as_told(model: ChatModel) -> ChatModel:
+    """``model``, recorded as the environment says; as it is if it is offline."""
+    if is_offline(model):
+        return model
+    made = RecordedModel(model, default_place(), _checked(os.environ[REPLAY]))
+    made._recorded = _recorded_as_told
+    return made
 
 
 def recordings_at(

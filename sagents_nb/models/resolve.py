@@ -1,68 +1,33 @@
-"""From a name to a model, and the model for those who name none."""
+"""The model that is meant, recorded if the environment says so."""
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import Any
 
-from ..errors import ConfigurationError
 from .base import ChatModel
+from .named import named_model
 
-_log = logging.getLogger("sagents_nb.models")
-_said: set[str] = set()
-
-DEFAULT_ANTHROPIC = "claude-sonnet-5-5"
-DEFAULT_OPENAI = "gpt-6.1-sol"
-
-_FORMS = (
-    "'anthropic:NAME', 'openai:NAME', 'openai-chat:NAME' (with base_url=… for a compatible "
-    "server), 'demo', or a ChatModel"
-)
-_GUESSES = (("claude", "anthropic:"), ("gpt", "openai:"), ("o1", "openai:"), ("o3", "openai:"))
+REPLAY = "SAGENTS_REPLAY"
 
 
 def resolve_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
     """The model that ``spec`` names; a ChatModel as it is, None the default model.
 
     ``options`` go to the model: ``api_key``, ``base_url`` and whatever it sends with every
-    request. Raises :class:`~sagents_nb.errors.ConfigurationError` for anything else.
+    request. Raises :class:`~sagents_nb.errors.ConfigurationError` for anything else. Where
+    ``$SAGENTS_REPLAY`` is set, a model that is not offline comes back recorded: see
+    ``recorded.py``.
 
     >>> resolve_model("anthropic:claude-sonnet-5-5")
     AnthropicModel('claude-sonnet-5-5')
     """
-    if isinstance(spec, ChatModel):
-        if options:
-            raise ConfigurationError(
-                f"{spec!r} is a model already and takes no options; pass {', '.join(options)} "
-                "where you make it."
-            )
-        return spec
-    if spec is None:
-        return default_model(**options)
-    provider, colon, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
-    if colon and name:
-        if provider == "anthropic":
-            from .anthropic import AnthropicModel
+    model = named_model(spec, **options)
+    if not os.environ.get(REPLAY):
+        return model
+    from .recorded import as_told
 
-            return AnthropicModel(name, **options)
-        if provider == "openai":
-            from .openai import OpenAIModel
-
-            return OpenAIModel(name, **options)
-        if provider == "openai-chat":
-            from .openai_chat import OpenAIChatModel
-
-            return OpenAIChatModel(name, **options)
-    if spec == "demo":
-        from .demo import DemoModel
-
-        return DemoModel()
-    guess = next(
-        (p for start, p in _GUESSES if isinstance(spec, str) and spec.startswith(start)), ""
-    )
-    hint = f"; did you mean {guess + str(spec)!r}?" if guess else "."
-    raise ConfigurationError(f"{spec!r} names no model: use {_FORMS}{hint}")
+    return as_told(model)
 
 
 def default_model(**options: Any) -> ChatModel:
@@ -71,18 +36,4 @@ def default_model(**options: Any) -> ChatModel:
     ``$SAGENTS_MODEL``, else the provider whose key is set (Anthropic before OpenAI), else the
     offline demo model. The choice is logged once.
     """
-    if spec := os.environ.get("SAGENTS_MODEL"):
-        reason = f"$SAGENTS_MODEL is {spec!r}"
-    elif os.environ.get("ANTHROPIC_API_KEY"):
-        spec, reason = f"anthropic:{DEFAULT_ANTHROPIC}", "$ANTHROPIC_API_KEY is set"
-    elif os.environ.get("OPENAI_API_KEY"):
-        spec, reason = f"openai:{DEFAULT_OPENAI}", "$OPENAI_API_KEY is set"
-    else:
-        spec = "demo"
-        reason = "neither $SAGENTS_MODEL nor a provider's key is set; this one works offline"
-    model = resolve_model(spec, **options)
-    model.chosen_because = f"The default model is {spec!r}, because {reason}."
-    if model.chosen_because not in _said:
-        _said.add(model.chosen_because)
-        _log.info("%s", model.chosen_because)
-    return model
+    return resolve_model(None, **options)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 
-def execute(path: Path, save: bool = False) -> str:
+def execute(path: Path, save: bool = False, setup: str = "") -> str:
     """Run the notebook in a fresh kernel and return its transcript.
 
-    With ``save`` the outputs are written into the file, without widget state. Raises
-    nbclient's CellExecutionError when a cell fails.
+    With ``save`` the outputs are written into the file, without widget state. The code
+    ``setup`` is run before the first cell. Raises nbclient's CellExecutionError when a cell
+    fails.
     """
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
@@ -28,6 +30,8 @@ def execute(path: Path, save: bool = False) -> str:
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
     )
+    if setup:
+        client.on_notebook_start = partial(_set_up, client, setup)
     client.execute()
     if save:
         for cell in notebook.cells:
@@ -35,6 +39,12 @@ def execute(path: Path, save: bool = False) -> str:
         notebook.metadata.pop("widgets", None)
         nbformat.write(notebook, path)
     return "\n\n".join(text for cell in notebook.cells if (text := _cell_text(cell)))
+
+
+async def _set_up(client: NotebookClient, code: str, notebook: Any) -> None:
+    kernel: Any = client.kc
+    id = kernel.execute(code, silent=True, store_history=False, allow_stdin=False)
+    await client.async_wait_for_reply(id)
 
 
 def _cell_text(cell: Any) -> str:

@@ -8,6 +8,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
 from ..errors import SagentsError
+from ..models.recorded import RecordedModel, with_mode
 from ..session import Session, sessions
 from .arguments import names, parser
 from .conversations import Conversations
@@ -23,6 +24,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent reset              forget the conversation
 %agent model [SPEC]       show or change the model
 %agent tools [add|remove NAME ...]
+%agent replay [MODE]      auto, record, replay or off: keep the model's answers for another run
 %agent list               the live conversations
 %agent frame KIND         messages, tool_calls, todos, usage, files or decisions as a DataFrame
 %agent help               this text
@@ -30,7 +32,7 @@ HELP = """%%agent [options]         run the prompt below it
 
 _COMMANDS = (
     *("approve", "cancel", "files", "frame", "help", "list", "model"),
-    *("reject", "reset", "status", "todos", "tools", "usage", "use"),
+    *("reject", "replay", "reset", "status", "todos", "tools", "usage", "use"),
 )
 
 
@@ -105,6 +107,16 @@ class AgentMagics(Magics):
         if rest:
             session.replace(agent=session.agent.with_(model=rest))
         return Text(f"{session.agent.model!r}")
+
+    def _replay(self, rest: str) -> Text:
+        session = self._session()
+        if rest:
+            model = with_mode(session.agent.model, rest)
+            session.replace(agent=session.agent.with_(model=model))
+        model = session.agent.model
+        if not isinstance(model, RecordedModel):
+            return Text(f"Answers of {model!r} are not recorded.")
+        return Text(f"Answers of {model!r} are in {model.cache!r}; the mode is {model.mode!r}.")
 
     def _tools(self, rest: str) -> Text:
         session = self._session()

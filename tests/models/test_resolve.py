@@ -15,7 +15,7 @@ from sagents_nb.models import (
     OpenAIChatModel,
     OpenAIModel,
     default_model,
-    resolve,
+    named,
     resolve_model,
 )
 
@@ -29,7 +29,7 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("sagents_nb.models.demo")
     module.DemoModel = Demo  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "sagents_nb.models.demo", module)
-    monkeypatch.setattr(resolve, "_said", set())
+    monkeypatch.setattr(named, "_said", set())
 
 
 @pytest.mark.parametrize(

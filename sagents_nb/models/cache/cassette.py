@@ -14,6 +14,7 @@ import msgspec
 from ...errors import ConfigurationError
 from . import layout
 from .recording import Recording
+from .turns import Turns
 
 
 class Cassette:
@@ -31,6 +32,7 @@ class Cassette:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).expanduser().absolute()
+        self.turns = Turns()
         self.header: dict[str, Any] = {}
         self._entries: dict[str, bytes] = {}  # JSON text of Recording: nothing is shared
         self._lock = threading.Lock()
@@ -58,7 +60,7 @@ class Cassette:
         with self._lock:
             self._read()
             text = self._entries.get(key)
-        return None if text is None else msgspec.json.decode(text, type=Recording)
+        return None if text is None else _decoded(text)
 
     def put(self, recording: Recording) -> None:
         """Keep it and write the file; raises OSError if that fails."""
@@ -78,29 +80,22 @@ class Cassette:
             self._read()
             texts = list(self._entries.values())
         for text in texts:
-            yield msgspec.json.decode(text, type=Recording)
+            yield _decoded(text)
 
-    def refresh(self, fresh: Cassette) -> tuple[int, int, int]:
-        """Become ``fresh``, the result of a full recording; how many are new, changed and gone.
+    def keep_of(self, old: Cassette) -> tuple[int, int, int]:
+        """After a full recording, look like ``old``: how many are new, changed and gone.
 
-        What says the same as before keeps its text and its place, and what was not recorded
-        again is dropped.
+        What says the same as in ``old`` takes its text and its place; the new comes last.
         """
-        news = {recording.key: recording for recording in fresh.recordings()}
         with self._lock:
             self._read()
-            old, self._entries = self._entries, {}
-            changed = 0
-            for key, text in old.items():
-                if key in news:
-                    same = _same(text, news[key])
-                    changed += not same
-                    self._entries[key] = text if same else msgspec.json.encode(news[key])
-            added = [key for key in news if key not in old]
-            self._entries.update({key: msgspec.json.encode(news[key]) for key in added})
-            self.header = dict(fresh.header)
+            news, before = self._entries, dict(old._entries)
+            both = [key for key in before if key in news]
+            same = [key for key in both if _same(before[key], _decoded(news[key]))]
+            order = [*both, *(key for key in news if key not in before)]
+            self._entries = {key: before[key] if key in same else news[key] for key in order}
             self._write()
-        return len(added), changed, len(old.keys() - news.keys())
+        return len(news) - len(both), len(both) - len(same), len(before) - len(both)
 
     def save(self) -> None:
         """Write the file, for a changed ``header``; raises OSError if that fails."""
@@ -123,7 +118,7 @@ class Cassette:
 
     def _write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        recordings = [msgspec.json.decode(text, type=Recording) for text in self._entries.values()]
+        recordings = [_decoded(text) for text in self._entries.values()]
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
         try:
             with open(beside, "wb") as file:
@@ -135,6 +130,10 @@ class Cassette:
             with suppress(OSError):
                 beside.unlink()
         self._saved, self._dirty = _stamp(self.path), False
+
+
+def _decoded(text: bytes) -> Recording:
+    return msgspec.json.decode(text, type=Recording)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
@@ -149,8 +148,5 @@ def _same(text: bytes | None, recording: Recording) -> bool:
     """Whether it says the same: tokens, times and ids of answers differ each time."""
     if text is None:
         return False
-    old: Recording = msgspec.json.decode(text, type=Recording)
-    return (old.message.parts, old.message.stop_reason) == (
-        recording.message.parts,
-        recording.message.stop_reason,
-    )
+    old, new = _decoded(text).message, recording.message
+    return (old.parts, old.stop_reason) == (new.parts, new.stop_reason)

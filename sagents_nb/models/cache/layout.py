@@ -75,7 +75,7 @@ def from_text(text: bytes) -> tuple[dict[str, Any], dict[str, Recording]]:
         }
         message = msgspec.convert(entry["answer"], Message)
         key = str(entry["key"])
-        shape = "".join(entry.get("shape", ()))
+        shape = "".join(entry.get("shape", ())).strip()
         raw = msgspec.Raw(msgspec.json.encode(request, order="sorted"))
         found[key] = Recording(key, raw, message, shape)
         histories[key] = [*messages, _as_asked(message)]
@@ -124,11 +124,11 @@ def _readable(value: Any) -> Any:
 def _wrapped(shape: str) -> list[str]:
     """A shape in lines that joined give it back."""
     lines = [""]
-    for word in shape.split(" "):
+    for word in shape.split():
         if len(lines[-1]) + len(word) > _WIDTH:
             lines.append("")
         lines[-1] += f"{word} "
-    return lines
+    return [*lines[:-1], lines[-1].rstrip()]
 
 
 # A text of lines, and the dict that only looks like one, which is wrapped once more.

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from ...errors import ConfigurationError
 from .place import on_network, prepared
 from .recording import Recording, from_text, to_text
+from .turns import Turns
 
 _log = logging.getLogger("sagents_nb.cache")
 _T = TypeVar("_T")
@@ -51,6 +52,7 @@ class ResponseCache:
         self.path = Path(path).expanduser().absolute()
         self.size_limit = size_limit
         self.expire = expire
+        self.turns = Turns()
         self._lock = threading.Lock()
         self._cache: Any = None
         self._retry_at = 0.0
