@@ -29,6 +29,7 @@ class Meter:
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or Budget()
+        self._limited = self.budget != Budget()
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
@@ -53,16 +54,25 @@ class Meter:
         """How long it has run."""
         return self._seconds + (time.monotonic() - self._began if self._running else 0.0)
 
+    def check(self) -> None:
+        """Raises BudgetExceeded if nothing new may be begun."""
+        if self._limited:
+            self._check()
+            self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
+        self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
+
     def before_model(self) -> None:
         """Count a model call; raises BudgetExceeded if it may not be made."""
-        self._check()
-        self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
+        if self._limited:
+            self._check()
+            self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
         self.model_calls += 1
 
     def before_tool(self) -> None:
         """Count a tool call; raises BudgetExceeded if it may not be made."""
-        self._check()
-        self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
+        if self._limited:
+            self._check()
+            self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
         self.tool_calls += 1
 
     def add(self, usage: Usage | None) -> None:

@@ -53,8 +53,7 @@ def closing_message(
     Results that are known from before a crash are used, and of a call that may have run it is
     said so.
     """
-    calls = open_calls(state)
-    if not calls:
+    if not (calls := open_calls(state)):
         return None
     known = unfinished or _NOTHING
     doubtful = known.doubtful | doubtful_calls(state.interrupt)

@@ -23,7 +23,7 @@ class Ends:
         self._failures = 0
 
     def reached(self, results: Iterable[ToolResult]) -> str | None:
-        """ "completed" if a tool that ends the run was run: the first in call order counts."""
+        """The status if a tool that ends the run was run: the first in call order counts."""
         config = self._config
         if not config.until_tool:
             return None

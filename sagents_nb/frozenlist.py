@@ -53,11 +53,13 @@ class FrozenList(Sequence[T], Generic[T]):
 
     def append(self, item: T) -> FrozenList[T]:
         """A new list with ``item`` at the end."""
-        return self.extend((item,))
+        return self._with([item])
 
     def extend(self, items: Iterable[T]) -> FrozenList[T]:
         """A new list with ``items`` at the end."""
-        added = list(items)
+        return self._with(list(items))
+
+    def _with(self, added: list[T]) -> FrozenList[T]:
         new: FrozenList[T] = FrozenList.__new__(FrozenList)
         with _lock:
             shared = self._items
@@ -85,7 +87,10 @@ class FrozenList(Sequence[T], Generic[T]):
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
         if isinstance(index, slice):
-            return [self._items[i] for i in range(*index.indices(self._length))]
+            start, stop, step = index.indices(self._length)
+            if step > 0:
+                return self._items[start:stop:step]
+            return [self._items[i] for i in range(start, stop, step)]
         position = index + self._length if index < 0 else index
         if not 0 <= position < self._length:
             raise IndexError("list index out of range")

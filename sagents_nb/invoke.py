@@ -39,15 +39,18 @@ async def invoke(
     tool: Tool, call: ToolCall, arguments: Mapping[str, Any], context: ToolContext
 ) -> Executed:
     """Run the tool. Whatever it raises is a result; only a cancelled run gets through."""
-    arguments = dict(arguments)
     if tool.arguments.context_parameter:
-        arguments[tool.arguments.context_parameter] = context
-    limit = asyncio.timeout(tool.timeout)
+        arguments = {**arguments, tool.arguments.context_parameter: context}
+    limit: asyncio.Timeout | None = None
     try:
-        async with limit:
+        if tool.timeout is None:
             value = await _call(tool, arguments)
+        else:
+            async with asyncio.timeout(tool.timeout) as limit:
+                value = await _call(tool, arguments)
         executed = _executed(call, value)
-        context.state.update(executed.update)  # an impossible one is the tool's error
+        if executed.update:
+            context.state.update(executed.update)  # an impossible one is the tool's error
         return executed
     except GeneratorExit:
         raise
@@ -60,19 +63,21 @@ async def invoke(
             context.run.cancelled.set()
         return _failure(call, "KeyboardInterrupt: a person stopped this call")
     except BaseException as error:  # SystemExit too: it would end the runtime thread
-        if isinstance(error, TimeoutError) and limit.expired():
+        if isinstance(error, TimeoutError) and limit is not None and limit.expired():
             more = "" if tool.is_async else " It may still be working in the background."
             return _failure(call, f"Timed out after {tool.timeout:g} seconds.{more}")
         return _failure(call, f"{type(error).__name__}: {text_of(error)}")
 
 
-async def _call(tool: Tool, arguments: dict[str, Any]) -> Any:
+async def _call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
     """What the function returns or raises, wherever it runs."""
+    if tool.is_async:
+        return await tool.function(**arguments)
     if tool.run_on == "main":
         outcome = await asyncio.wrap_future(
             main_thread.submit(_outcome, tool.function, arguments),
         )
-    elif tool.run_on == "pool" and not tool.is_async:
+    elif tool.run_on == "pool":
         run = contextvars.copy_context().run
         loop = asyncio.get_running_loop()
         outcome = await loop.run_in_executor(runtime.pool, run, _outcome, tool.function, arguments)
@@ -85,7 +90,7 @@ async def _call(tool: Tool, arguments: dict[str, Any]) -> Any:
 
 
 def _outcome(
-    function: Callable[..., Any], arguments: dict[str, Any]
+    function: Callable[..., Any], arguments: Mapping[str, Any]
 ) -> tuple[Any, BaseException | None]:
     # As a value, since a future cannot carry every exception: StopIteration would be lost and
     # the run would wait for ever, SystemExit would end the thread that reads it.

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .answering import answered, confirmed
-from .calls import execute, prepare
+from .calls import execute
 from .closing import closing_message, doubtful_calls, open_calls
 from .context import RunContext
 from .ends import Ends
@@ -24,9 +24,9 @@ from .events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from .events import Interrupt as InterruptEvent
 from .gate import joined
 from .interrupts import ActionRequest, Decision, Interrupt
-from .invoke import Executed
 from .loopconfig import LoopConfig, Outcome, Unfinished, settled
 from .messages import Message, ToolResult, Usage
+from .preparing import prepare
 from .recording import Recording
 from .state import State
 from .turn import request_for, take_turn
@@ -34,6 +34,7 @@ from .turn import request_for, take_turn
 # Where the state's metadata says why a run paused.
 PAUSE_REASON = "pause_reason"
 
+_NOTHING = Unfinished()
 _REASONS = {"error": "the run failed", "cancelled": "the run was cancelled"}
 
 
@@ -55,7 +56,7 @@ class Loop:
         self._done: tuple[ToolResult, ...] = ()  # the results of the last turn
         self._unanswered: Interrupt | None = None
         self._refused: AgentError | None = None
-        self._unfinished = Unfinished()
+        self._unfinished = _NOTHING
         self._resumes = False
         self._ends = Ends(config)
         self._specs = tuple(tool.spec for tool in ctx.tools.values())
@@ -196,7 +197,8 @@ class Loop:
             while more or self._pending:
                 self._start_turn()
                 await self.close_open_calls("another message came")
-                await self._append_pending()
+                if self._pending:
+                    await self._append_pending()
                 if await self._hooks("before_model"):
                     return "interrupted"
                 message = await self._ask()
@@ -213,9 +215,11 @@ class Loop:
                         return status
                 else:
                     self._end_turn(message)
-                if await settled(config.should_stop(message, self._done)):
+                stop = config.should_stop(message, self._done)
+                if stop and await settled(stop):
                     return "completed"
-                self._pending += await settled(config.steering())
+                if steering := config.steering():
+                    self._pending += await settled(steering)
                 if pause and self._pending:
                     return self._paused(pause)
             self._pending += await settled(config.follow_ups())
@@ -231,8 +235,10 @@ class Loop:
 
     async def _hooks(self, name: str) -> bool:
         """Run a hook over the state; whether it stopped the run."""
-        self._stop_if_cancelled()
-        await self.read_mail()
+        if self.ctx.cancelled.is_set():
+            raise asyncio.CancelledError
+        if self.mail:
+            await self.read_mail()
         if not self.config.chain.hooks[name]:
             return False
         self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
@@ -254,10 +260,6 @@ class Loop:
                 middleware_id, message, self.state, self.ctx
             )
             await self.record.tell_changes()
-
-    def _stop_if_cancelled(self) -> None:
-        if self.ctx.cancelled.is_set():
-            raise asyncio.CancelledError
 
     def _start_turn(self) -> None:
         self._in_turn = True
@@ -345,18 +347,26 @@ class Loop:
             await self._interrupt(self._joined(waiting))
             return "interrupted"
         done = await execute(batch, ctx, config, self.record)
-        results = [item.result for item in done]
-        errors = [item.error for item in done if item.error is not None]
-        asked = [item.interrupt for item in done if item.interrupt is not None]
-        if asked and not errors and not ctx.cancelled.is_set():
+        results: list[ToolResult] = []
+        asked: list[Interrupt] = []
+        error: AgentError | None = None
+        for item in done:
+            results.append(item.result)
+            error = error or item.error
+            if item.interrupt is not None:
+                asked.append(item.interrupt)
+            if item.update:
+                self.state = self.state.update(item.update)
+            if item.artifact is not None:
+                self.artifacts[item.result.tool_call_id] = item.artifact
+        if asked and error is None and not ctx.cancelled.is_set():
             self.state = self.state.with_interrupt(self._joined(asked))  # safe with its results
-        self._apply(done)
         await self.record.append(Message.tool(results))
-        self._unfinished = Unfinished()
+        self._unfinished = _NOTHING
         await self.record.tell_changes()
         self._end_turn(message, results)
-        if errors:
-            raise errors[0]
+        if error is not None:
+            raise error
         if ctx.cancelled.is_set():
             return "cancelled"
         if self.state.interrupt is not None:
@@ -368,13 +378,6 @@ class Loop:
         if status is None:
             self._ends.count_failures(done)
         return status
-
-    def _apply(self, done: Sequence[Executed]) -> None:
-        for item in done:
-            if item.update:
-                self.state = self.state.update(item.update)
-            if item.artifact is not None:
-                self.artifacts[item.result.tool_call_id] = item.artifact
 
     def _joined(self, interrupts: Sequence[Interrupt]) -> Interrupt:
         return joined(interrupts, self.ctx.session_id, self.config.epoch)
@@ -395,7 +398,7 @@ class Loop:
     async def close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
         """Answer calls that have no result, so that any provider accepts the history."""
         message = closing_message(self.state, reason, self._unfinished)
-        self._unfinished = Unfinished()
+        self._unfinished = _NOTHING
         if message is None:
             return ()
         await self.record.append(message)

@@ -62,7 +62,8 @@ class Recording:
 
     async def _add(self, message: Message) -> None:
         self.ctx.state = self.ctx.state.add_message(message)
-        await self.keep()
+        if self.recorder is not None:
+            await self.keep()
         self.messages.append(message)
 
     async def tell_changes(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import msgspec
@@ -98,7 +97,7 @@ async def take_turn(model: ChatModel, request: ModelRequest, emitter: Emitter) -
     failure: BaseException | None = None
     try:
         stream: Any = model.stream(request)
-        async with aclosing(stream):
+        try:
             async for item in stream:
                 if type(item) is Message:
                     message = item
@@ -110,6 +109,8 @@ async def take_turn(model: ChatModel, request: ModelRequest, emitter: Emitter) -
                 delta = TextDelta(item) if type(item) is str else item
                 partial.add(delta)
                 emitter.emit(MessageUpdate, delta=delta)
+        finally:
+            await stream.aclose()
         if message is None:
             failure = ModelError(
                 f"{model!r} ended its stream without a final Message; nothing of it was run.",

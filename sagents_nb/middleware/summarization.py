@@ -125,9 +125,10 @@ class Summarization(Middleware):
         count: _Count | None = local.get(key)
         if count is None or not messages.continues(count.messages):
             count = local[key] = _Count(messages, sum(map(self.token_counter, messages)))
-        elif len(messages) > len(count.messages):
-            count.tokens += sum(map(self.token_counter, messages[len(count.messages) :]))
-            count.messages = messages
+            return count
+        for message in messages[len(count.messages) :]:
+            count.tokens += self.token_counter(message)
+        count.messages = messages
         return count
 
     def _wait(self, count: _Count) -> None:
