@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .budget import Budget, Meter
 from .context import RunContext
@@ -23,6 +23,11 @@ from .result import RunResult
 from .runtime import runtime
 from .state import State
 from .tools import Tool, as_tool
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .mapping import Engine
 
 T = TypeVar("T")
 
@@ -239,6 +244,80 @@ class Agent:
         from .structured import aextract
 
         return await aextract(self, prompt, type, max_runs)
+
+    def map(
+        self,
+        inputs: Any,
+        prompt: str | None = None,
+        output: Any = None,
+        *,
+        concurrency: int = 10,
+        cache: Any = None,
+        progress: bool = True,
+        budget: Budget | None = None,
+        engine: Engine | None = None,
+    ) -> pandas.DataFrame:
+        """One run for each row, several at a time; a frame with the index of ``inputs``.
+
+        ``inputs`` is a Series or an iterable of prompts, or a DataFrame with a ``prompt`` such as
+        ``"Translate to {language}: {text}"``. The columns are those of the kind "map" in
+        :data:`sagents_nb.frames.COLUMNS`; with ``output``, a type as for :meth:`extract`, its
+        fields are columns too (``output_text`` if there is a ``text`` already). An error is in
+        its row, and the other rows go on.
+
+        ``cache`` names a file, a directory or a ResponseCache that keeps finished rows: those
+        are not run again, after a restart either. Without one, what a stopped map had finished
+        is kept until the next map of this process. ``budget`` is for all rows that are run: once
+        it is used up no row is begun, and those that run may end. ``engine`` runs the rows
+        elsewhere; see :class:`sagents_nb.mapping.Engine`. Raises ConfigurationError for wrong
+        arguments and ModelError if no row can be answered, as without a key.
+
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> agent = Agent(ScriptedModel(["Hei"]))
+        >>> agent.map(["Hello"], progress=False)[["text", "status"]]
+          text     status
+        0  Hei  completed
+        """
+        from .mapping import map_rows
+
+        return map_rows(
+            self,
+            progress,
+            inputs=inputs,
+            prompt=prompt,
+            output=output,
+            concurrency=concurrency,
+            cache=cache,
+            budget=budget,
+            engine=engine,
+        )
+
+    async def amap(
+        self,
+        inputs: Any,
+        prompt: str | None = None,
+        output: Any = None,
+        *,
+        concurrency: int = 10,
+        cache: Any = None,
+        progress: bool = True,
+        budget: Budget | None = None,
+        engine: Engine | None = None,
+    ) -> pandas.DataFrame:
+        """:meth:`map`, to await on any loop."""
+        from .mapping import amap_rows
+
+        return await amap_rows(
+            self,
+            progress,
+            inputs=inputs,
+            prompt=prompt,
+            output=output,
+            concurrency=concurrency,
+            cache=cache,
+            budget=budget,
+            engine=engine,
+        )
 
     def _start(
         self,

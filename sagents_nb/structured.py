@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -12,7 +12,7 @@ from .errors import AgentError, ConfigurationError, MaxRunsExceeded, UntilToolNo
 from .events import Emitter
 from .execution import Execution, Prompt, new_run_id, starting_point
 from .loop import Loop
-from .messages import Message
+from .messages import Message, ToolResult
 from .result import RunResult
 from .schema import Arguments, converted, described
 from .state import State
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .agent import Agent
 
 T = TypeVar("T")
+
+# So many answers that do not fit, and no further one is asked for.
+WRONG = 5
 
 # What a type without fields is called as an argument, and as a column.
 VALUE = "value"
@@ -56,6 +59,16 @@ class Output:
     def fields(self) -> list[str]:
         """The names of the arguments, in order."""
         return list(self.schema["properties"])
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The annotation of each field, as far as it can be told."""
+        if not self.flat:
+            return {VALUE: self.annotation}
+        try:
+            return get_type_hints(self.annotation)
+        except NameError:
+            return {}
 
     def read(self, arguments: Mapping[str, Any]) -> Any:
         """A value of the type; raises ValueError with a sentence for the model."""
@@ -109,14 +122,15 @@ class Asking:
     """An agent that answers with a value of a type: all its own, and a tool for the answer.
 
     Errors of validation go back to the model; a text instead of a call is answered with a
-    reminder. There are ``max_runs`` model calls at most.
+    reminder. It ends with the first answer that fits, after five that do not, or after
+    ``max_runs`` model calls.
     """
 
     def __init__(self, agent: Agent, annotation: Any, max_runs: int) -> None:
         self.output = output = Output(annotation)
         taken = {tool.name for tool in agent.tools}
         names = ("submit", *(f"submit_{n}" for n in range(2, len(taken) + 3)))
-        name = next(name for name in names if name not in taken)
+        self.tool = name = next(name for name in names if name not in taken)
 
         async def submit(value: Any) -> ToolOutput:
             return ToolOutput(output.data(value), artifact=(value,))  # None is a value too
@@ -140,12 +154,17 @@ class Asking:
 
     def loop(self, state: State, emitter: Emitter, **given: Any) -> Loop:
         """One run, with the reminder where a run would end without an answer."""
+        wrong = 0
 
         def remind() -> Sequence[Message]:
-            return [Message.user(self.reminder)]
+            nonlocal wrong
+            wrong += 1
+            return [Message.user(self.reminder)] if wrong < WRONG else ()
 
-        def enough(*_: Any) -> bool:
-            return loop.model_calls >= self.max_runs
+        def enough(_: Message, results: Sequence[ToolResult]) -> bool:
+            nonlocal wrong
+            wrong += any(r.is_error and r.name == self.tool for r in results)
+            return wrong >= WRONG or loop.model_calls >= self.max_runs
 
         loop = self.agent.loop(state, emitter, follow_ups=remind, should_stop=enough, **given)
         return loop
@@ -183,7 +202,7 @@ class Asking:
                 result.text.removeprefix("Invalid arguments: ")
                 for message in error.result.messages
                 for result in message.tool_results
-                if result.is_error and result.name in self.agent.until_tool_success
+                if result.is_error and result.name == self.tool
             ]
             last = " ".join(refused[-1].split()).rstrip(".") if refused else "it gave text alone"
             calls = sum(message.role == "assistant" for message in error.result.messages)

@@ -9,7 +9,7 @@ from ..state import TODO_STATUSES
 TIME = "datetime64[us, UTC]"
 
 TOOL_STATUSES = ("completed", "failed", "rejected", "cancelled", "skipped", "interrupted")
-ROW_STATUSES = ("completed", "failed", "interrupted", "paused", "cancelled", "not_run")
+ROW_STATUSES = ("completed", "failed", "interrupted", "not_run")
 DECISIONS = ("approve", "edit", "reject", "respond")
 
 

@@ -1,0 +1,190 @@
+"""One run for each row of a series, a frame or an iterable: ``agent.map`` and ``agent.amap``."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from ..budget import Budget, Meter
+from ..errors import BudgetExceeded
+from ..mainthread import main_thread
+from ..runtime import runtime
+from ..structured import Asking
+from .engine import Engine, LocalEngine
+from .journal import Journal, journal_at
+from .progress import Progress
+from .prompts import prompts_of
+from .rows import Answer, Row, keyed, not_asked, run_row
+from .table import tabled
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ..agent import Agent
+
+__all__ = ["Answer", "Engine", "Row", "amap_rows", "map_rows", "run_row"]
+
+# How often the bar is drawn, and how soon a kernel whose cell awaits notices its Stop button.
+_TICK = 0.1
+_PATIENCE = 0.8  # seconds that a stopped map waits for its rows to end
+
+# What the last map that was stopped had finished, if nothing else keeps it.
+_stopped: dict[str, Answer] = {}
+
+
+class MapRun:
+    """The rows of one map, on their way; all but :meth:`cancel` belongs to the runtime loop."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        inputs: Any,
+        prompt: str | None,
+        output: Any,
+        cache: Any,
+        budget: Budget | None,
+        concurrency: int,
+        engine: Engine | None,
+    ) -> None:
+        self._engine = engine or LocalEngine(concurrency)
+        prompts, self.index = prompts_of(inputs, prompt)
+        self.asker = agent if output is None else Asking(agent, output, agent.max_runs)
+        self.rows = keyed(self.asker, (() if isinstance(p, str) else p for p in prompts))
+        self.journal: Journal | None = None if cache is None else journal_at(cache)
+        self.answers: dict[str, Answer] = {}
+        earlier = _stopped if self.journal is None else self.journal.read()
+        for row, given in zip(self.rows, prompts, strict=True):
+            if isinstance(given, str):
+                self.answers[row.key] = not_asked(row, "failed", given)
+            elif row.key in earlier:
+                self.answers[row.key] = earlier[row.key]
+        self.kept = {key for key in self.answers if key in earlier}
+        self.failed = len(self.answers) - len(self.kept)
+        self.meter = Meter(budget)
+        self._spent: BudgetExceeded | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self.future: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def start(self) -> concurrent.futures.Future[None]:
+        """Begin, on the runtime thread."""
+        self.future = runtime.submit(self._run())
+        return self.future
+
+    async def _run(self) -> None:
+        self._task = asyncio.current_task()
+        self.meter.begin()
+        try:
+            async with aclosing(self._engine.run(self._waiting(), self._work)) as answers:
+                async for answer in answers:
+                    self._take(answer)
+        finally:
+            if self.journal is not None:
+                self.journal.close()
+
+    def _waiting(self) -> Iterator[Row]:
+        """The rows that have no answer yet, as long as the budget lasts."""
+        for row in self.rows:
+            if row.key in self.answers:
+                continue
+            try:
+                self.meter.check()
+            except BudgetExceeded as error:
+                self._spent = error
+                return
+            yield row
+
+    async def _work(self, row: Row) -> Answer:
+        answer = await run_row(self.asker, row)
+        self._take(answer)  # at once: the map may be stopped before its engine hands it on
+        return answer
+
+    def _take(self, answer: Answer) -> None:
+        if answer.key in self.answers:
+            return
+        self.answers[answer.key] = answer
+        self.meter.add(answer.usage)
+        self.meter.model_calls += answer.model_calls
+        self.meter.tool_calls += answer.tool_calls
+        self.failed += answer.status != "completed"
+        if self.journal is not None and answer.status == "completed":
+            self.journal.write(answer)
+
+    def cancel(self) -> None:
+        """Stop the rows that run, and wait a little for them; from any other thread."""
+        if not self.future.cancel():  # it had begun
+            runtime.post(lambda: self._task and self._task.cancel())
+            concurrent.futures.wait([self.future], _PATIENCE)
+
+    def show(self, bar: Progress) -> None:
+        """Tell the bar how far it is."""
+        bar.show(len(self.answers), self.failed, self.meter.usage)
+
+    def note(self, error: BaseException) -> None:
+        """Say in the error what is kept of the rows, and see that it is."""
+        done = {k: a for k, a in self.answers.items() if a.status == "completed"}
+        if self.journal is None:
+            _stopped.clear()
+            _stopped.update(done)
+        error.add_note(
+            f"{len(done)} of {len(self.rows)} rows are done and kept: "
+            "run it again, and only the others run."
+        )
+
+    def frame(self) -> pandas.DataFrame:
+        """The answers, once all are there."""
+        if self.journal is None:
+            for key in self.kept:
+                _stopped.pop(key, None)
+        why = self._spent or "The engine gave no answer to this row."
+        answers = [self.answers.get(r.key) or not_asked(r, "not_run", why) for r in self.rows]
+        output = self.asker.output if isinstance(self.asker, Asking) else None
+        return tabled(answers, output, self.index, self.kept)
+
+
+def map_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:
+    """See :meth:`Agent.map <sagents_nb.agent.Agent.map>`; whoever interrupts it stops it."""
+    runtime.refuse_here("agent.map", "use 'await agent.amap(…)' there")
+    run = MapRun(agent, **options)
+    bar = Progress(len(run.rows), len(run.answers), progress)
+    try:
+        run.start()
+        while True:
+            try:
+                main_thread.wait(run.future, _TICK)
+                break
+            except TimeoutError:
+                if run.future.done():
+                    raise
+                run.show(bar)
+        run.show(bar)
+    except BaseException as error:
+        run.cancel()
+        run.note(error)
+        raise
+    finally:
+        bar.close()
+    return run.frame()
+
+
+async def amap_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:
+    """See :meth:`Agent.amap <sagents_nb.agent.Agent.amap>`; whoever cancels it stops it."""
+    run = MapRun(agent, **options)
+    bar = Progress(len(run.rows), len(run.answers), progress)
+    future = asyncio.wrap_future(run.start())
+    try:
+        while not (await asyncio.wait([future], timeout=_TICK))[0]:
+            run.show(bar)
+        future.result()
+        run.show(bar)
+    except BaseException as error:
+        await asyncio.to_thread(run.cancel)
+        if future.done() and not future.cancelled():
+            future.exception()  # which has been heard
+        run.note(error)
+        raise
+    finally:
+        bar.close()
+    return run.frame()

@@ -1,0 +1,60 @@
+"""Who runs the rows: here, several at a time; or, by the same two lines, other machines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from typing import Protocol
+
+from ..errors import ConfigurationError
+from .rows import Answer, Row
+
+Work = Callable[[Row], Awaitable[Answer]]
+
+
+class Engine(Protocol):
+    """What ``agent.map(…, engine=…)`` takes.
+
+    :meth:`run` takes the next row from ``rows`` whenever it has room for one, and yields the
+    answers as they come, in any order. Taking rows late lets a budget end the map in time. It
+    is called on the runtime loop and closed when the map is stopped; then it stops its rows.
+
+    ``work(row)`` runs a row in this process. An engine with other machines leaves ``work`` alone,
+    sends them the rows, which are plain data, and lets them call
+    :func:`~sagents_nb.mapping.rows.run_row` with an agent that was made there.
+    """
+
+    def run(self, rows: Iterator[Row], work: Work) -> AsyncGenerator[Answer, None]:
+        """Yield the answer to each row; an ``async def`` with ``yield``."""
+        ...
+
+
+class LocalEngine:
+    """At most ``concurrency`` rows at a time, in this process."""
+
+    def __init__(self, concurrency: int) -> None:
+        if not isinstance(concurrency, int) or concurrency < 1:
+            raise ConfigurationError(
+                f"concurrency must be a whole number from 1, not {concurrency!r}."
+            )
+        self.concurrency = concurrency
+
+    async def run(self, rows: Iterator[Row], work: Work) -> AsyncGenerator[Answer, None]:
+        """Yield the answers as they come."""
+        answers: asyncio.Queue[Answer | None] = asyncio.Queue()
+
+        async def worker() -> None:
+            for row in rows:
+                answers.put_nowait(await work(row))
+
+        workers = [asyncio.ensure_future(worker()) for _ in range(self.concurrency)]
+        ended = asyncio.gather(*workers)
+        ended.add_done_callback(lambda _: answers.put_nowait(None))
+        try:
+            while (answer := await answers.get()) is not None:
+                yield answer
+            await ended
+        finally:
+            for task in workers:
+                task.cancel()
+            await asyncio.wait(workers)

@@ -1,0 +1,88 @@
+"""Finished rows in a file: a line of JSON each, appended as the row ends."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import ConfigurationError
+from .rows import Answer
+
+_log = logging.getLogger("sagents_nb.mapping")
+_LINES = "rows.jsonl"
+
+
+class Journal:
+    """The answers of earlier maps at ``path``, and where those of this one go.
+
+    A line is written in one piece as its row ends, so that a killed process loses what was
+    running and nothing else; several processes may share the file. A line that is no answer is
+    passed over. The file is made readable for its owner alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+        self._broken = False
+
+    def read(self) -> dict[str, Answer]:
+        """The answers by key, the latest of each; none if there is no file."""
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise ConfigurationError(
+                f"The finished rows in {str(self.path)!r} cannot be read ({error.strerror}); "
+                "name another file as cache=…"
+            ) from error
+        found = {}
+        decoder = msgspec.json.Decoder(Answer)
+        for line in text.splitlines():
+            try:
+                answer = decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue  # the process was killed while it wrote, or somebody else wrote it
+            found[answer.key] = answer
+        return found
+
+    def write(self, answer: Answer) -> None:
+        """Append an answer. What cannot be written is told once, and the map goes on."""
+        try:
+            if self._file is None:
+                self._file = self._opened()
+            os.write(self._file, msgspec.json.encode(answer) + b"\n")
+        except (OSError, ValueError, TypeError) as error:
+            if not self._broken:
+                _log.warning("Rows are not kept in %s: %s", self.path, error)
+            self._broken = True
+
+    def _opened(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        size = os.fstat(file).st_size
+        if size and os.pread(file, 1, size - 1) != b"\n":  # a line was cut
+            os.write(file, b"\n")
+        return file
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def journal_at(cache: Any) -> Journal:
+    """The journal of a file, of a directory, or beside the answers of a ResponseCache."""
+    if not isinstance(cache, str | os.PathLike) and isinstance(
+        getattr(cache, "path", None), str | os.PathLike
+    ):
+        return Journal(Path(cache.path) / _LINES)
+    if not isinstance(cache, str | os.PathLike):
+        raise ConfigurationError(f"cache is a path or a ResponseCache, not {type(cache).__name__}.")
+    path = Path(cache).expanduser()
+    return Journal(path / _LINES if path.is_dir() else path)

@@ -1,0 +1,144 @@
+"""One row of a map: what is asked, what came of it, and how one becomes the other."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from ..errors import AgentError, ModelError
+from ..events import Emitter, Event, TokenUsage
+from ..execution import finished, new_run_id
+from ..files import FileSystem
+from ..messages import Message, Usage
+from ..models import ModelRequest
+from ..models.cache.keys import asked, message_form
+from ..serialization import to_data
+from ..state import State
+from ..structured import Asking
+
+if TYPE_CHECKING:
+    from ..agent import Agent
+
+# What fails for one row fails for all of them.
+_HOPELESS = ("missing_key", "missing_package", "authentication")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What one run is asked. Plain data: msgspec makes JSON of it and reads it again.
+
+    ``key`` is the digest of all that decides the answer, so it finds the answer again.
+    """
+
+    key: str
+    messages: tuple[Message, ...]
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of a row. Plain data, like :class:`Row`.
+
+    ``fields`` are those of the structured output; ``time`` is in seconds since the epoch.
+    """
+
+    key: str
+    status: Literal["completed", "failed", "interrupted", "not_run"]
+    text: str = ""
+    fields: dict[str, Any] | None = None
+    error: str | None = None
+    error_type: str | None = None
+    model: str = ""
+    model_calls: int = 0
+    tool_calls: int = 0
+    usage: Usage = Usage()
+    duration: float = 0.0
+    time: float = 0.0
+
+
+def keyed(asker: Agent | Asking, prompts: Iterable[Sequence[Message]]) -> list[Row]:
+    """Rows with their keys; of equal prompts each has a key of its own."""
+    agent = asker.agent if isinstance(asker, Asking) else asker
+    tools = tuple(tool.spec for tool in agent.tools)
+    request = ModelRequest(
+        (), agent.assembled_system_prompt, tools, agent.options, agent.model.name
+    )
+    until = sorted(agent.until_tool | agent.until_tool_success)
+    fixed = f"{asked(agent.model, request).key} {agent.max_runs} {until}".encode()
+    seen: Counter[bytes] = Counter()
+    rows = []
+    for prompt in prompts:
+        forms = [message_form(message) for message in prompt]
+        try:
+            text = msgspec.json.encode(forms, order="sorted")
+        except (TypeError, ValueError, OverflowError):  # half a character
+            text = repr(to_data(forms)).encode(errors="backslashreplace")
+        seen[text] += 1
+        digest = hashlib.sha256(b"%s %d %s" % (fixed, seen[text], text)).hexdigest()
+        rows.append(Row(digest, tuple(prompt)))
+    return rows
+
+
+async def run_row(asker: Agent | Asking, row: Row) -> Answer:
+    """Run an agent on one row, on the runtime loop; files that it writes are the row's own.
+
+    Whatever goes wrong is in the answer. Raises only what ends the whole map: ModelError for a
+    missing key or package, and CancelledError.
+    """
+    agent = asker.agent if isinstance(asker, Asking) else asker
+    model = agent.model.name
+
+    def sink(event: Event) -> None:
+        nonlocal model
+        if type(event) is TokenUsage:
+            model = event.model
+
+    emitter = Emitter(sink, session_id=agent.agent_id, run_id=new_run_id())
+    own = None if agent.filesystem_scope else FileSystem(("map", row.key))
+    loop = asker.loop(State(), emitter, local={}, files=own)
+    began = time.perf_counter()
+    outcome = await loop.run(row.messages)
+    meter = loop.ctx.meter
+
+    def answer(status: Any, text: str = "", **more: Any) -> Answer:
+        return Answer(
+            row.key,
+            status,
+            text,
+            model=model,
+            model_calls=meter.model_calls,
+            tool_calls=meter.tool_calls,
+            usage=meter.usage,
+            duration=time.perf_counter() - began,
+            time=time.time(),
+            **more,
+        )
+
+    if outcome.status == "cancelled":  # which the loop takes for a result
+        raise asyncio.CancelledError
+    try:
+        with asker.explaining() if isinstance(asker, Asking) else nullcontext():
+            result = finished(outcome, 0.0, {}, loop.ctx.local, meter)
+        if result.interrupt is not None:
+            names = ", ".join(r.tool_name for r in result.interrupt.action_requests)
+            why = f"The run waits for a person ({names or result.interrupt.type})."
+            return answer("interrupted", result.text, error=why)
+        if not isinstance(asker, Asking):
+            return answer("completed", result.text)
+        fields = asker.output.data(asker.value(result))
+        return answer("completed", result.text, fields=to_data(fields))
+    except AgentError as error:
+        if isinstance(error, ModelError) and error.kind in _HOPELESS:
+            raise
+        text = error.result.text if error.result else ""
+        return answer("failed", text, error=str(error), error_type=type(error).__name__)
+
+
+def not_asked(row: Row, status: Literal["failed", "not_run"], why: Exception | str) -> Answer:
+    """The answer of a row that was not run."""
+    kind = type(why).__name__ if isinstance(why, Exception) else None
+    return Answer(row.key, status, error=str(why), error_type=kind, time=time.time())

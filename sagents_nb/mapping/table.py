@@ -1,0 +1,81 @@
+"""From answers to a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from ..frames import COLUMNS, Column, framed
+from ..messages import Usage
+from ..structured import Output
+from .rows import Answer
+
+if TYPE_CHECKING:
+    import pandas
+
+_LARGEST = 2**63 - 1
+
+
+def tabled(
+    answers: Sequence[Answer], output: Output | None, index: Any, kept: Collection[str]
+) -> pandas.DataFrame:
+    """One row for each answer; those whose keys are in ``kept`` are of an earlier time."""
+    base = COLUMNS["map"]
+    values: dict[str, Any] = {
+        name: [getattr(answer, name) for answer in answers]
+        for name in Answer.__struct_fields__
+        if name in base
+    }
+    for name in Usage.__struct_fields__:
+        values[name] = [getattr(answer.usage, name) for answer in answers]
+    values["text"] = [a.text if a.model_calls else None for a in answers]
+    values["model"] = [answer.model or None for answer in answers]
+    values["kept"] = [answer.key in kept for answer in answers]
+    columns = {"text": base["text"]}
+    for field, schema in _fields(output).items():
+        name = f"output_{field}" if field in base else field
+        values[name] = [(answer.fields or {}).get(field) for answer in answers]
+        words = _words(output.types.get(field)) if output else ()
+        columns[name] = _column(schema, words, values[name])
+    frame = framed({**columns, **base}, values)
+    if index is not None:
+        frame.index = index
+    return frame
+
+
+def _fields(output: Output | None) -> dict[str, dict[str, Any]]:
+    if output is None:
+        return {}
+    defs = output.schema.get("$defs", {})
+    return {name: _resolved(s, defs) for name, s in output.schema["properties"].items()}
+
+
+def _resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a field that may also be null as that of the field itself."""
+    if "$ref" in schema:
+        return _resolved(defs.get(str(schema["$ref"]).removeprefix("#/$defs/"), {}), defs)
+    options = [s for s in schema.get("anyOf", ()) if s.get("type") != "null"]
+    if len(options) == 1:
+        return _resolved(options[0], defs)
+    return dict(schema)
+
+
+def _words(annotation: Any) -> tuple[Any, ...]:
+    """The words of a Literal, in the order in which they were written."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    inside = [_words(part) for part in get_args(annotation)]
+    return next((words for words in inside if words), ())
+
+
+def _column(schema: Mapping[str, Any], declared: Sequence[Any], values: Sequence[Any]) -> Column:
+    about = str(schema.get("description", ""))
+    words = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    words = declared if set(declared) == set(words) else words
+    if words and all(isinstance(word, str) for word in words):
+        return Column("category", about, tuple(words))
+    kind = schema.get("type")
+    if kind == "integer" and any(v is not None and abs(v) > _LARGEST for v in values):
+        kind = "whole numbers beyond 64 bits"
+    dtypes = {"string": "string", "integer": "Int64", "number": "float64", "boolean": "boolean"}
+    return Column(dtypes.get(str(kind), "object"), about)

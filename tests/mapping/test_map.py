@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.frames import COLUMNS
+from sagents_nb.mapping import Answer, Row, run_row
+from tests.mapping.models import Replying, replying
+from tests.talking import call, run
+
+pd = pytest.importorskip("pandas")
+
+
+def mapped(agent: sa.Agent, inputs: Any, *args: Any, **options: Any) -> Any:
+    return agent.map(inputs, *args, progress=False, **options)
+
+
+def test_each_row_of_a_series_is_a_run_and_the_frame_has_its_index() -> None:
+    questions = pd.Series(["one", "two", "three"], index=[7, 3, 3], name="q")
+    frame = mapped(replying(), questions)
+    assert list(frame.index) == [7, 3, 3]
+    assert list(frame.text) == ["ONE", "TWO", "THREE"]
+    assert set(frame.status) == {"completed"}
+    assert set(frame.model) == {"replying"}
+    assert frame.cost_usd.sum() == pytest.approx(0.03)
+    assert list(frame.model_calls) == [1, 1, 1]
+    assert not frame.kept.any()
+    assert (frame.duration > 0).all()
+
+
+def test_columns_and_dtypes_do_not_depend_on_the_rows() -> None:
+    full, empty = mapped(replying(), ["a", None]), mapped(replying(), [])
+    assert len(empty) == 0
+    for frame in (full, empty):
+        assert {n: str(t) for n, t in frame.dtypes.items()} == {
+            name: column.dtype for name, column in COLUMNS["map"].items()
+        }
+        assert tuple(frame.status.cat.categories) == COLUMNS["map"]["status"].categories
+
+
+def test_a_frame_fills_in_a_prompt_and_can_be_joined() -> None:
+    people = pd.DataFrame({"name": ["Ada", "Bo"], "age": [36, 8]}, index=["x", "y"])
+    frame = people.join(mapped(replying(str), people, "{name} is {age:03d}"))
+    assert list(frame.text) == ["Ada is 036", "Bo is 008"]
+
+
+def test_a_prompt_can_be_filled_with_values_and_with_dicts() -> None:
+    assert list(mapped(replying(str), ["Oslo"], "Where is {value}, {}?").text) == [
+        "Where is Oslo, Oslo?"
+    ]
+    assert list(mapped(replying(str), [{"a": 1}], "a={a}").text) == ["a=1"]
+
+
+def test_messages_and_numbers_are_prompts_too() -> None:
+    said = [sa.Message.user("a"), [sa.Message.user("b"), sa.Message.user("c")], 3]
+    assert list(mapped(replying(), said).text) == ["A", "C", "3"]
+    assert list(mapped(replying(), pd.Series([1, 2])).text) == ["1", "2"]
+
+
+def test_a_row_without_a_prompt_fails_alone_and_asks_no_model() -> None:
+    agent = replying()
+    frame = mapped(agent, pd.Series(["a", None, float("nan"), "", pd.NA]))
+    assert list(frame.status) == ["completed", *["failed"] * 4]
+    assert set(frame.error[1:]) == {"This row has no prompt."}
+    assert agent.model.asked == ["a"]  # type: ignore[attr-defined]
+    table = pd.DataFrame({"a": ["x", None], "b": [1, 2]})
+    assert mapped(replying(), table, "{a}{b}").error[1] == "This row has no a."
+
+
+@pytest.mark.parametrize(
+    ("inputs", "prompt", "told"),
+    [
+        (pd.DataFrame({"q": ["a"]}), None, r"columns \(q\)"),
+        (pd.DataFrame({"q": ["a"]}), "{question}", "names question, but the columns are q"),
+        (pd.DataFrame({"q": ["a"]}), "{q", "no template"),
+        (pd.DataFrame({"q": ["a"]}), "{q.z}", "cannot be filled in"),
+        ("one prompt", None, r"agent\.run"),
+        (17, None, "not int"),
+        ([object()], None, "not object"),
+    ],
+)
+def test_what_no_prompts_can_be_made_of_is_refused_before_anything_runs(
+    inputs: Any, prompt: str | None, told: str
+) -> None:
+    agent = replying()
+    with pytest.raises(sa.ConfigurationError, match=told):
+        mapped(agent, inputs, prompt)
+    assert agent.model.asked == []  # type: ignore[attr-defined]
+
+
+def test_an_error_is_in_its_row_and_the_others_go_on() -> None:
+    def reply(text: str) -> Any:
+        return sa.ModelError("no such luck", kind="invalid_request") if text == "b" else text
+
+    frame = mapped(replying(reply), ["a", "b", "c"])
+    assert list(frame.status) == ["completed", "failed", "completed"]
+    assert "no such luck" in frame.error[1]
+    assert frame.error_type[1] == "ModelError"
+    assert frame.error.isna().tolist() == [True, False, True]
+
+
+def test_what_fails_for_every_row_is_raised_at_once() -> None:
+    agent = replying(lambda _: sa.ModelError("no key", kind="missing_key"))
+    with pytest.raises(sa.ModelError, match="no key"):
+        mapped(agent, ["a"] * 50, concurrency=2)
+    assert len(agent.model.asked) <= 4  # type: ignore[attr-defined]
+
+
+def test_a_row_that_waits_for_people_says_so() -> None:
+    def wipe() -> None: ...
+
+    agent = sa.Agent(
+        Replying(lambda _: sa.Message.assistant("", [call("wipe")])),
+        tools=[wipe],
+        interrupt_on={"wipe": True},
+        replace_default_middleware=True,
+    )
+    frame = mapped(agent, ["a"])
+    assert list(frame.status) == ["interrupted"]
+    assert "wipe" in frame.error[0]
+
+
+def test_no_more_rows_run_at_once_than_allowed() -> None:
+    agent = replying(delay=0.002)
+    mapped(agent, [str(n) for n in range(40)], concurrency=7)
+    assert agent.model.most == 7  # type: ignore[attr-defined]
+    with pytest.raises(sa.ConfigurationError, match="concurrency"):
+        mapped(agent, ["a"], concurrency=0)
+
+
+def test_the_files_that_a_row_writes_are_its_own() -> None:
+    def reply(text: str) -> Any:
+        if text:
+            arguments = {"file_path": "/note.md", "content": text}
+            return sa.Message.assistant("", [sa.ToolCall("c1", "write_file", arguments)])
+        return "done"
+
+    agent = sa.Agent(Replying(reply))
+    frame = mapped(agent, ["a", "b", "c"])
+    assert list(frame.status) == ["completed"] * 3
+    assert list(frame.tool_calls) == [1, 1, 1]
+    assert list(frame.model_calls) == [2, 2, 2]
+
+
+@dataclass
+class Verdict:
+    mood: Literal["good", "bad"]
+    stars: int
+    sure: bool = True
+    score: float | None = None
+    words: list[str] | None = None
+    text: str = ""
+
+
+def test_the_fields_of_the_output_are_columns_with_dtypes_of_their_own() -> None:
+    def reply(text: str) -> Any:
+        arguments = {"mood": "good", "stars": 5, "words": [text], "score": 0.5}
+        return sa.Message.assistant("", [sa.ToolCall("c1", "submit", arguments)])
+
+    frame = mapped(replying(reply), ["a", None], output=Verdict)
+    assert list(frame.columns[:8]) == [
+        "text",
+        "mood",
+        "stars",
+        "sure",
+        "score",
+        "words",
+        "output_text",
+        "status",
+    ]
+    assert tuple(frame.mood.cat.categories) == ("good", "bad")
+    found = {n: str(frame[n].dtype) for n in ("stars", "sure", "score", "words", "output_text")}
+    assert found == {
+        "stars": "Int64",
+        "sure": "boolean",
+        "score": "float64",
+        "words": "object",
+        "output_text": "string",
+    }
+    assert frame.words[0] == ["a"]
+    assert frame.iloc[1][["mood", "stars", "words"]].isna().all()
+    assert list(frame.status) == ["completed", "failed"]
+
+
+def test_a_plain_type_is_the_column_value() -> None:
+    def reply(text: str) -> Any:
+        return sa.Message.assistant("", [sa.ToolCall("c1", "submit", {"value": 10 ** int(text)})])
+
+    assert list(mapped(replying(reply), ["1", "2"], output=int).value) == [10, 100]
+    assert list(mapped(replying(reply), ["30"], output=int).value) == [10**30]
+
+
+def test_an_answer_that_never_fits_fails_its_row_after_five_tries() -> None:
+    wrong = sa.Message.assistant("", [sa.ToolCall("c1", "submit", {"value": "much"})])
+    agent = replying(lambda _: wrong)
+    frame = mapped(agent, ["a"], output=int)
+    assert frame.error_type[0] == "MaxRunsExceeded"
+    assert "Expected `int`" in frame.error[0]
+    assert frame.model_calls[0] == 5
+
+
+@pytest.mark.parametrize(
+    "budget", [sa.Budget(cost_usd=0.095), sa.Budget(tokens=145), sa.Budget(model_calls=10)]
+)
+def test_a_budget_for_all_rows_is_overshot_by_the_running_ones_at_most(budget: sa.Budget) -> None:
+    agent = replying(delay=0.001)
+    frame = mapped(agent, [str(n) for n in range(50)], concurrency=4, budget=budget)
+    done = (frame.status == "completed").sum()
+    assert 10 <= done <= 13
+    assert set(frame.status) == {"completed", "not_run"}
+    left = frame[frame.status == "not_run"]
+    assert left.error.str.contains("is used up").all()
+    assert set(left.error_type) == {"BudgetExceeded"}
+    assert left.text.isna().all()
+
+
+def test_it_can_be_awaited_on_any_loop() -> None:
+    frame = run(replying().amap(["a", "b"], progress=False))
+    assert list(frame.text) == ["A", "B"]
+
+
+def test_in_a_tool_it_has_to_be_awaited() -> None:
+    async def study() -> str:
+        return str(mapped(replying(), ["a"]))
+
+    agent = sa.Agent(
+        sa.ScriptedModel([call("study"), "ok"]), tools=[study], replace_default_middleware=True
+    )
+    told = agent.run("go").messages[-2].tool_results[0].text
+    assert "await agent.amap" in told
+
+
+class Elsewhere:
+    """An engine that sends rows away as JSON, as one with other machines would."""
+
+    def __init__(self, remote: sa.Agent) -> None:
+        self.remote = remote
+        self.sent: list[bytes] = []
+
+    async def run(self, rows: Any, work: Any) -> AsyncIterator[Answer]:
+        for row in rows:
+            self.sent.append(msgspec.json.encode(row))
+            there = msgspec.json.decode(self.sent[-1], type=Row)
+            answer = await run_row(self.remote, there)
+            await asyncio.sleep(0)
+            yield msgspec.json.decode(msgspec.json.encode(answer), type=Answer)
+
+
+def test_an_engine_takes_the_rows_as_plain_data() -> None:
+    here, there = replying(), replying(str.title)
+    engine = Elsewhere(there)
+    frame = mapped(here, ["a b", "c d", "e f"], engine=engine, budget=sa.Budget(model_calls=2))
+    assert list(frame.text.fillna("")) == ["A B", "C D", ""]
+    assert here.model.asked == []  # type: ignore[attr-defined]
+    assert len(engine.sent) == 2
+
+
+def test_a_row_that_the_engine_forgets_is_not_run() -> None:
+    class Lazy:
+        async def run(self, rows: Any, work: Any) -> AsyncIterator[Answer]:
+            yield await work(next(rows))
+
+    frame = mapped(replying(), ["a", "b"], engine=Lazy())
+    assert list(frame.status) == ["completed", "not_run"]
+
+
+def test_the_bar_tells_rows_failures_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm")
+
+    def reply(text: str) -> Any:
+        return sa.ModelError("no", kind="invalid_request") if text == "b" else text
+
+    replying(reply).map(["a", "b", "c"])
+    told = capsys.readouterr().err
+    assert "3/3" in told
+    assert "$0.0200, 1 failed" in told
+
+
+def test_without_tqdm_there_is_no_bar_and_no_complaint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    assert len(replying().map(["a"])) == 1
+    assert capsys.readouterr().err == ""

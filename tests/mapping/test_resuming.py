@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb import mapping
+from tests.mapping.models import Replying, replying
+from tests.talking import call, run
+
+pd = pytest.importorskip("pandas")
+
+ROWS = [str(n) for n in range(100)]
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_stopped_before() -> None:
+    mapping._stopped.clear()
+
+
+def mapped(agent: sa.Agent, inputs: Any = ROWS, **options: Any) -> Any:
+    return agent.map(inputs, progress=False, **options)
+
+
+STUDY = """
+import os, signal, sys
+import sagents_nb as sa
+from tests.mapping.models import replying
+
+calls = 0
+def reply(text):
+    global calls
+    calls += 1
+    if calls > int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return text
+rows = [str(n) for n in range(100)]
+frame = replying(reply).map(rows, cache=sys.argv[1], concurrency=1, progress=False)
+print(calls, frame.kept.sum(), (frame.status == "completed").sum(), list(frame.text) == rows)
+"""
+
+
+def test_killed_at_row_60_of_100_and_run_again_it_runs_40(tmp_path: Path) -> None:
+    path = str(tmp_path / "rows.jsonl")
+    root = str(Path(__file__).parents[2])
+
+    def study(limit: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", STUDY, path, str(limit)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": root},
+        )
+
+    assert study(60).returncode == -signal.SIGKILL
+    again = study(1000)
+    assert again.stdout.split() == ["40", "60", "100", "True"], again.stderr
+
+
+def stopping(after: int, delay: float = 0.0) -> sa.Agent:
+    """An agent whose process is interrupted, as by Ctrl-C, when it has been asked so often."""
+    model = Replying(delay=delay)
+
+    def reply(text: str) -> str:
+        if len(model.asked) == after:
+            os.kill(os.getpid(), signal.SIGINT)
+        return text.upper()
+
+    model.reply = reply
+    return sa.Agent(model, replace_default_middleware=True)
+
+
+def test_what_an_interrupted_map_had_finished_is_not_run_again() -> None:
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        mapped(stopping(30, delay=0.005), concurrency=5)
+    (note,) = stopped.value.__notes__
+    done = int(note.split()[0])
+    assert 20 <= done <= 35
+    assert "of 100 rows are done and kept" in note
+    again = replying()
+    frame = mapped(again)
+    assert list(frame.text) == ROWS
+    assert frame.kept.sum() == done
+    assert len(again.model.asked) == 100 - done  # type: ignore[attr-defined]
+    anew = replying()
+    assert not mapped(anew).kept.any()  # a map that has ended is no cache
+
+
+def test_an_interrupt_stops_within_a_second_and_cancels_the_running_rows() -> None:
+    agent = stopping(5, delay=0.0)
+    model: Any = agent.model
+    reply = model.reply
+
+    def slow_after(text: str) -> str:
+        model.delay = 60.0
+        return str(reply(text))
+
+    model.reply = slow_after
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        mapped(agent, concurrency=5)
+    assert time.monotonic() - began < 1.5
+    assert model.cancelled >= 1
+
+
+def test_a_cancelled_amap_keeps_what_it_had_finished_too() -> None:
+    slow = replying(delay=0.005)
+
+    async def stopped() -> str:
+        task = asyncio.create_task(slow.amap(ROWS, concurrency=2, progress=False))
+        while len(slow.model.asked) < 20:  # type: ignore[attr-defined]
+            await asyncio.sleep(0.005)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError as error:
+            return error.__notes__[0]
+        raise AssertionError
+
+    done = int(run(stopped()).split()[0])
+    assert done >= 18
+    again = replying()
+    assert len(run(again.amap(ROWS, progress=False))) == 100
+    assert len(again.model.asked) == 100 - done  # type: ignore[attr-defined]
+
+
+def test_finished_rows_are_found_again_without_model_or_tools(tmp_path: Path) -> None:
+    looked: list[str] = []
+
+    def look(at: str) -> str:
+        looked.append(at)
+        return "seen"
+
+    def reply(text: str) -> Any:
+        return sa.Message.assistant("", [call("look", at=text)]) if text else "done"
+
+    first = mapped(replying(reply, tools=[look]), ["a", "b"], cache=tmp_path / "x" / "r.jsonl")
+    second = replying(reply, tools=[look])
+    frame = mapped(second, ["b", "c", "a"], cache=tmp_path / "x" / "r.jsonl")
+    assert sorted(looked) == ["a", "b", "c"]
+    assert list(frame.kept) == [True, False, True]
+    assert list(frame.text) == ["done"] * 3
+    same = ["usage", "duration", "time", "tool_calls", "input_tokens"]
+    same = [name for name in same if name in frame]
+    assert frame.loc[2, same].equals(first.loc[0, same].rename(2))
+
+
+def test_rows_without_an_answer_are_tried_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    failing = replying(lambda text: sa.ModelError("no", kind="invalid_request"))
+    assert set(mapped(failing, ["a"], cache=path).status) == {"failed"}
+    assert set(mapped(replying(), ["a"], cache=path).status) == {"completed"}
+
+
+def test_equal_prompts_are_rows_of_their_own(tmp_path: Path) -> None:
+    numbers = iter(range(100))
+
+    def reply(text: str) -> str:
+        return str(next(numbers))
+
+    first = mapped(replying(reply), ["a", "a", "a"], cache=tmp_path / "r", concurrency=1)
+    assert list(first.text) == ["0", "1", "2"]
+    longer = mapped(replying(reply), ["a"] * 4, cache=tmp_path / "r", concurrency=1)
+    assert list(longer.text) == ["0", "1", "2", "3"]
+
+
+def look(at: str) -> str:
+    return at
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"system_prompt": "Be brief."},
+        {"model": Replying(name="another")},
+        {"options": {"temperature": 1.0}},
+        {"tools": [look]},
+        {"max_runs": 3},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_another_agent_runs_its_own_rows(changes: dict[str, Any], tmp_path: Path) -> None:
+    agent = replying()
+    mapped(agent, ["a"], cache=tmp_path / "r")
+    assert mapped(agent.with_(agent_id="other", name="Other"), ["a"], cache=tmp_path / "r").kept[0]
+    assert not mapped(agent.with_(**changes), ["a"], cache=tmp_path / "r").kept[0]
+
+
+def test_another_type_of_output_is_another_answer(tmp_path: Path) -> None:
+    def reply(text: str) -> Any:
+        return sa.Message.assistant("", [sa.ToolCall("c", "submit", {"value": 1})])
+
+    agent = replying(reply)
+    assert not mapped(agent, ["a"], output=int, cache=tmp_path / "r").kept[0]
+    assert mapped(agent, ["a"], output=int, cache=tmp_path / "r").value[0] == 1
+    assert not mapped(agent, ["a"], output=float, cache=tmp_path / "r").kept[0]
+
+
+def test_a_cut_line_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    mapped(replying(), ["a", "b"], cache=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    foreign = b'\x80\x04\x95cos\nsystem\n{"key": 1}\n[]\n"x"\n\xff\n'
+    path.write_bytes(lines[0] + foreign + lines[1][:40])
+    frame = mapped(replying(), ["a", "b"], cache=path)
+    assert sorted(frame.kept) == [False, True]
+    assert mapped(replying(), ["a", "b"], cache=path).kept.all()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
+def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    mapped(replying(), ["a"], cache=path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_cannot_be_written_does_not_end_the_map(tmp_path: Path, caplog: Any) -> None:
+    (tmp_path / "file").write_text("")
+    frame = mapped(replying(), ["a", "b"], cache=tmp_path / "new" / "r")
+    assert set(frame.status) == {"completed"}
+    (tmp_path / "dir" / "rows.jsonl").mkdir(parents=True)
+    with pytest.raises(sa.ConfigurationError, match="name another file"):
+        mapped(replying(), ["a"], cache=tmp_path / "dir")
+    with pytest.raises(sa.ConfigurationError, match="path or a ResponseCache"):
+        mapped(replying(), ["a"], cache=17)
+
+
+def test_a_response_cache_has_a_place_for_the_rows(tmp_path: Path) -> None:
+    pytest.importorskip("diskcache")
+    cache = sa.ResponseCache(tmp_path / "cache")
+    mapped(replying(), ["a"], cache=cache)
+    assert mapped(replying(), ["a"], cache=cache).kept[0]
+    assert mapped(replying(), ["a"], cache=tmp_path / "cache").kept[0]
+
+
+def test_a_budget_that_is_raised_goes_on_where_it_ended(tmp_path: Path) -> None:
+    agent, path = replying(), tmp_path / "r"
+    first = mapped(agent, cache=path, budget=sa.Budget(model_calls=30), concurrency=1)
+    assert (first.status == "not_run").sum() == 70
+    second = mapped(agent, cache=path, budget=sa.Budget(model_calls=70), concurrency=1)
+    assert set(second.status) == {"completed"}
+    assert len(agent.model.asked) == 100  # type: ignore[attr-defined]
