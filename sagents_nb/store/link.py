@@ -59,14 +59,14 @@ class Link:
     def _transaction(self, works: Sequence[Callable[[sql.Connection], Any]]) -> list[Outcome]:
         connection = self._connected()
         try:
+            if not self._prepared:
+                versions.bring_up_to_date(connection, self._tables)
+                self._prepared = True
             transaction = connection.begin()
             if is_sqlite(self._url):
                 # At once the lock to write: a transaction that reads first and then cannot get
                 # it fails without waiting.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-            if not self._prepared:
-                versions.bring_up_to_date(connection, self._tables)
-                self._prepared = True
             outcomes = [self._attempt(connection, work) for work in works]
             mark = self._mark(connection)
         except DBAPIError as error:

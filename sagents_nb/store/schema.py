@@ -19,6 +19,7 @@ from sqlalchemy.types import TypeDecorator
 
 from ..errors import ConfigurationError
 from ..serialization import escaped, to_data, unescaped
+from .entries import encoded
 from .scope import ID_LENGTH
 
 VERSION = "0001"
@@ -87,15 +88,8 @@ class Time(TypeDecorator[datetime]):
 
 def json_text(value: Any) -> str:
     """``value`` as JSON text without a character or a number that is not portable."""
-    data = to_data(value)
-    try:
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        text.encode()
-    except ValueError:  # NaN, or a lone surrogate
-        text = _MARK
-    if _MARK in text or "\\u0000" in text:
-        return _MARK + json.dumps(escaped(data), ensure_ascii=False, separators=(",", ":"))
-    return text
+    text, is_escaped = encoded(to_data(value))
+    return _MARK + text if is_escaped else text
 
 
 class Tables(msgspec.Struct, frozen=True):

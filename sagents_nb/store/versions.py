@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import sqlalchemy as sql
@@ -32,13 +33,28 @@ def look_at(path: Path, tables: Tables) -> None:
 
 
 def bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
-    """Make the tables, or change older ones, in the transaction of ``connection``.
+    """Make the tables, or change older ones, in a transaction of its own: all of it or nothing.
 
-    The caller holds the database's write lock, so that of several processes one does it. Raises
-    what :func:`look_at` raises.
+    Of several processes that try, one does it. Raises what :func:`look_at` raises.
     """
-    if connection.dialect.name == "postgresql":  # where a transaction alone is no such lock
-        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
+    with connection.begin() as reading:
+        version = _version(connection, tables)
+        reading.rollback()
+    if version == schema.VERSION:
+        return
+    if connection.dialect.name == "postgresql":
+        with connection.begin():
+            connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
+            _bring_up_to_date(connection, tables)
+        return
+    # SQLite changes a table by making another in its place, and dropping one would delete, by
+    # the foreign keys, what belongs to its rows.
+    with _without_foreign_keys(connection), connection.begin():
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        _bring_up_to_date(connection, tables)
+
+
+def _bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
     version = _version(connection, tables)
     if version == schema.VERSION:
         return
@@ -50,6 +66,19 @@ def bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
         migrate(connection, _prefix(tables), version)
         connection.execute(tables.version.delete())
     connection.execute(tables.version.insert().values(version_num=schema.VERSION))
+
+
+@contextlib.contextmanager
+def _without_foreign_keys(connection: sql.Connection) -> Iterator[None]:
+    def switch(to: str) -> None:
+        with connection.begin():  # SQLAlchemy's alone: to SQLite there is no transaction yet
+            connection.exec_driver_sql(f"PRAGMA foreign_keys={to}")
+
+    switch("OFF")
+    try:
+        yield
+    finally:
+        switch("ON")
 
 
 _LOCK = 0x5A6E7475  # any number that nobody else is likely to lock
