@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -422,17 +423,25 @@ def default_middleware(
         _made(FileSystem, "filesystem_options", files),
         _made(SubAgents, "subagent_options", sub_agents),
         _made(Summarization, "summarization_options", summarization),
-        PatchToolCalls(),
+        _shared(PatchToolCalls),
     ]
+
+
+@functools.cache
+def _shared(kind: Callable[..., Middleware]) -> Middleware:
+    """The one without options, with its tools: it holds nothing of an agent or a conversation."""
+    return kind()
 
 
 def _made(
     kind: Callable[..., Middleware], option: str, given: Mapping[str, Any] | None
 ) -> Middleware:
+    if not given:
+        return _shared(kind)
     try:
-        return kind(**(given or {}))
+        return kind(**given)
     except TypeError as error:
-        names = ", ".join(given or ())
+        names = ", ".join(given)
         raise ConfigurationError(
             f"{option} ({names}) do not fit {kind.__name__}: {str(error).rstrip('.')}."
         ) from error

@@ -129,6 +129,10 @@ class FileSystem(Middleware):
 
     def tools(self) -> list[Tool]:
         """The enabled tools."""
+        return self._tools
+
+    @functools.cached_property
+    def _tools(self) -> list[Tool]:
         return [
             Tool(
                 _answers(getattr(self, name)),

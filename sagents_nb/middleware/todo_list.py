@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from typing import Annotated, Any
 
@@ -61,15 +62,7 @@ class TodoList(Middleware):
 
     def tools(self) -> list[Tool]:
         """``write_todos``."""
-        return [
-            Tool(
-                write_todos,
-                description=_DESCRIPTION,
-                run_on="loop",
-                idempotent=True,
-                display_text="Updating the to-do list",
-            )
-        ]
+        return [_write_todos()]
 
 
 def write_todos(
@@ -109,6 +102,17 @@ def write_todos(
         f"{_count(len(final))}: {_by_status(final)}.\n{lines}",
         update={"todos": final},
         metadata=metadata,
+    )
+
+
+@functools.cache
+def _write_todos() -> Tool:
+    return Tool(
+        write_todos,
+        description=_DESCRIPTION,
+        run_on="loop",
+        idempotent=True,
+        display_text="Updating the to-do list",
     )
 
 
