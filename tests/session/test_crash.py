@@ -93,12 +93,9 @@ class Witness:
     def read(self) -> Folded:
         with sqlite3.connect(self.path) as database:
             assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            rows = database.execute(
-                "SELECT seq, kind, data, escaped FROM sagents_journal"
-            ).fetchall()
+            rows = database.execute("SELECT seq, kind, data FROM sagents_journal").fetchall()
         database.close()
-        assert all(not row[3] for row in rows), unescaped
-        return fold((seq, kind, json.loads(data)) for seq, kind, data, _ in sorted(rows))
+        return fold((seq, kind, json.loads(data)) for seq, kind, data in sorted(rows))
 
     def check(self) -> None:
         """What the file says after a death, against what was seen."""
