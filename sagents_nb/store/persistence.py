@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Literal, Protocol
 
 from ..messages import Message
-from .display import DisplayMessage
+from .display import DisplayMessage, Row
 
 Lifecycle = Literal[
     "on_completion",
@@ -47,6 +47,11 @@ class DisplayMessagePersistence(Protocol):
     ) -> Awaitable[Sequence[DisplayMessage]] | Sequence[DisplayMessage]:
         """Keep a finished message; the rows that it became, in order."""
 
+    def save_row(
+        self, scope: Any, conversation_id: str, row: Row
+    ) -> Awaitable[DisplayMessage] | DisplayMessage:
+        """Keep what no message says: that a run failed, or was cancelled."""
+
     def update_tool_status(
         self,
         scope: Any,
@@ -60,6 +65,11 @@ class DisplayMessagePersistence(Protocol):
         ``info`` goes into the metadata of its row. Gives the changed row, or None if there is
         none that could have become so.
         """
+
+    def record_decision(
+        self, scope: Any, conversation_id: str, tool_call_id: str, decision: str
+    ) -> Awaitable[DisplayMessage | None] | DisplayMessage | None:
+        """Somebody "approved" or "rejected" a call; the changed row, or None."""
 
     def resolve_tool_result(
         self, scope: Any, conversation_id: str, tool_call_id: str, content: str

@@ -229,6 +229,11 @@ class ScopedStore:
         self._check(scope)
         return await self._await(rows.append, conversation_id, rows_of(message))
 
+    async def save_row(self, scope: Any, conversation_id: str, row: Row) -> DisplayMessage:
+        """Keep what no message says."""
+        self._check(scope)
+        return (await self._await(rows.append, conversation_id, [row]))[0]
+
     async def update_tool_status(
         self,
         scope: Any,
@@ -243,6 +248,16 @@ class ScopedStore:
             return await self._await(
                 rows.change_tool_call, tool_call_id, conversation_id, status, info
             )
+        except NotFound:
+            return None
+
+    async def record_decision(
+        self, scope: Any, conversation_id: str, tool_call_id: str, decision: str
+    ) -> DisplayMessage | None:
+        """The row of a tool call that somebody "approved" or "rejected", or None."""
+        self._check(scope)
+        try:
+            return await self._await(rows.record_decision, tool_call_id, conversation_id, decision)
         except NotFound:
             return None
 

@@ -1,0 +1,186 @@
+"""What people see of a session, kept as it happens: rows of a transcript.
+
+Nothing here stops the agent. What cannot be saved is logged, told, and tried again with what
+comes next, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import asdict
+
+from ..errors import AgentError, ModelError
+from ..events import (
+    DecisionMade,
+    DisplayMessageSaved,
+    DisplayMessageUpdated,
+    Event,
+    Interrupt,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+)
+from ..interrupts import Reject
+from ..loopconfig import Outcome
+from ..messages import Message
+from ..runtime import runtime
+from ..serialization import to_data
+from ..store.display import DisplayMessage, Row, cancelled_row, error_row
+from ..store.persistence import DisplayMessagePersistence
+from .persisting import called
+
+logger = logging.getLogger(__name__)
+
+# How long a run waits for rows that are on their way, in seconds; then they come when they come.
+PATIENCE = 5.0
+
+# How often one row is tried; then it is left out, so that those behind it are saved.
+TRIES = 5
+
+_ENDS = {
+    "completed": "completed",
+    "failed": "failed",
+    "rejected": "failed",
+    "cancelled": "cancelled",
+    "skipped": "cancelled",
+    "interrupted": "interrupted",
+}
+
+# As Sagents calls them.
+_TYPES = {
+    "max_runs_exceeded": "exceeded_max_runs",
+    "failures_exceeded": "exceeded_failure_count",
+}
+
+
+class _Job:
+    def __init__(self, kind: type[Event], save: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.kind = kind  # of the event that tells of the rows
+        self.save = save
+        self.args = args
+        self.tries = 0
+
+
+class Transcriber:
+    """Keeps the rows of one conversation, one after the other; on the runtime loop only.
+
+    ``tell`` emits an event, ``trouble`` takes a sentence about what could not be saved.
+    """
+
+    def __init__(
+        self,
+        persistence: DisplayMessagePersistence,
+        scope: Any,
+        conversation_id: str,
+        tell: Callable[..., Any],
+        trouble: Callable[[str], None],
+    ) -> None:
+        self._persistence = persistence
+        self._whose = scope, conversation_id
+        self._tell = tell
+        self._trouble = trouble
+        self._jobs: deque[_Job] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._placeholders: set[str] = set()  # ids of calls whose saved result is one
+
+    async def keep(self, message: Message) -> None:
+        """Save a message that is about to be told, before that if it does not take long."""
+        self.save(message)
+        await self.drained()
+
+    def save(self, message: Message) -> None:
+        """Save what there is to see of a message."""
+        self._put(DisplayMessageSaved, self._persistence.save_message, message)
+        for result in message.tool_results:
+            if result.is_interrupt:
+                self._placeholders.add(result.tool_call_id)
+
+    def hear(self, event: Event) -> None:
+        """Follow the life of tool calls."""
+        if isinstance(event, ToolExecutionStart):
+            self._status(event.tool_call.id, "executing", {})
+        elif isinstance(event, ToolExecutionEnd):
+            call_id, result = event.tool_call_id, event.result
+            info = {"duration": event.duration} if event.duration else {}
+            self._status(call_id, _ENDS.get(event.status, "failed"), info)
+            if call_id in self._placeholders and not result.is_interrupt:
+                self._placeholders.discard(call_id)
+                resolve = self._persistence.resolve_tool_result
+                self._put(DisplayMessageUpdated, resolve, call_id, result.text)
+        elif isinstance(event, Interrupt):
+            for call_id in event.interrupt.tool_call_ids:
+                self._status(call_id, "interrupted", {})
+        elif isinstance(event, DecisionMade):
+            said = "rejected" if isinstance(event.decision, Reject) else "approved"
+            record = self._persistence.record_decision
+            self._put(DisplayMessageUpdated, record, event.tool_call_id, said)
+
+    async def end(self, outcome: Outcome) -> None:
+        """Save how a run ended, where its messages do not say it, and wait for all that is due."""
+        save = self._persistence.save_row
+        if outcome.status == "cancelled":
+            self._put(DisplayMessageSaved, save, cancelled_row())
+        elif outcome.status == "error" and outcome.error is not None:
+            said = outcome.messages[-1] if outcome.messages else Message("assistant")
+            if said.stop_reason != "error" or not said.text:  # else its text is marked: rows_of
+                self._put(DisplayMessageSaved, save, _error_row(outcome.error))
+        await self.drained()
+
+    def _status(self, call_id: str, status: str, info: dict[str, Any]) -> None:
+        change = self._persistence.update_tool_status
+        self._put(DisplayMessageUpdated, change, call_id, status, info)
+
+    def _put(self, kind: type[Event], save: Callable[..., Any], *args: Any) -> None:
+        self._jobs.append(_Job(kind, save, (*self._whose, *args)))
+        if self._worker is None:
+            self._worker = runtime.spawn(self._work())
+
+    async def drained(self) -> None:
+        """Return once all that could be saved is, or after ``PATIENCE``."""
+        if self._jobs and self._worker is None:
+            self._worker = runtime.spawn(self._work())
+        if self._worker is not None:
+            await asyncio.wait([self._worker], timeout=PATIENCE)
+
+    async def _work(self) -> None:
+        try:
+            while self._jobs:
+                job = self._jobs[0]
+                job.tries += 1
+                try:
+                    saved = await called(job.save, *job.args)
+                except Exception as error:
+                    self._failed(job, error)
+                    if job.tries < TRIES:
+                        return
+                    saved = None
+                self._jobs.popleft()
+                self._tell_of(job.kind, saved)
+        finally:
+            self._worker = None
+
+    def _tell_of(self, kind: type[Event], saved: Any) -> None:
+        rows = [saved] if isinstance(saved, DisplayMessage) else saved or ()
+        for row in rows:
+            data = to_data(asdict(row)) if isinstance(row, DisplayMessage) else to_data(row)
+            self._tell(kind, display_message=data)
+
+    def _failed(self, job: _Job, error: Exception) -> None:
+        what = "is left out" if job.tries >= TRIES else "is tried again"
+        problem = f"A row of the transcript was not saved and {what}: {error}"
+        logger.warning("Session %r: %s", self._whose[1], problem)
+        self._trouble(problem)
+
+
+def _error_row(error: AgentError) -> Row:
+    kind = error.kind if isinstance(error, ModelError) else _snake(type(error).__name__)
+    return error_row(str(error), _TYPES.get(kind, kind))
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
