@@ -63,7 +63,7 @@ def _bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
     else:
         from .migrations import migrate  # alembic: most stores never need it
 
-        migrate(connection, _prefix(tables), version)
+        migrate(connection, _prefix(tables), version, schema.VERSION)
         connection.execute(tables.version.delete())
     connection.execute(tables.version.insert().values(version_num=schema.VERSION))
 

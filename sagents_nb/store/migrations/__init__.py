@@ -16,8 +16,8 @@ from ...errors import ConfigurationError
 VERSIONS = [str(Path(__file__).parent / "versions")]
 
 
-def migrate(connection: sql.Connection, prefix: str, since: str | None) -> None:
-    """Take the steps that follow version ``since``, in the transaction of ``connection``."""
+def migrate(connection: sql.Connection, prefix: str, since: str | None, to: str) -> None:
+    """Take the steps from version ``since`` to ``to``, in the transaction of ``connection``."""
     try:
         from alembic.migration import MigrationContext
         from alembic.operations import Operations
@@ -28,7 +28,7 @@ def migrate(connection: sql.Connection, prefix: str, since: str | None) -> None:
             'pip install "sagents-nb[store]".'
         ) from None
     scripts = ScriptDirectory(str(Path(__file__).parent), version_locations=VERSIONS)
-    steps = list(scripts.iterate_revisions("heads", since or "base"))  # the newest comes first
+    steps = list(scripts.iterate_revisions(to, since or "base"))  # the newest comes first
     with Operations.context(MigrationContext.configure(connection)):
         for step in reversed(steps):
             step.module.upgrade(prefix)

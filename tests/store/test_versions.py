@@ -1,0 +1,214 @@
+"""A database of every version opens, and one of a newer version is left as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sql
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+import sagents_nb as sa
+from sagents_nb.store import migrations, schema
+from tests.store import released
+
+STEPS = str(released.FIXTURES / "steps")
+RELEASED = ["0001"]
+
+
+@pytest.fixture
+def look(url: str) -> Any:
+    """Asks the database behind the store's back."""
+    engine = sql.create_engine(url)
+
+    def ask(question: Callable[[sql.Connection], Any] | str) -> Any:
+        with engine.begin() as connection:
+            if isinstance(question, str):
+                answer = connection.execute(sql.text(question))
+                return answer.all() if answer.returns_rows else None
+            return question(connection)
+
+    yield ask
+    engine.dispose()
+
+
+def names(connection: sql.Connection) -> set[str]:
+    return set(sql.inspect(connection).get_table_names())
+
+
+def contents(connection: sql.Connection) -> dict[str, list[Any]]:
+    """Everything in every table, and how each is made."""
+    made = sql.MetaData()
+    made.reflect(connection)
+    return {
+        table.name: [
+            sorted((c.name, str(c.type), c.nullable) for c in table.columns),
+            sorted(map(str, connection.execute(sql.select(table)))),
+        ]
+        for table in made.sorted_tables
+    }
+
+
+def newest(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """As if this sagents_nb had more steps."""
+    monkeypatch.setattr(schema, "VERSION", version)
+    monkeypatch.setattr(migrations, "VERSIONS", [*migrations.VERSIONS, STEPS])
+
+
+def test_a_new_database_is_of_the_newest_version(url: str, look: Any) -> None:
+    sa.ConversationStore(url, table_prefix="team_").close()
+    assert look("SELECT version_num FROM team_version") == [(schema.VERSION,)]
+    assert look(names) == set(schema.tables("team_").metadata.tables)
+
+
+def test_the_newest_version_is_that_of_the_last_step() -> None:
+    scripts = ScriptDirectory(migrations.VERSIONS[0], version_locations=migrations.VERSIONS)
+    assert scripts.get_heads() == [schema.VERSION]
+    assert [step.revision for step in scripts.walk_revisions()][::-1] == RELEASED
+
+
+def test_all_steps_together_make_the_tables_of_today(look: Any) -> None:
+    def differences(connection: sql.Connection) -> Any:
+        migrations.migrate(connection, "x_", None, schema.VERSION)
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        return compare_metadata(context, schema.tables("x_").metadata)
+
+    assert look(differences) == []
+
+
+@pytest.mark.parametrize("version", RELEASED)
+def test_a_store_of_every_released_version_opens_and_goes_on(
+    url: str, look: Any, version: str
+) -> None:
+    released.load(url, version)
+    store = sa.ConversationStore(url)
+    released.assert_filled(store)
+    store.close()
+    assert look("SELECT version_num FROM sagents_version") == [(schema.VERSION,)]
+
+
+def test_an_older_store_is_brought_up_to_date_and_loses_nothing(
+    url: str, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = released_contents(url, look)
+    newest(monkeypatch, "0002")
+    sa.ConversationStore(url).close()
+    after = look(contents)
+    assert look("SELECT version_num FROM sagents_version") == [("0002",)]
+    assert look("SELECT count(*) FROM sagents_conversations WHERE archived") == [(0,)]
+    assert {name for name, *_ in after["sagents_conversations"][0]} >= {"archived", "heading"}
+    for name in set(before) - {"sagents_version", "sagents_conversations"}:
+        assert after[name] == before[name]
+    assert len(after["sagents_conversations"][1]) == 3
+    assert len(after["sagents_display_messages"][1]) == 2
+
+
+def released_contents(url: str, look: Any) -> Any:
+    released.load(url, "0001")
+    return look(contents)
+
+
+def test_steps_keep_to_the_prefix(url: str, look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for prefix in ("a_", "b_"):
+        sa.ConversationStore(url, table_prefix=prefix).close()
+    newest(monkeypatch, "0002")
+    sa.ConversationStore(url, table_prefix="b_").close()
+    versions = [look(f"SELECT version_num FROM {prefix}version") for prefix in ("a_", "b_")]
+    assert versions == [[("0001",)], [("0002",)]]
+
+
+def test_a_step_that_fails_leaves_the_older_version_as_it_was(
+    url: str, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = released_contents(url, look)
+    with monkeypatch.context() as newer:
+        newest(newer, "0003")
+        with pytest.raises(sa.AgentError, match="cannot be used"):
+            sa.ConversationStore(url)
+    assert look(contents) == before
+    store = sa.ConversationStore(url)
+    released.assert_filled(store)
+    store.close()
+
+
+def test_of_many_that_open_an_older_store_one_takes_the_step(
+    url: str, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released.load(url, "0001")
+    newest(monkeypatch, "0002")
+    with ThreadPoolExecutor(6) as pool:
+        for store in list(pool.map(sa.ConversationStore, [url] * 6)):
+            store.close()
+    assert look("SELECT version_num FROM sagents_version") == [("0002",)]
+
+
+def test_of_many_that_open_a_new_database_one_makes_the_tables(url: str, look: Any) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        stores = list(pool.map(sa.ConversationStore, [url] * 6))
+    stores[0].create_conversation(id="x")
+    assert stores[5].get_conversation("x").id == "x"
+    for store in stores:
+        store.close()
+    assert look("SELECT version_num FROM sagents_version") == [(schema.VERSION,)]
+
+
+@pytest.mark.parametrize("version", ["0002", "9999", "", "next", "٣"])
+def test_a_newer_store_is_refused_and_left_as_it_is(url: str, look: Any, version: str) -> None:
+    released.load(url, "0001")
+    look(f"UPDATE sagents_version SET version_num = '{version}'")
+    before = look(contents)
+    with pytest.raises(sa.ConfigurationError, match="upgrade sagents_nb"):
+        sa.ConversationStore(url)
+    assert look(contents) == before
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_not_a_byte_of_a_newer_file_is_written(sqlite_url: str, mode: str) -> None:
+    released.load(sqlite_url, "0001")
+    engine = sql.create_engine(sqlite_url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE sagents_version SET version_num = '0002'")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql(f"PRAGMA journal_mode={mode}")
+    engine.dispose()
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    with pytest.raises(sa.ConfigurationError, match="upgrade sagents_nb"):
+        sa.ConversationStore(sqlite_url)
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_tables_of_somebody_else_are_left_alone(url: str, look: Any) -> None:
+    look(lambda connection: connection.execute(sql.text("CREATE TABLE sagents_leases (a INTEGER)")))
+    with pytest.raises(sa.ConfigurationError, match="sagents_leases that is no store's; give"):
+        sa.ConversationStore(url)
+    assert look(names) == {"sagents_leases"}
+    sa.ConversationStore(url, table_prefix="agents_").close()
+
+
+IMPORTS = """
+import sys
+import sagents_nb as sa
+sa.Session, sa.Scope
+assert "sqlalchemy" not in sys.modules, "SQLAlchemy, before there is a store"
+for _ in range(2):
+    store = sa.ConversationStore(sys.argv[1])
+    store.create_conversation()
+    store.close()
+assert "alembic" not in sys.modules, "alembic, for a new store and a current one"
+print("light")
+"""
+
+
+def test_only_an_older_store_loads_alembic_and_only_a_store_sqlalchemy(sqlite_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS, sqlite_url], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "light\n", done.stderr
