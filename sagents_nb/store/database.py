@@ -49,7 +49,8 @@ class Database:
         self.name = name_of(self.url)
         self.tables = tables(table_prefix)
         self.owner = leases.Owner.new()
-        self.held: set[str] = set()  # conversations; the store's thread alone looks at it
+        # Conversations and the epochs in which they are ours; for the store's thread alone.
+        self.held: set[tuple[str, int]] = set()
         self._link = Link(self.url, self.tables)
         self._renewed = time.monotonic()
         self._inherited: list[Any] = []

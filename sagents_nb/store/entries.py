@@ -10,6 +10,9 @@ import msgspec
 
 from ..serialization import VERSION, portable, unescaped
 
+LAST_SEQ = 2**62
+"""No entry has a higher number, so that there is always a next one."""
+
 
 class Entry(msgspec.Struct, frozen=True):
     """One thing that happened: ``data`` is JSON-ready, ``at`` in seconds since 1970.
@@ -65,7 +68,19 @@ def encoded(data: Any) -> tuple[str, bool]:
     except (ValueError, TypeError, RecursionError):
         pass
     plain, escaped = portable(data)
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")), escaped
+    try:
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")), escaped
+    except ValueError:  # a number of more digits than Python writes, or reads again
+        return json.dumps(_without_huge(plain), ensure_ascii=False, separators=(",", ":")), escaped
+
+
+def _without_huge(data: Any) -> Any:
+    """``data`` with each integer of thousands of digits as hexadecimal text."""
+    if isinstance(data, dict):
+        return {key: _without_huge(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_without_huge(value) for value in data]
+    return hex(data) if isinstance(data, int) and data.bit_length() > 2000 else data
 
 
 def entry_of(place: Any, seq: Any, kind: Any, data: Any, escaped: Any, at: Any) -> Entry:
@@ -79,6 +94,8 @@ def entry_of(place: Any, seq: Any, kind: Any, data: Any, escaped: Any, at: Any) 
 
     if seq is None or kind is None or data is None:
         raise damaged("a column is not of its type")
+    if not 0 < seq <= LAST_SEQ:
+        raise damaged("there are no such numbers")
     try:
         name, text = str(kind, "utf-8"), str(data, "utf-8")
     except UnicodeDecodeError:

@@ -15,7 +15,7 @@ import sqlalchemy as sql
 from ..errors import StoreError
 from . import leases
 from .database import Database
-from .entries import KINDS, Damaged, Entry, encoded, entry_of, is_newer
+from .entries import KINDS, LAST_SEQ, Damaged, Entry, encoded, entry_of, is_newer
 from .schema import Tables
 
 
@@ -44,14 +44,29 @@ class Journal:
         ``take_over``, and :class:`~sagents_nb.errors.NotFound` if there is no such conversation.
         """
         tables, owner = database.tables, database.owner
+        epochs: list[int] = []
 
         def begin(connection: sql.Connection) -> tuple[int, list[Any]]:
-            epoch = leases.take(connection, tables, owner, conversation_id, take_over)
-            database.held.add(conversation_id)
-            return epoch, _rows(connection, tables, conversation_id)
+            epochs.append(leases.take(connection, tables, owner, conversation_id, take_over))
+            database.held.add((conversation_id, epochs[-1]))
+            used = connection.scalar(_statements(tables).aside, {"conversation": conversation_id})
+            return used or 0, _rows(connection, tables, conversation_id)
 
-        epoch, rows = database.run(begin)
-        journal = cls(database, conversation_id, epoch)
+        def give_up(connection: sql.Connection) -> None:
+            for epoch in epochs:
+                database.held.discard((conversation_id, epoch))
+                leases.release(connection, tables, owner, conversation_id, epoch)
+
+        try:
+            used, rows = database.run(begin)
+            journal = cls(database, conversation_id, epochs[-1])
+            return journal, *journal._read(rows, used)
+        except BaseException:  # also where somebody interrupts the waiting
+            database.submit(give_up)
+            raise
+
+    def _read(self, rows: Iterable[Any], used: int) -> tuple[list[Entry], list[str]]:
+        """The entries that the rows hold; the others are moved to where they harm nobody."""
         entries: list[Entry] = []
         damaged: list[Damaged] = []
         for row in rows:
@@ -59,12 +74,12 @@ class Journal:
                 entries.append(entry_of(*row))
             except Damaged as problem:
                 damaged.append(problem)
-        if entries:
-            journal.last_seq = entries[-1].seq
+        # The number of a row that was set aside is not used again: it would be a second one.
+        self.last_seq = max([used, *(entry.seq for entry in entries[-1:])])
         # What a newer version wrote may be no damage, and is refused where it is read.
         if damaged and not any(map(is_newer, entries)):
-            journal._move({problem.place: problem.reason for problem in damaged}).result()
-        return journal, entries, [str(problem) for problem in damaged]
+            self._move({problem.place: problem.reason for problem in damaged}).result()
+        return entries, [str(problem) for problem in damaged]
 
     def append(self, entries: Sequence[Entry]) -> Future[int]:
         """Write ``entries``; once the future is done they are committed. Its value is the last seq.
@@ -123,7 +138,7 @@ class Journal:
         """Give the conversation up, after all that was appended; what comes then is refused."""
 
         def give_up(connection: sql.Connection) -> None:
-            self.database.held.discard(self.conversation_id)
+            self.database.held.discard((self.conversation_id, self.epoch))
             leases.release(connection, *self._lease)
 
         return self.database.submit(give_up)
@@ -196,16 +211,19 @@ class _Statements(msgspec.Struct, frozen=True):
     """What is executed often, made once."""
 
     newest: Any
+    aside: Any
     insert: Any
     delete: Any
 
 
 @functools.cache
 def _statements(tables: Tables) -> _Statements:
-    journal = tables.journal
+    journal, aside = tables.journal, tables.journal_damaged
     of_it = journal.c.conversation_id == sql.bindparam("conversation")
+    set_aside = aside.c.conversation_id == sql.bindparam("conversation")
     return _Statements(
         sql.select(sql.func.max(journal.c.seq)).where(of_it),
+        sql.select(sql.func.max(aside.c.seq)).where(set_aside, aside.c.seq.between(1, LAST_SEQ)),
         journal.insert(),
         journal.delete().where(of_it, journal.c.seq == sql.bindparam("number")),
     )

@@ -1,0 +1,350 @@
+"""A journal gives back what it was given: in order, unchanged, and nothing half written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sagents_nb.errors import NotFound, StaleOwner, StoreError
+from sagents_nb.runtime import runtime
+from sagents_nb.store.database import Database
+from sagents_nb.store.entries import Entry
+from sagents_nb.store.journal import Journal
+from tests.store.journals import begin, count, database_of, kept, note, said
+from tests.store.test_database import hold
+from tests.talking import PATIENCE, in_threads
+
+text = st.text(st.characters(codec=None))  # any code point, lone surrogates and NUL too
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | text,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(text, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    with database_of(url) as made:
+        yield made
+
+
+@pytest.fixture
+def journal(database: Database) -> Journal:
+    return Journal.open(database, "c")[0]
+
+
+def comes_back(database: Database, values: list[Any]) -> None:
+    journal, before, _ = Journal.open(database, "c", take_over=True)
+    seq = journal.append([note(value) for value in values]).result(PATIENCE)
+    _, entries, problems = Journal.open(database, "c", take_over=True)
+    assert not problems
+    # By repr, since NaN is not equal to itself, and 0.0 is to -0.0.
+    assert repr(said(entries[len(before) :])) == repr(values)
+    assert entries[-1].seq == seq
+
+
+one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+lists = st.lists(anything, min_size=1, max_size=5)
+
+
+@settings(one_database, max_examples=50)
+@given(values=lists)
+def test_whatever_is_json_ready_comes_back_equal(database: Database, values: list[Any]) -> None:
+    comes_back(database, values)
+
+
+@pytest.mark.soak
+@settings(one_database, max_examples=2000)
+@given(values=lists)
+def test_more_of_what_is_json_ready_comes_back_equal(database: Database, values: list[Any]) -> None:
+    comes_back(database, values)
+
+
+def test_a_large_text_comes_back(database: Database, journal: Journal) -> None:
+    value = "é\0\ud83d\ude00\udc00" * 200_000
+    journal.append([note(value)]).result(PATIENCE)
+    assert kept(database) == [value]
+
+
+def test_what_json_cannot_say_does_not_stop_the_journal(
+    database: Database, journal: Journal
+) -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    journal.append([note(10**5000), note(deep), note(1)]).result(PATIENCE)
+    huge, _, last = kept(database)
+    assert int(huge, 16) == 10**5000
+    assert last == 1
+
+
+def test_entries_are_numbered_and_dated(database: Database, journal: Journal) -> None:
+    assert (journal.epoch, journal.last_seq) == (1, 0)
+    assert journal.append([note("a"), note("b")]).result(PATIENCE) == 2
+    assert journal.append([]).result(PATIENCE) == 2
+    assert journal.append([Entry("interrupt", None), Entry("todos", [])]).result(PATIENCE) == 4
+    again, entries, problems = Journal.open(database, "c", take_over=True)
+    assert (again.epoch, again.last_seq, problems) == (2, 4, [])
+    assert [entry.seq for entry in entries] == [1, 2, 3, 4]
+    assert [entry.kind for entry in entries] == ["run", "run", "interrupt", "todos"]
+    assert [entry.data for entry in entries[2:]] == [None, []]
+    begun = database.run(lambda c: c.execute(database.tables.leases.select()).one().began_at)
+    assert all(abs(entry.at - begun.timestamp()) < 60 for entry in entries)
+
+
+def test_what_is_appended_is_written_in_the_order_of_the_calls(
+    database: Database, journal: Journal
+) -> None:
+    def append(index: int) -> None:
+        wait([journal.append([note([index, n])]) for n in range(100)], PATIENCE)
+
+    in_threads(8, append)
+    entries = kept(database)
+    for index in range(8):
+        assert [n for who, n in entries if who == index] == list(range(100))
+
+
+def test_appending_is_safe_on_the_runtime_thread(database: Database, journal: Journal) -> None:
+    future = runtime.call(lambda: journal.append([note(1)]))
+    assert future.result(PATIENCE) == 1
+
+
+def test_an_unknown_kind_is_refused_at_once(database: Database, journal: Journal) -> None:
+    with pytest.raises(ValueError, match="'gossip' is no kind of entry; use one of begin, message"):
+        journal.append([note(1), Entry("gossip", {})])
+    assert kept(database) == []
+
+
+def test_an_unknown_conversation_is_not_found(database: Database) -> None:
+    with pytest.raises(NotFound, match="no conversation 'nobody'"):
+        Journal.open(database, "nobody")
+
+
+@pytest.mark.parametrize("id", ["a\0b", "\ud800", "\ufffe", "x' OR 1=1 --", "é" * 200])
+def test_a_conversation_may_have_any_name(database: Database, id: str) -> None:
+    begin(database, id)
+    Journal.open(database, id)[0].append([note(1)]).result(PATIENCE)
+    assert kept(database, id) == [1]
+    assert kept(database) == []
+
+
+def failing(journal: Journal) -> Future[int]:
+    """An append that the database refuses."""
+    journal.last_seq = 2**70  # no column takes that
+    return journal.append([note("refused")])
+
+
+def test_after_a_failure_nothing_that_came_later_is_written_before_it(
+    database: Database, journal: Journal
+) -> None:
+    journal.append([note(0)]).result(PATIENCE)
+    go_on, _ = hold(database)
+    futures = [failing(journal), *(journal.append([note(n)]) for n in range(3))]
+    go_on.set()
+    wait(futures, PATIENCE)
+    for future in futures:
+        assert isinstance(future.exception(), Exception)
+    assert "before them were not; append them again" in str(futures[1].exception())
+    journal.last_seq = 1
+    assert journal.append([note("refused"), note("later")]).result(PATIENCE) == 3
+    assert kept(database) == [0, "refused", "later"]
+
+
+def test_who_hears_of_a_failure_may_append_again_at_once(
+    database: Database, journal: Journal
+) -> None:
+    done: Future[int] = Future()
+
+    def again(failed: Future[int]) -> None:
+        assert failed.exception()
+        journal.last_seq = 0
+        journal.append([note("again")]).add_done_callback(lambda f: done.set_result(f.result()))
+
+    failing(journal).add_done_callback(again)
+    assert done.result(PATIENCE) == 1
+    assert kept(database) == ["again"]
+
+
+def test_compaction_deletes_what_it_is_told_and_nothing_else(
+    database: Database, journal: Journal
+) -> None:
+    begin(database, "d")
+    other = Journal.open(database, "d")[0]
+    other.append([note(n) for n in range(5)]).result(PATIENCE)
+    journal.append([note(n) for n in range(2000)]).result(PATIENCE)
+    journal.compact(range(1, 1990)).result(PATIENCE)
+    journal.compact([1, 5, 1990, 10**9]).result(PATIENCE)
+    journal.compact([]).result(PATIENCE)
+    assert kept(database) == list(range(1990, 2000))
+    assert kept(database, "d") == list(range(5))
+
+
+def test_the_number_of_a_deleted_entry_is_not_used_again(
+    database: Database, journal: Journal
+) -> None:
+    last = journal.append([note(n) for n in range(3)]).result(PATIENCE)
+    journal.compact([last]).result(PATIENCE)
+    assert journal.append([note("new")]).result(PATIENCE) == last + 1
+
+
+def test_the_file_stays_bounded_when_what_is_superseded_is_compacted(sqlite_url: str) -> None:
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    with database_of(sqlite_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        sizes = []
+        for _ in range(5):
+            for _ in range(10):
+                first = journal.last_seq + 1
+                last = journal.append([note("x" * 1000) for _ in range(100)]).result(PATIENCE)
+                journal.compact(range(first, last + 1)).result(PATIENCE)
+            sizes.append(path.stat().st_size)
+        assert max(sizes) == sizes[0]
+
+
+def test_after_its_release_a_journal_writes_nothing(database: Database, journal: Journal) -> None:
+    first = journal.append([note("before")])
+    journal.release().result(PATIENCE)
+    assert first.result(0) == 1
+    with pytest.raises(StaleOwner, match="was closed, so nothing of this session is kept"):
+        journal.append([note("after")]).result(PATIENCE)
+    with pytest.raises(StaleOwner):
+        journal.compact([1]).result(PATIENCE)
+    journal.release().result(PATIENCE)
+    assert kept(database) == ["before"]
+
+
+def test_after_the_conversation_was_deleted_nothing_is_written(
+    database: Database, journal: Journal
+) -> None:
+    tables = database.tables
+    journal.append([note(1)]).result(PATIENCE)
+    database.run(lambda connection: connection.execute(tables.conversations.delete()))
+    with pytest.raises(StaleOwner, match="was deleted"):
+        journal.append([note(2)]).result(PATIENCE)
+    assert database.run(lambda connection: count(connection, tables.journal)) == 0
+
+
+def test_who_is_interrupted_while_opening_owns_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(work: Any) -> None:
+        database.submit(work)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "run", run)
+        with pytest.raises(KeyboardInterrupt):
+            Journal.open(database, "c")
+    assert Journal.open(database, "c")[0].epoch == 2
+
+
+class Journals(RuleBasedStateMachine):
+    """A journal beside a list: whatever is done to it, what was acknowledged is what is kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a disk would be slow
+        self.place = tempfile.TemporaryDirectory(dir=memory)
+        self.url = f"sqlite:///{self.place.name}/store.db"
+        self.database = Database(self.url)
+        begin(self.database, "c")
+        self.journal = Journal.open(self.database, "c")[0]
+        self.stale: list[Journal] = []
+        self.model: list[tuple[int, Any]] = []
+        self.next = 0
+
+    def teardown(self) -> None:
+        self.database.close()
+        self.place.cleanup()
+
+    def notes(self, count: int) -> list[Entry]:
+        self.next += count
+        return [note(n) for n in range(self.next - count, self.next)]
+
+    @rule(sizes=st.lists(st.integers(0, 3), max_size=4))
+    def append(self, sizes: list[int]) -> None:
+        batches = [self.notes(size) for size in sizes]
+        futures = [self.journal.append(batch) for batch in batches]
+        for batch, future in zip(batches, futures, strict=True):
+            first = future.result(PATIENCE) - len(batch) + 1
+            self.model += [(first + n, entry.data["says"]) for n, entry in enumerate(batch)]
+
+    @rule(more=st.integers(0, 2))
+    def append_to_a_full_disk(self, more: int) -> None:
+        self.database.run(lambda c: c.exec_driver_sql("PRAGMA max_page_count=1").scalar())
+        futures = [self.journal.append([note("x" * 50_000)])]
+        futures += [self.journal.append([note("behind")]) for _ in range(more)]
+        for future in futures:
+            assert isinstance(future.exception(PATIENCE), StoreError)
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def compact(self, data: st.DataObject) -> None:
+        gone = data.draw(st.sets(st.sampled_from([seq for seq, _ in self.model])))
+        self.journal.compact(gone).result(PATIENCE)
+        self.model = [row for row in self.model if row[0] not in gone]
+
+    def reopen(self, take_over: bool) -> None:
+        epoch = self.journal.epoch
+        self.journal, entries, problems = Journal.open(self.database, "c", take_over=take_over)
+        assert self.journal.epoch > epoch
+        assert not problems
+        assert [(entry.seq, entry.data["says"]) for entry in entries] == self.model
+
+    @rule()
+    def take_over(self) -> None:
+        self.stale.append(self.journal)
+        self.reopen(take_over=True)
+
+    @rule()
+    def release(self) -> None:
+        self.stale.append(self.journal)
+        self.journal.release().result(PATIENCE)
+        self.reopen(take_over=False)
+
+    @rule()
+    def begin_anew(self) -> None:
+        self.database.close()
+        self.stale.clear()
+        self.database = Database(self.url)
+        self.reopen(take_over=False)
+
+    @precondition(lambda self: self.stale)
+    @rule(data=st.data())
+    def be_a_zombie(self, data: st.DataObject) -> None:
+        zombie = data.draw(st.sampled_from(self.stale))
+        for future in (zombie.append([note("zombie")]), zombie.compact([1, 2, 3])):
+            assert isinstance(future.exception(PATIENCE), StaleOwner)
+        zombie.release().result(PATIENCE)
+
+    @invariant()
+    def numbers_grow(self) -> None:
+        seqs = [seq for seq, _ in self.model]
+        assert seqs == sorted(set(seqs))
+        assert self.journal.last_seq >= max(seqs, default=0)
+
+
+TestJournals = Journals.TestCase
+TestJournals.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+@pytest.mark.soak
+def test_many_more_lives_of_a_journal() -> None:
+    run_state_machine_as_test(
+        Journals, settings=settings(max_examples=1000, stateful_step_count=50, deadline=None)
+    )
