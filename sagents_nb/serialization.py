@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import functools
 import json
 import math
 import numbers
@@ -93,8 +94,9 @@ def _described(value: Any) -> str:
 
 # PostgreSQL refuses NUL, SQLite and UTF-8 refuse lone surrogates, json.loads joins a pair of
 # them, and only Python knows NaN. U+FFFE is no character, so text practically never holds it.
-_ODD = re.compile("[\0\ud800-\udfff\ufffe]")
-_ESCAPED = re.compile("\ufffe([0-9a-f]{4})")
+# Runs of them are matched: a call for each of a million would take seconds.
+_ODD = re.compile("[\0\ud800-\udfff\ufffe]+")
+_ESCAPED = re.compile("(?:\ufffe[0-9a-f]{4})+")
 _NUMBERS = {"\ufffenan": math.nan, "\ufffeinf": math.inf, "\ufffe-inf": -math.inf}
 
 
@@ -119,7 +121,7 @@ def portable(data: Any) -> tuple[Any, bool]:
 def escaped(data: Any) -> Any:
     """``data`` with what :func:`portable` calls odd written in plain characters."""
     if isinstance(data, str):
-        return _ODD.sub(lambda found: f"\ufffe{ord(found[0]):04x}", data)
+        return _ODD.sub(_escaped_run, data)
     if isinstance(data, float) and not math.isfinite(data):
         return f"\ufffe{data}"
     return _mapped(escaped, data)
@@ -130,8 +132,26 @@ def unescaped(data: Any) -> Any:
     if isinstance(data, str):
         if data in _NUMBERS:
             return _NUMBERS[data]
-        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), data)
+        return _ESCAPED.sub(_unescaped_run, data)
     return _mapped(unescaped, data)
+
+
+def _escaped_run(found: re.Match[str]) -> str:
+    return "".join(map(_code, found[0]))
+
+
+def _unescaped_run(found: re.Match[str]) -> str:
+    return "".join(map(_character, found[0].split("\ufffe")[1:]))
+
+
+@functools.cache
+def _code(character: str) -> str:
+    return f"\ufffe{ord(character):04x}"
+
+
+@functools.cache
+def _character(digits: str) -> str:
+    return chr(int(digits, 16))
 
 
 def _mapped(change: Callable[[Any], Any], data: Any) -> Any:
