@@ -62,6 +62,8 @@ class ChatModel:
     chosen_because: str = ""
     asks_again: bool = False
     """Whether it already tries again by itself when that may help."""
+    reads_images: bool = False
+    """Whether it is worth handing it images, as the tool read_file then does."""
 
     def identity(self) -> dict[str, Any]:
         """What beside the request decides the answers, as JSON-ready data.

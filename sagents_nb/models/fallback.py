@@ -42,6 +42,7 @@ class FallbackModel(ChatModel):
         self.before_fallback = before_fallback
         self.name = self.models[0].name
         self.chosen_because = self.models[0].chosen_because
+        self.reads_images = all(model.reads_images for model in self.models)
 
     def __repr__(self) -> str:
         return f"FallbackModel({list(self.models)!r})"

@@ -92,6 +92,7 @@ class RecordedModel(ChatModel):
         self.pacing = pacing
         self.name = self.inner.name
         self.chosen_because = self.inner.chosen_because
+        self.reads_images = self.inner.reads_images
         self._asked = retried(self.inner)
         self._recorded: set[str] = set()  # keys that were asked anew in mode "record"
 

@@ -52,6 +52,7 @@ class RetryingModel(ChatModel):
         self.max_wait = max_wait
         self.name = model.name
         self.chosen_because = model.chosen_because
+        self.reads_images = model.reads_images
         self._sleep = sleep
         self._chance = chance
 

@@ -74,6 +74,7 @@ def opened(directory: Path, size_limit: int) -> Cache:
         **DEFAULT_SETTINGS,
         "cull_limit": 100,  # each write may make room for itself
         "size_limit": size_limit,
+        "sqlite_mmap_size": 0,  # a mapped file that somebody cuts ends the process
     }
     return Cache(str(directory), timeout=_CLIENT_WAIT, disk=StrictDisk, **settings)
 
@@ -90,7 +91,8 @@ def _inspect(database: Path) -> None:
                 raise Damaged(f"{database} has a {kind} {name!r} that was not made here")
         if any(name == "Settings" for _, name in named):
             for key, value in connection.execute("SELECT key, value FROM Settings"):
-                plain = isinstance(value, int) or _PLAIN.fullmatch(str(value))
+                word = key not in METADATA and _PLAIN.fullmatch(str(value))
+                plain = isinstance(value, int) or word
                 if key not in _SETTINGS or not plain:
                     raise Damaged(f"{database} has a setting {key!r} that was not made here")
     finally:

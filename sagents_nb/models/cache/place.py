@@ -24,7 +24,9 @@ def prepared(path: Path) -> None:
     if os.name == "nt":  # where the user's profile is private and there is no mode
         path.mkdir(parents=True, exist_ok=True)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    for parent in reversed(path.parents):
+        if not parent.exists():
+            parent.mkdir(mode=0o755, exist_ok=True)
     above = path.parent.stat()
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
         raise ConfigurationError(

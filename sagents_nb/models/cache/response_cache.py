@@ -23,8 +23,10 @@ _T = TypeVar("_T")
 GIGABYTE = 2**30
 _AGAIN = 5.0  # seconds until a database that could not be opened is tried again
 _MOST_READ = 1_000  # recordings that are looked through
-# Another process's lock and a full disk pass; what else SQLite says of a file does not.
-_PASSING = (sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
+# Another process's lock and a full disk pass; what else SQLite says of a file does not, nor do
+# rows and settings of a type that diskcache cannot count with.
+_PASSING = sqlite3.OperationalError
+_DAMAGE = sqlite3.DatabaseError | TypeError | ValueError
 
 
 class ResponseCache:
@@ -111,7 +113,7 @@ class ResponseCache:
             with self._lock:
                 for name in ("cache.db", "cache.db-wal", "cache.db-shm"):
                     (self.path / name).unlink(missing_ok=True)
-                self._cache, self._damaged, self._retry_at = None, False, 0.0
+                self._cache, self._damaged, self._retry_at, self._problem = None, False, 0.0, ""
         return removed
 
     def _read(self, key: str) -> Recording | None:
@@ -147,8 +149,7 @@ class ResponseCache:
     def _failed(self, error: Exception) -> None:
         from .disk import Damaged
 
-        broken = isinstance(error, sqlite3.DatabaseError)
-        if isinstance(error, Damaged) or (broken and not isinstance(error, _PASSING)):
+        if isinstance(error, Damaged | _DAMAGE) and not isinstance(error, _PASSING):
             self._damaged, self._cache = True, None
         self._counts["failures"] += 1
         told, self._problem = bool(self._problem), f"{type(error).__name__}: {error}"

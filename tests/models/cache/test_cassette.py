@@ -1,0 +1,278 @@
+"""A cassette is a file that people review: it reads well, and changes only where something did."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sagents_nb as sa
+from sagents_nb.models import ModelRequest
+from sagents_nb.models.cache import Cassette, Recording, asked, layout
+from sagents_nb.models.cache.recording import made
+from tests.models.cache.asking import key, recording, say
+
+SHOWN = """\
+{
+ "version": 1,
+ "systems": {
+  "SYSTEM": {
+   "lines": [
+    "Be brief.",
+    "Be kind."
+   ]
+  }
+ },
+ "tools": {},
+ "recordings": [
+  {
+   "key": "FIRST",
+   "model": {
+    "kind": "ScriptedModel",
+    "name": "scripted"
+   },
+   "system": "SYSTEM",
+   "messages": [
+    {
+     "role": "user",
+     "parts": [
+      {
+       "type": "text",
+       "text": "hi"
+      }
+     ]
+    }
+   ],
+   "answer": {
+    "role": "assistant",
+    "parts": [
+     {
+      "type": "text",
+      "text": "Hello!"
+     }
+    ],
+    "stop_reason": "end_turn"
+   },
+   "shape": [
+    "t3*2"
+   ]
+  },
+  {
+   "key": "SECOND",
+   "model": {
+    "kind": "ScriptedModel",
+    "name": "scripted"
+   },
+   "system": "SYSTEM",
+   "continues": "FIRST",
+   "messages": [
+    {
+     "role": "user",
+     "parts": [
+      {
+       "type": "text",
+       "text": "And?"
+      }
+     ]
+    }
+   ],
+   "answer": {
+    "role": "assistant",
+    "parts": [
+     {
+      "type": "text",
+      "text": {
+       "lines": [
+        "One",
+        "two"
+       ]
+      }
+     }
+    ],
+    "stop_reason": "end_turn"
+   }
+  }
+ ]
+}
+"""
+
+
+def test_it_reads_like_the_conversation(tmp_path: Path) -> None:
+    model = sa.ScriptedModel([])
+    system = "Be brief.\nBe kind."
+    first = asked(model, ModelRequest([sa.Message.user("hi")], system))
+    hello = sa.Message.assistant("Hello!")
+    history = [sa.Message.user("hi"), hello, sa.Message.user("And?")]
+    second = asked(model, ModelRequest(history, system))
+    cassette = Cassette(tmp_path / "x.json")
+    cassette.put(made(first, hello, "t3*2"))
+    cassette.put(made(second, sa.Message.assistant("One\ntwo"), ""))
+    text = cassette.path.read_text()
+    (name,) = json.loads(text)["systems"]
+    text = text.replace(first.key, "FIRST").replace(second.key, "SECOND").replace(name, "SYSTEM")
+    assert text == SHOWN
+
+
+def filled(path: Path, answers: dict[str, str]) -> Cassette:
+    cassette = Cassette(path)
+    for question, answer in answers.items():
+        cassette.put(recording(question, answer))
+    return cassette
+
+
+def test_what_was_written_is_read_and_the_bytes_stay(tmp_path: Path) -> None:
+    cassette = filled(tmp_path / "x.json", {"a": "A", "b": "B\nB"})
+    before = cassette.path.read_bytes()
+    again = Cassette(cassette.path)
+    assert [again.get(key(q).key) for q in "ab"] == [recording("a", "A"), recording("b", "B\nB")]
+    again.save()
+    assert cassette.path.read_bytes() == before
+
+
+def test_the_same_words_keep_their_bytes(tmp_path: Path) -> None:
+    cassette = filled(tmp_path / "x.json", {"a": "A", "b": "B"})
+    before = cassette.path.read_bytes()
+    other = sa.Message.assistant("A", usage=sa.Usage(7, 7), response_id="another")
+    cassette.put(made(key("a"), other, "t1@300"))
+    assert cassette.path.read_bytes() == before
+    cassette.put(recording("a", "A2"))
+    assert cassette.path.read_bytes() != before
+    assert [r.message.text for r in cassette.recordings()] == ["A2", "B"]
+
+
+def test_a_full_recording_drops_what_was_not_asked_again(tmp_path: Path) -> None:
+    old = filled(tmp_path / "old.json", {"a": "A", "b": "B", "c": "C"})
+    fresh = filled(tmp_path / "new.json", {"d": "D", "c": "C2", "a": "A"})
+    assert fresh.keep_of(old) == (1, 1, 1)
+    assert [r.message.text for r in Cassette(fresh.path).recordings()] == ["A", "C2", "D"]
+    same = filled(tmp_path / "same.json", {"c": "C", "b": "B", "a": "A"})
+    assert same.keep_of(old) == (0, 0, 0)
+    assert same.path.read_bytes() == old.path.read_bytes()
+
+
+def test_a_header_is_kept(tmp_path: Path) -> None:
+    cassette = filled(tmp_path / "x.json", {"a": "A"})
+    cassette.header["default_model"] = "anthropic:claude"
+    cassette.save()
+    again = Cassette(cassette.path)
+    again.put(recording("b"))
+    assert json.loads(cassette.path.read_text())["default_model"] == "anthropic:claude"
+
+
+def test_there_is_one_cassette_for_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Cassette.at("x.json") is Cassette.at(tmp_path / "x.json")
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_threads_that_record_at_once_lose_nothing(tmp_path: Path) -> None:
+    cassette = Cassette(tmp_path / "x.json")
+    together = threading.Barrier(8)
+
+    def record(name: int) -> None:
+        together.wait()
+        for i in range(5):
+            cassette.put(recording(f"{name}-{i}"))
+
+    threads = [threading.Thread(target=record, args=(name,)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(Cassette(cassette.path)) == 40
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def _record_one(path: str) -> None:
+    Cassette(path).put(recording("from a child"))
+
+
+def test_what_another_process_recorded_is_seen_and_kept(tmp_path: Path) -> None:
+    cassette = filled(tmp_path / "x.json", {"a": "A"})
+    child = multiprocessing.get_context("spawn").Process(
+        target=_record_one, args=(str(cassette.path),)
+    )
+    child.start()
+    child.join()
+    assert cassette.get(key("from a child").key) is not None
+    cassette.put(recording("b"))
+    assert len(Cassette(cassette.path)) == 3
+
+
+BROKEN = {
+    "empty": "",
+    "no JSON": "<<<<<<< HEAD",
+    "a list": "[]",
+    "another version": '{"version": 2}',
+    "no recordings": '{"version": 1, "systems": {}, "tools": {}}',
+    "half a recording": '{"version": 1, "systems": {}, "tools": {}, "recordings": [{}]}',
+    "odd recordings": '{"version": 1, "systems": {}, "tools": {}, "recordings": [7]}',
+    "very deep": "[" * 100_000,
+    "no text": "\x00\x01",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_file_that_is_no_cassette_is_named(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(BROKEN[what])
+    with pytest.raises(sa.ConfigurationError, match=r"x\.json is no cassette that can be read"):
+        Cassette(path)
+    assert path.read_text() == BROKEN[what]
+
+
+def test_an_answer_is_given_even_if_it_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    model = sa.RecordedModel(sa.ScriptedModel(["Hello!"]), tmp_path / "file" / "x.json")
+    assert say(model) == "Hello!"
+    assert "is not recorded" in caplog.text
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text() | st.just("lines"), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(plain)
+def test_lines_are_read_back_as_the_text_they_were(value: Any) -> None:
+    assert layout._unlined(layout._lined(value)) == value
+
+
+texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
+histories = st.lists(st.sampled_from("abc"), min_size=1, max_size=6)
+
+
+@given(st.lists(histories, max_size=6), texts, st.dictionaries(texts, plain, max_size=3))
+def test_any_recordings_survive_the_file(
+    asked_of: list[list[str]], answer: str, arguments: dict[str, Any]
+) -> None:
+    """Histories that share their beginnings, in any order, as sub-agents and retries make."""
+    found: dict[str, Recording] = {}
+    call = sa.ToolCall("c", "f", arguments)
+    for words in asked_of:
+        messages = [
+            sa.Message.user(word) if i % 2 == 0 else sa.Message.assistant(answer, [call])
+            for i, word in enumerate(words)
+        ]
+        what = asked(sa.ScriptedModel([]), ModelRequest(messages, answer))
+        found[what.key] = made(what, sa.Message.assistant(answer, [call]), "t1 c a3")
+    text = layout.to_text({"x": 1}, found.values())
+    assert layout.from_text(text) == ({"x": 1}, found)
+    assert layout.to_text(*_values(layout.from_text(text))) == text
+
+
+def _values(read: tuple[dict[str, Any], dict[str, Recording]]) -> tuple[dict[str, Any], Any]:
+    return read[0], read[1].values()

@@ -1,0 +1,123 @@
+"""No key is ever written down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sagents_nb as sa
+from sagents_nb.models import ModelRequest
+from sagents_nb.models.cache.redaction import is_secret, redacted
+from tests.models.cache.asking import CANARY, answered
+
+KEYS = [
+    CANARY,
+    "sk-ant-api03-AbCdEfGhIjKlMnOp",
+    "sk-proj-0123456789abcdefghij",
+    "Bearer abcdefghijklmnop1234",
+    "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
+    "hf_abcdefghijklmnopqrstuvwxyzabcdefgh",
+    "AKIAIOSFODNN7EXAMPLE",
+    "AIzaSyA0123456789abcdefghijklmnopqrstuv",
+    "xoxb-0123456789-abcdefghij",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("around", ["{}", "a {} b", "line\n{}", "\t{}", "key={}", '"{}"', "({})"])
+def test_what_looks_like_a_key_is_not_written(key: str, around: str) -> None:
+    text = redacted(json.dumps(around.format(key)).encode())
+    assert key.encode() not in text
+    assert json.loads(text) == around.format("[redacted]")
+
+
+@pytest.mark.parametrize(
+    "text", ["a task-force", "risk-averse-people-of-the-north", "sk-", "Bearer of news", "***"]
+)
+def test_ordinary_words_stay(text: str) -> None:
+    assert redacted(json.dumps(text).encode()) == json.dumps(text).encode()
+
+
+def test_a_key_in_use_is_found_whatever_it_looks_like() -> None:
+    key = 'p"ass\\wörd-of-mine-1'
+    text = json.dumps({"a": f"x{key}y", "b": key[:12]}).encode()
+    assert json.loads(redacted(text, (key,))) == {"a": "x[redacted]y", "b": "[redacted]"}
+
+
+@given(st.text(), st.text(min_size=16, alphabet='abc"\\\n é'))
+def test_what_is_left_is_still_json(text: str, key: str) -> None:
+    left = redacted(json.dumps([text, key]).encode(), (key,))
+    assert isinstance(json.loads(left), list)
+
+
+def test_names_of_secrets() -> None:
+    secret = "Authorization authorization x-api-key api_key Cookie Set-Cookie X-Auth-Token"
+    assert all(is_secret(name) for name in secret.split())
+    plain = "max_tokens anthropic-beta temperature keyboard tool_choice token_count"
+    assert not any(is_secret(name) for name in plain.split())
+
+
+class Quoting(sa.ChatModel):
+    """Says the key it was given, and more."""
+
+    name = "quoting"
+
+    async def stream(self, request: Any) -> Any:
+        yield f"Your key is {CANARY}."
+        yield sa.Message.assistant(f"Your key is {CANARY}.", usage=sa.Usage(1, 1))
+
+
+@pytest.mark.parametrize("place", ["cache", "tape.json"])
+@pytest.mark.parametrize("where", ["environment", "request", "model"])
+def test_the_canary_is_in_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, where: str
+) -> None:
+    if where == "environment":
+        monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
+    inner = Quoting()
+    if where == "model":
+        inner._key = sa.AnthropicModel("x", api_key=CANARY)._key  # type: ignore[attr-defined]
+    printed = f"KEY={CANARY}\nAuthorization: Bearer {CANARY}"
+    history = [
+        sa.Message.user(f"Use {CANARY}, please, or {CANARY[:12]}."),
+        sa.Message.assistant("", [sa.ToolCall("c1", "env", {"names": [CANARY]})]),
+        sa.Message.tool([sa.ToolResult("c1", "env", printed)]),
+    ]
+    request = ModelRequest(
+        history,
+        f"The key is {CANARY}.",
+        options={"extra_headers": {"authorization": f"Bearer {CANARY}", "x-note": CANARY}},
+        api_key=CANARY if where == "request" else None,
+    )
+    answered(sa.RecordedModel(inner, tmp_path / place), request)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert written
+    for path in written:
+        assert CANARY[:10].encode() not in path.read_bytes(), path
+
+
+def test_a_recording_that_quotes_a_key_replays_where_the_key_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "correct horse battery staple"
+
+    @sa.tool
+    def environment() -> str:
+        """Print the environment."""
+        return f"KEY={secret}" if live else "KEY=[redacted]"
+
+    turns = [sa.ToolCall("c1", "environment", {}), "I have seen it."]
+    live = True
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    tape = tmp_path / "tape.json"
+    sa.Agent(sa.RecordedModel(sa.ScriptedModel(turns), tape), tools=[environment]).run("go")
+    assert secret not in tape.read_text()
+    live = False
+    monkeypatch.delenv("OPENAI_API_KEY")
+    replay = sa.RecordedModel(sa.ScriptedModel([]), tape, "replay")
+    assert sa.Agent(replay, tools=[environment]).run("go").text == "I have seen it."
