@@ -126,11 +126,12 @@ class Confined:
             except FileExistsError:
                 if not os.path.isdir(directory):
                     raise
-            fd = os.open(os.path.dirname(directory), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                self.sync(fd)
-            finally:
-                os.close(fd)
+            if self._fsync:
+                fd = os.open(os.path.dirname(directory), os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    self.sync(fd)
+                finally:
+                    os.close(fd)
 
     @contextmanager
     def telling(self, path: str, done: str) -> Iterator[None]:
@@ -241,7 +242,7 @@ def check_plain(status: os.stat_result, path: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise not_ours(path, "no plain file")
     if status.st_nlink > 1:
-        raise not_ours(path, "the same file as another name, perhaps elsewhere")
+        raise not_ours(path, "a file with several names")
 
 
 def not_ours(path: str, what: str) -> FileError:
