@@ -87,7 +87,8 @@ def _spans(events: Any) -> Any:
         where = [e.session_id] if several else []
         where += [] if pandas.isna(e.sub_agent) else [e.sub_agent]
         order = {"model": 1, "people": 0}.get(kind, 2)
-        rows.append((" · ".join([*where, lane]), kind, e.time, e.duration, where, order))
+        label = " · ".join([*where, lane])
+        rows.append((label, kind, e.time, e.duration, "\n".join(where), order))
     columns = ["lane", "kind", "end", "width", "where", "order"]
     spans = pandas.DataFrame(rows, columns=columns)
     if not rows:
@@ -96,7 +97,8 @@ def _spans(events: Any) -> Any:
     spans["start"] = end - spans["width"]
     spans["start"] -= spans["start"].min()
     spans["width"] = spans["width"].clip(lower=float((end.max() - end.min()) or 1.0) * 0.002)
-    spans = spans.sort_values(["where", "order", "start"], kind="stable", ignore_index=True)
+    spans["first"] = spans.groupby("where")["start"].transform("min")
+    spans = spans.sort_values(["first", "where", "order", "start"], ignore_index=True)
     return _shared(spans)
 
 
@@ -105,11 +107,15 @@ def _shared(spans: Any) -> Any:
     spans["row"], spans["parallel"] = 0, 1
     for _, lane in spans.groupby("lane", sort=False):
         ends: list[float] = []
+        together: list[Any] = []
         for index, span in lane.iterrows():
+            if together and span["start"] >= max(ends):
+                ends, together = [], []
             free = next((n for n, end in enumerate(ends) if end <= span["start"]), len(ends))
             ends[free : free + 1] = [span["start"] + span["width"]]
+            together.append(index)
             spans.loc[index, "row"] = free
-        spans.loc[lane.index, "parallel"] = len(ends)
+            spans.loc[together, "parallel"] = len(ends)
     return spans
 
 

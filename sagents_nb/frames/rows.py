@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +23,7 @@ from ..events import (
     TurnEnd,
     TurnStart,
 )
-from ..messages import Message, ToolResult, Usage
+from ..messages import Message, TextPart, ThinkingPart, ToolCall, ToolResult, Usage
 from ..serialization import to_data
 from ..state import State
 from .typed import HALF_CHARACTER
@@ -54,76 +55,106 @@ def unwrapped(events: Iterable[Event]) -> Iterator[Happened]:
     """Every event beside the id of the sub-agent in which it happened, None for the agent."""
     for event in events:
         inside = None
-        while isinstance(event, SubagentEvent):
+        while type(event) is SubagentEvent:
             inside, event = event.sub_agent_id, event.event
         yield inside, event
 
 
 def messages(conversations: Conversations) -> Values:
     """The values of "messages"."""
-    items: list[tuple[str, int, Message, Event | None]] = []
+    # A list for each column and no tuple for each row: half the time, a third of the memory.
+    every: list[Message] = []
+    whose: list[str] = []
+    positions: list[int] = []
+    told: list[Event | None] = []
     for c in conversations:
-        told = {id(e.message): e for e in c.events if isinstance(e, MessageEnd)}
-        items += [(c.session_id, n, m, told.get(id(m))) for n, m in enumerate(c.state.messages)]
+        ends = {id(e.message): e for e in c.events if isinstance(e, MessageEnd)}
+        own = list(c.state.messages)
+        every += own
+        whose += [c.session_id] * len(own)
+        positions += range(len(own))
+        told += [ends.get(id(message)) for message in own]
     return {
-        "session_id": (i[0] for i in items),
-        "position": (i[1] for i in items),
-        "role": (i[2].role for i in items),
-        "text": (_said(i[2]) for i in items),
-        "thinking": (i[2].thinking or None for i in items),
-        "tool_calls": (len(i[2].tool_calls) for i in items),
-        "stop_reason": (i[2].stop_reason for i in items),
-        **_usage_values([i[2].usage for i in items]),
-        "error": (i[2].error for i in items),
-        "run_id": (i[3] and i[3].run_id for i in items),
-        "time": (i[3] and i[3].ts for i in items),
+        "session_id": whose,
+        "position": positions,
+        "role": (m.role for m in every),
+        "text": map(_said, every),
+        "thinking": map(_thought, every),
+        "tool_calls": (sum(type(part) is ToolCall for part in m.parts) for m in every),
+        "stop_reason": (m.stop_reason for m in every),
+        **_usage_values([m.usage for m in every]),
+        "error": (m.error for m in every),
+        "run_id": (e and e.run_id for e in told),
+        "time": (e and e.ts for e in told),
     }
 
 
 def _said(message: Message) -> str:
     if message.role == "tool":
         return "\n".join(result.text for result in message.tool_results)
-    return message.text
+    texts = [part.text for part in message.parts if type(part) is TextPart]
+    return texts[0] if len(texts) == 1 else "".join(texts)
+
+
+def _thought(message: Message) -> str | None:
+    texts = [part.text for part in message.parts if type(part) is ThinkingPart]
+    return "".join(texts) or None
 
 
 def _usage_values(usages: Sequence[Usage | None]) -> Values:
-    return {
-        name: [usage and getattr(usage, name) for usage in usages]
-        for name in Usage.__struct_fields__
-    }
+    return {name: map(partial(_of_usage, name), usages) for name in Usage.__struct_fields__}
+
+
+def _of_usage(name: str, usage: Usage | None) -> Any:
+    return None if usage is None else getattr(usage, name)
 
 
 def tool_calls(conversations: Conversations) -> Values:
     """The values of "tool_calls": the conversation's own, then those of sub-agents."""
-    items: list[tuple[str, Any, ToolResult | None, ToolExecutionEnd | None, str | None]] = []
+    calls: list[ToolCall] = []
+    whose: list[str] = []
+    inside: list[str | None] = []
+    results: list[ToolResult | None] = []
+    ends: list[ToolExecutionEnd | None] = []
     for c in conversations:
-        ended: dict[tuple[str | None, str], ToolExecutionEnd] = {}
-        inner: list[tuple[str, Any]] = []
+        before = len(calls)
+        ended: dict[str | None, dict[str, ToolExecutionEnd]] = {None: {}}
+        inner: list[tuple[str, ToolCall]] = []
         for who, e in unwrapped(c.events):
             if isinstance(e, ToolExecutionEnd):
-                ended[who, e.tool_call_id] = e
-            elif isinstance(e, ToolExecutionStart) and who is not None:
+                ended.setdefault(who, {})[e.tool_call_id] = e
+            elif who is not None and isinstance(e, ToolExecutionStart):
                 inner.append((who, e.tool_call))
-        results = {r.tool_call_id: r for m in c.state.messages for r in m.tool_results}
+        known: dict[str, ToolResult] = {}
         for message in c.state.messages:
-            for call in message.tool_calls:
-                end = ended.get((None, call.id))
-                items.append((c.session_id, call, results.get(call.id), end, None))
+            for part in message.parts:
+                if type(part) is ToolCall:
+                    calls.append(part)
+                elif type(part) is ToolResult:
+                    known[part.tool_call_id] = part
+        own = calls[before:]
+        ends += [ended[None].get(call.id) for call in own]
+        results += [known.get(call.id) for call in own]
+        inside += [None] * len(own)
         for who, call in inner:
-            end = ended.get((who, call.id))
-            items.append((c.session_id, call, end.result if end else None, end, who))
+            end = ended.get(who, {}).get(call.id)
+            calls.append(call)
+            ends.append(end)
+            results.append(end.result if end else None)
+            inside.append(who)
+        whose += [c.session_id] * (len(calls) - before)
     return {
-        "session_id": (i[0] for i in items),
-        "tool_call_id": (i[1].id for i in items),
-        "name": (i[1].name for i in items),
-        "arguments": (_json(i[1].arguments) for i in items),
-        "status": (i[3] and i[3].status for i in items),
-        "result": (i[2] and i[2].text for i in items),
-        "is_error": (i[2] and i[2].is_error for i in items),
-        "duration": (i[3] and i[3].duration for i in items),
-        "sub_agent": (i[4] for i in items),
-        "run_id": (i[3] and i[3].run_id for i in items),
-        "time": (i[3] and i[3].ts for i in items),
+        "session_id": whose,
+        "tool_call_id": (call.id for call in calls),
+        "name": (call.name for call in calls),
+        "arguments": (_json(call.arguments) for call in calls),
+        "status": (e and e.status for e in ends),
+        "result": (r and r.text for r in results),
+        "is_error": (r and r.is_error for r in results),
+        "duration": (e and e.duration for e in ends),
+        "sub_agent": inside,
+        "run_id": (e and e.run_id for e in ends),
+        "time": (e and e.ts for e in ends),
     }
 
 

@@ -53,10 +53,13 @@ def series(column: Column, values: Sequence[Any]) -> pandas.Series:
     if column.dtype == "string":
         return pandas.Series([_text(v) for v in values], dtype="string")
     if column.dtype == "category":
-        words = [_text(v) for v in values]
-        known = list(column.categories) or sorted({w for w in words if w is not None})
+        texts = {value: _text(value) for value in set(values)}
+        known = list(column.categories) or sorted({t for t in texts.values() if t is not None})
+        places = {text: place for place, text in enumerate(known)}
+        codes = {value: places.get(text, -1) for value, text in texts.items()}  # type: ignore[arg-type]
         categories = pandas.Index(known, dtype=object).infer_objects()
-        return pandas.Series(pandas.Categorical(words, categories=categories))
+        made = pandas.Categorical.from_codes([codes[v] for v in values], categories=categories)
+        return pandas.Series(made)
     if column.dtype in ("Int64", "int64"):
         return pandas.Series([_whole(v) for v in values], dtype=column.dtype)
     if column.dtype == TIME:
