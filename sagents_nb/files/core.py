@@ -173,7 +173,10 @@ class Core:
             self._check_open()
             self._mounts.check_writable(path)
             mount = self._mounts.keeping(path)
-        with self._claims.on([path]) if mount else contextlib.nullcontext():
+        # A directory with all in it: nothing is to be saved there while the storage looks
+        # whether it is empty.
+        claim = self._claims.on((), trees=[path]) if mount else contextlib.nullcontext()
+        with claim:
             with self._lock:
                 self._check_open()
                 self._tree.check_delete(path)
@@ -189,9 +192,27 @@ class Core:
             with self._lock:
                 entry = self._tree.delete(path)
                 self._saving.forget(path)
+                emptied = self._emptied([path])
                 self._notices.queue([FileDeleted(path=path)])
+        self._delete_emptied(emptied)
         self._notices.deliver()
         return entry
+
+    def _emptied(self, gone: Iterable[str]) -> list[str]:
+        """What was a directory only because of those paths, deepest first; the lock is held."""
+        if not len(self._mounts):
+            return []
+        above = {directory for path in gone for directory in paths.ancestors(path)}
+        emptied = [p for p in above if not self._tree.has(p) and self._mounts.keeping(p)]
+        for path in emptied:
+            self._saving.mark(path, after=None)
+        return sorted(emptied, reverse=True)
+
+    def _delete_emptied(self, emptied: list[str]) -> None:
+        """A storage may have made those directories itself; what fails is tried again."""
+        for path in emptied:
+            with self._claims.on((), trees=[path]):
+                self._saving.save(path)
 
     def _keep_for_snapshots(self, changing: Callable[[FileEntry], bool]) -> None:
         """Read what the snapshots, if there are any, would lose when those entries change."""
@@ -215,6 +236,7 @@ class Core:
         self._keep_for_snapshots(lambda e: e.path == old or paths.is_below(e.path, old))
         while True:
             failed: dict[str, Exception] = {}
+            emptied: list[str] = []
             with self._lock:
                 move, made = self._plan(old, new)
                 if old == new:
@@ -233,8 +255,10 @@ class Core:
                 with self._lock:
                     # Planned again: who changes a file that is there does not wait for us.
                     moved = self._carry_out(self._plan(old, new)[0], carried)
+                    emptied = self._emptied([old, *(e.path for e, _ in move.pairs)])
                 failed = carried.failed | self._save(made)
             break
+        self._delete_emptied(emptied)
         self._notices.deliver()
         if failed:
             raise unsaved(failed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -98,22 +98,25 @@ class FileSystem(Core):
         """
         return [entry.path for entry in self.entries(pattern) if not entry.is_directory]
 
-    def entries(self, pattern: str | None = None, *, load: bool = False) -> Entries:
+    def entries(self, pattern: str | None = None) -> Entries:
         """Files and directories, sorted by path, all or those that match a glob.
 
-        A directory that nobody made, but that a file lies in, is listed too. Contents that
-        were not read yet are absent (``entry.loaded``), unless ``load`` asks for them; what
-        cannot be read stays so.
+        A directory that nobody made, but that a file lies in, is listed too. A file that was
+        not read yet is without content (``entry.loaded`` is False).
         """
         with self._lock:
             self._check_open()
             found = self._tree.with_virtual()
         chosen = sorted(found) if pattern is None else patterns.matching(sorted(found), pattern)
-        if load and (unread := [path for path in chosen if not found[path].loaded]):
-            self._loading.load_all(unread)
-            with self._lock:
-                found.update((path, self._tree.get(path) or found[path]) for path in unread)
         return [found[path] for path in chosen]
+
+    def contents(self, pattern: str | None = None) -> Iterator[FileEntry]:
+        """The files, sorted by path, all or those that match a glob, with their contents.
+
+        They are read as they are asked for, several at a time; what cannot be read is logged
+        and left out. Contents are kept in memory up to ``max_total_size`` of all files.
+        """
+        return self._loading.each(e for e in self.entries(pattern) if not e.is_directory)
 
     def stats(self) -> FileStats:
         """How many entries there are, of which kind, and how many bytes."""

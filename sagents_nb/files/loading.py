@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from .claims import Claims
 from .entry import FileEntry, with_content
@@ -14,6 +16,9 @@ from .together import together
 from .tree import Tree
 
 log = logging.getLogger(__name__)
+
+# How many files are read ahead of who goes through them.
+PART = 1000
 
 
 class Loading:
@@ -33,16 +38,16 @@ class Loading:
         self._scope = scope
         self._told = told
 
-    def load(self, path: str) -> FileEntry:
+    def load(self, path: str, *, keep: bool = True) -> FileEntry:
         """The file with its content; who comes second waits for the first and reads nothing.
 
+        Without ``keep`` the content stays in memory only if it is within the limit for all.
         Raises StorageFailed, and the file is as it was.
         """
         with self._claims.on([path]):
-            return self.load_claimed(path)
+            return self._load(path, keep)
 
-    def load_claimed(self, path: str) -> FileEntry:
-        """The same for a path that the caller has claimed."""
+    def _load(self, path: str, keep: bool) -> FileEntry:
         with self._lock:
             entry = self._tree.file(path)
             mount = self._tree.mounts.keeping(path)
@@ -69,17 +74,36 @@ class Loading:
             if now.loaded:  # somebody wrote it meanwhile
                 return now
             loaded = with_content(now, content)
-            self._tree.swap(loaded)
-            self._told(now, loaded)
+            if keep or self._tree.loaded_size + loaded.size <= self._tree.limits.total_size:
+                self._tree.swap(loaded)
+                self._told(now, loaded)
             return loaded
 
     def load_all(self, paths: Sequence[str]) -> None:
         """Load those files, several at a time; what cannot be read is logged."""
         together(self._load_each, paths)
 
-    def _load_each(self, paths: Iterable[str]) -> None:
+    def each(self, entries: Iterable[FileEntry]) -> Iterator[FileEntry]:
+        """The files with their contents; what cannot be read is logged and left out.
+
+        Contents are kept while all that are in memory are within the limit for all files.
+        """
+        entries = iter(entries)
+        passing = partial(self._load_each, keep=False)
+        while part := list(itertools.islice(entries, PART)):
+            unread = [entry.path for entry in part if not entry.loaded]
+            read = dict(pair for pairs in together(passing, unread) for pair in pairs)
+            yield from (
+                entry if entry.loaded else read[entry.path]
+                for entry in part
+                if entry.loaded or entry.path in read
+            )
+
+    def _load_each(self, paths: Iterable[str], keep: bool = True) -> list[tuple[str, FileEntry]]:
+        loaded = []
         for path in paths:
             try:
-                self.load(path)
+                loaded.append((path, self.load(path, keep=keep)))
             except FileError as error:
                 log.warning("%s", error)
+        return loaded

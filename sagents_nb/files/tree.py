@@ -56,8 +56,8 @@ class Move(msgspec.Struct, frozen=True):
 class Tree:
     """Entries by normal path.
 
-    ``size`` (bytes), ``persisted`` and ``unloaded`` are kept up to date, and so is how much
-    lies below each directory: no write walks the tree.
+    ``size`` and ``loaded_size`` (bytes), ``persisted`` and ``unloaded`` (counts) are kept up
+    to date, and so is how much lies below each directory: no write walks the tree.
     """
 
     def __init__(self, limits: Limits, mounts: Mounts) -> None:
@@ -67,7 +67,7 @@ class Tree:
 
     def clear(self) -> None:
         """Forget all entries."""
-        self.size = 0
+        self.size = self.loaded_size = 0
         self.persisted = 0
         self.unloaded = 0
         self._entries: dict[str, FileEntry] = {}
@@ -209,7 +209,10 @@ class Tree:
         entry = self._entries.pop(path)
         self.size -= entry.size
         self.persisted -= entry.persistence == "persisted"
-        self.unloaded -= not entry.loaded
+        if entry.loaded:
+            self.loaded_size -= entry.size
+        else:
+            self.unloaded -= 1
         for directory in paths.ancestors(path):
             self._below[directory] -= 1
             if not self._below[directory]:
@@ -222,7 +225,10 @@ class Tree:
         self._entries[entry.path] = entry
         self.size += entry.size
         self.persisted += entry.persistence == "persisted"
-        self.unloaded += not entry.loaded
+        if entry.loaded:
+            self.loaded_size += entry.size
+        else:
+            self.unloaded += 1
         for directory in paths.ancestors(entry.path):
             self._below[directory] = self._below.get(directory, 0) + 1
 

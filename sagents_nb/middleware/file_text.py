@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from ..files import Expression, FileEntry, split_lines
+from ..messages import ImagePart
 
 MAX_LINE = 2000
 MAX_SHOWN = 200_000
+# Anthropic refuses images of over 5 MB of base64, and with them the whole conversation.
+MAX_IMAGE = 3_750_000
 _CUT = "… [line cut]"
+# All providers take these. The name of a file may be anything, so it is the bytes that count.
+_IMAGES = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
+}
 
 
 def default_entry_to_map(entry: FileEntry) -> dict[str, Any]:
@@ -26,6 +38,17 @@ def default_entry_to_map(entry: FileEntry) -> dict[str, Any]:
         "size": None if entry.is_directory else entry.size,
     }
     return {key: value for key, value in described.items() if value is not None}
+
+
+def image_of(entry: FileEntry) -> ImagePart | None:
+    """The image in a file, of a kind and size that providers take, told by its first bytes."""
+    data = entry.content
+    if not isinstance(data, bytes) or len(data) > MAX_IMAGE:
+        return None
+    for mime_type, beginning in _IMAGES.items():
+        if beginning.match(data):
+            return ImagePart(base64.b64encode(data).decode(), mime_type)
+    return None
 
 
 def as_json(value: Any) -> str:
@@ -100,19 +123,18 @@ def search(
     blocks: list[str] = []
     total = 0
     for entry in entries:
-        lines = split_lines(entry.text or "")
-        found: list[int] = []
-        full = False
-        for number, line in enumerate(lines, start=1):
-            if expression.found_in(line.removesuffix("\r")):
-                if total == limit:
-                    full = True
-                    break
-                found.append(number)
-                total += 1
+        text = entry.text
+        if text is None or not expression.may_be_in(text):
+            continue
+        lines = split_lines(text)
+        shown = [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+        found = expression.lines_found(shown)
+        full = total + len(found) > limit
+        found = found[: limit - total]
+        total += len(found)
         if found:
-            shown = "\n".join(hits(lines, found, context))
-            blocks.append(f"{entry.path}:\n{shown}" if named else shown)
+            block = "\n".join(hits(lines, found, context))
+            blocks.append(f"{entry.path}:\n{block}" if named else block)
         if full:
             blocks.append(f"Only the first {limit} hits are shown; make the pattern narrower.")
             break

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
@@ -21,6 +23,8 @@ from ..files import (
     split_lines,
 )
 from ..files import FileSystem as Files
+from ..messages import TextPart
+from ..runtime import runtime
 from ..tools import Tool, ToolOutput
 from . import file_text as text
 from .base import Middleware
@@ -36,8 +40,8 @@ _TOOLS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
         lambda a: f"Listing {a.get('pattern') or 'files'}",
     ),
     "read_file": (
-        "Read a text file with line numbers (six columns, a tab, the line). The numbers are "
-        "not part of the file. Long files come in parts: go on with offset.",
+        "Read a text file with line numbers (six columns, a tab, the line), or see an image. "
+        "The numbers are not part of the file. Long files come in parts: go on with offset.",
         lambda a: f"Reading {a.get('file_path')}",
     ),
     "write_file": (
@@ -74,14 +78,26 @@ FilePath = Annotated[str, Meta(description="Absolute path, e.g. '/notes/plan.md'
 
 
 def _answers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A refused file operation becomes an error result that the model can act on."""
+    """A refused file operation becomes an error result that the model can act on.
 
-    @functools.wraps(function)
-    def answering(*args: Any, **kwargs: Any) -> Any:
+    Memory is quick, so the tools run on the loop; where a storage may be waited for, what is
+    given back is to be awaited, and the work is done in the pool.
+    """
+
+    def answer(*args: Any, **kwargs: Any) -> ToolOutput:
         try:
-            return function(*args, **kwargs)
+            output: ToolOutput = function(*args, **kwargs)
+            return output
         except FileError as error:
             return ToolOutput(str(error), is_error=True)
+
+    @functools.wraps(function)
+    def answering(*args: Any, ctx: ToolContext, **kwargs: Any) -> Any:
+        work = functools.partial(answer, *args, ctx=ctx, **kwargs)
+        if runtime.here() and isinstance(ctx.files, Files) and ctx.files.mounts:
+            run = contextvars.copy_context().run
+            return asyncio.get_running_loop().run_in_executor(runtime.pool, run, work)
+        return work()
 
     return answering
 
@@ -93,6 +109,8 @@ class FileSystem(Middleware):
     They work on the virtual files of the session (``ctx.files``), never on this computer's
     disk. ``enabled_tools`` names the ones to offer; ``custom_tool_descriptions`` replaces
     descriptions by tool name; ``entry_to_map`` says what the model is told of an entry.
+    ``must_read_before_edit`` refuses to edit a file that the model has not read in this
+    conversation since the process began; writing one is not reading it.
     """  # noqa: D205
 
     def __init__(
@@ -101,6 +119,7 @@ class FileSystem(Middleware):
         enabled_tools: Iterable[str] | None = None,
         custom_tool_descriptions: Mapping[str, str] | None = None,
         entry_to_map: Callable[[FileEntry], dict[str, Any]] = default_entry_to_map,
+        must_read_before_edit: bool = False,
         id: str = "",
     ) -> None:
         enabled = TOOL_NAMES if enabled_tools is None else tuple(enabled_tools)
@@ -112,6 +131,7 @@ class FileSystem(Middleware):
                 )
         self.enabled_tools = tuple(name for name in TOOL_NAMES if name in enabled)
         self.entry_to_map = entry_to_map
+        self.must_read_before_edit = must_read_before_edit
         self.id = id
 
     def system_prompt(self) -> str:
@@ -171,13 +191,11 @@ class FileSystem(Middleware):
         offset: Annotated[int, Meta(ge=0, description="The first line to show, from 1.")] = 1,
         limit: Annotated[int, Meta(ge=1, description="How many lines to show at most.")] = 2000,
     ) -> ToolOutput:
-        """Read a text file."""
+        """Read a text file, or see an image."""
         entry = _files(ctx).read(file_path)
+        self._read_paths(ctx).add(entry.path)
         if entry.text is None:
-            return ToolOutput(
-                f"{entry.path} is a binary file ({entry.mime_type}, {entry.size:,} bytes, "
-                f"sha256 {entry.sha256}); its content cannot be shown as text."
-            )
+            return _binary(entry, sees=getattr(ctx.run.model, "reads_images", False))
         lines = split_lines(entry.text)
         first = max(offset, 1)
         if first > max(len(lines), 1):
@@ -221,6 +239,7 @@ class FileSystem(Middleware):
 
         def change(entry: FileEntry) -> str:
             nonlocal count, first
+            self._check_read(ctx, entry)
             changed, count, first = replace_text(
                 entry, old_string, new_string, everywhere=replace_all
             )
@@ -245,7 +264,7 @@ class FileSystem(Middleware):
     ) -> ToolOutput:
         """Search for a regular expression."""
         files = _files(ctx)
-        entries = [files.read(file_path)] if file_path else files.entries()
+        entries = [files.read(file_path)] if file_path else files.contents()
         found = text.search(
             entries,
             Expression(pattern, ignore_case=not case_sensitive),
@@ -266,9 +285,12 @@ class FileSystem(Middleware):
     ) -> ToolOutput:
         """Replace lines of a file."""
         new = split_lines(new_content) or [""]
-        entry = _files(ctx).edit(
-            file_path, lambda entry: replace_lines(entry, start_line, end_line, new)
-        )
+
+        def change(entry: FileEntry) -> str:
+            self._check_read(ctx, entry)
+            return replace_lines(entry, start_line, end_line, new)
+
+        entry = _files(ctx).edit(file_path, change)
         replaced = end_line - start_line + 1
         shown = text.preview(entry.text or "", start_line, start_line + len(new) - 1)
         return ToolOutput(
@@ -295,6 +317,26 @@ class FileSystem(Middleware):
         if old == new:
             return ToolOutput(f"{old} is there already; nothing was moved.")
         return ToolOutput(f"Moved {moved} {'entry' if moved == 1 else 'entries'}: {old} → {new}.")
+
+    def _read_paths(self, ctx: ToolContext) -> set[str]:
+        paths: set[str] = ctx.run.local.setdefault(f"{self.id or 'FileSystem'}.read", set())
+        return paths
+
+    def _check_read(self, ctx: ToolContext, entry: FileEntry) -> None:
+        if self.must_read_before_edit and entry.path not in self._read_paths(ctx):
+            raise FileError(f"Read {entry.path} with read_file before you edit it.", entry.path)
+
+
+def _binary(entry: FileEntry, sees: bool) -> ToolOutput:
+    """An image for a model that sees, and what there is to say of any other bytes."""
+    told = f"{entry.path} is a binary file ({entry.mime_type}, {entry.size:,} bytes, sha256 "
+    told += f"{entry.sha256})"
+    image = text.image_of(entry)
+    if image is None:
+        return ToolOutput(f"{told}; its content cannot be shown as text.")
+    if not sees:
+        return ToolOutput(f"{told}, an image that this model is not shown.")
+    return ToolOutput([TextPart(f"{entry.path} ({entry.size:,} bytes):"), image])
 
 
 def _files(ctx: ToolContext) -> Files:

@@ -54,6 +54,7 @@ class AnthropicModel(ProviderModel):
     ``cache_control=None``. Raises :class:`~sagents_nb.errors.ModelError`.
     """
 
+    reads_images = True
     sdk = clients.ANTHROPIC
     path = "/v1/messages"
 

@@ -51,6 +51,7 @@ class OpenAIModel(ProviderModel):
     :class:`~sagents_nb.errors.ModelError`.
     """
 
+    reads_images = True
     sdk = clients.OPENAI
     path = "/responses"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,12 +45,26 @@ class OpenAIChatModel(ProviderModel):
     ``OpenAIChatModel("gemma", base_url="http://127.0.0.1:8080/v1")`` needs no key; without
     ``base_url`` it is OpenAI's own. Options: ``max_tokens``, ``thinking`` (sent as
     ``reasoning_effort``), and any parameter of the server. ``send_thinking=True`` sends
-    reasoning back in the field it came in, for servers that want it. Raises
+    reasoning back in the field it came in, for servers that want it. ``reads_images`` says
+    whether tools may give it images: by default OpenAI's own models only. Raises
     :class:`~sagents_nb.errors.ModelError`.
     """
 
     sdk = clients.OPENAI
     path = "/chat/completions"
+
+    def __init__(
+        self,
+        name: str,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        *,
+        reads_images: bool | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, api_key, base_url, **options)
+        own = not (base_url or os.environ.get(self.sdk.url_variable))
+        self.reads_images = own if reads_images is None else reads_images
 
     def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
         """The body of a chat-completions request."""

@@ -121,15 +121,15 @@ def test_an_edit_reads_first_and_keeps_what_describes_the_file() -> None:
 
 
 @pytest.mark.spec("S1.8.5")
-def test_entries_load_on_demand_and_leave_out_what_cannot_be_read(
+def test_contents_are_read_as_one_goes_and_what_cannot_be_is_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     desk = desk_with(**{f"f{i}": str(i) for i in range(40)})
     desk.storage.broken = lambda what, path: path == "f7.md"
     with caplog.at_level(logging.WARNING):
-        entries = desk.fs.entries("/m/f*.md", load=True)
-    assert [e.path for e in entries if not e.loaded] == ["/m/f7.md"]
-    assert sum(e.text is not None for e in entries) == 39
+        entries = list(desk.fs.contents("/m/f*.md"))
+    assert [e.path for e in entries] == sorted(f"/m/f{i}.md" for i in range(40) if i != 7)
+    assert all(e.path == f"/m/f{e.text}.md" for e in entries)
     assert "/m/f7.md" in caplog.text
     assert desk.storage.faults == []
 
@@ -196,3 +196,13 @@ def test_what_is_not_read_needs_no_memory() -> None:
     tracemalloc.stop()
     assert used < 2_000_000
     assert with_one < 4_000_000
+
+
+def test_going_through_more_than_memory_may_hold_keeps_only_so_much() -> None:
+    storage = RichStorage()
+    for i in range(50):
+        storage.save("", stored(f"{i:02}", "x" * 10))
+    desk = Desk(storage, max_total_size=100)
+    assert sum(len(e.text or "") for e in desk.fs.contents()) == 500
+    assert desk.fs.stats().loaded == 10
+    assert desk.fs.edit("/m/49", lambda e: f"{e.content}"[1:]).size == 9

@@ -186,4 +186,4 @@ def test_a_glob_that_is_too_long_is_refused() -> None:
 def test_an_expression_that_backtracks_for_ever_is_stopped() -> None:
     expression = Expression("(a|aa)+$", seconds=0.2)
     with pytest.raises(FileError, match=r"took over 0\.2 s; use a simpler pattern"):
-        expression.found_in("a" * 60 + "b")
+        expression.lines_found(["a" * 60 + "b"])
