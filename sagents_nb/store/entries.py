@@ -49,7 +49,13 @@ class Damaged(Exception):
         shown = "without a number" if seq is None else str(seq)
         super().__init__(f"Journal entry {shown} was set aside: {reason}.")
         self.place = place
+        self.seq = seq
         self.reason = reason
+
+
+def is_number(seq: Any) -> bool:
+    """Whether an entry may have this number."""
+    return isinstance(seq, int) and 0 < seq <= LAST_SEQ
 
 
 def is_newer(entry: Entry) -> bool:
@@ -94,7 +100,7 @@ def entry_of(place: Any, seq: Any, kind: Any, data: Any, escaped: Any, at: Any) 
 
     if seq is None or kind is None or data is None:
         raise damaged("a column is not of its type")
-    if not 0 < seq <= LAST_SEQ:
+    if not is_number(seq):
         raise damaged("there are no such numbers")
     try:
         name, text = str(kind, "utf-8"), str(data, "utf-8")

@@ -15,7 +15,7 @@ import sqlalchemy as sql
 from ..errors import StoreError
 from . import leases
 from .database import Database
-from .entries import KINDS, LAST_SEQ, Damaged, Entry, encoded, entry_of, is_newer
+from .entries import KINDS, LAST_SEQ, Damaged, Entry, encoded, entry_of, is_newer, is_number
 from .schema import Tables
 
 
@@ -75,7 +75,8 @@ class Journal:
             except Damaged as problem:
                 damaged.append(problem)
         # The number of a row that was set aside is not used again: it would be a second one.
-        self.last_seq = max([used, *(entry.seq for entry in entries[-1:])])
+        numbers = [row.seq for row in (*entries[-1:], *damaged) if is_number(row.seq)]
+        self.last_seq = max([used, *numbers])
         # What a newer version wrote may be no damage, and is refused where it is read.
         if damaged and not any(map(is_newer, entries)):
             self._move({problem.place: problem.reason for problem in damaged}).result()

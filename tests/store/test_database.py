@@ -265,14 +265,14 @@ def test_a_child_that_ends_undoes_no_transaction_of_its_parent(url: str) -> None
 
 @forks
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_child_may_open_the_store_anew(url: str) -> None:
-    with database_of(url, "c", "d") as database:
+def test_a_forked_child_may_open_the_store_anew(sqlite_url: str) -> None:
+    with database_of(sqlite_url, "c", "d") as database:
         journal, _, _ = Journal.open(database, "c")
         pid = os.fork()
         if pid == 0:
             code = 1
             try:
-                own = Database(url)
+                own = Database(sqlite_url)
                 Journal.open(own, "d")[0].append([note("child")]).result(PATIENCE)
                 own.close()
                 code = 0
