@@ -93,7 +93,8 @@ def live(pipe: Connection, url: str, die_at: int = 0) -> None:
             turn = sum(m.role == "user" for m in session.messages)
             if turn == TURNS:
                 break
-            for one in (turn, turn + 1) if turn % 5 == 0 else (turn,):
+            # Not behind a turn that asks: a message would be taken instead of the answer.
+            for one in (turn, turn + 1) if turn % 4 == 0 else (turn,):
                 session.send(str(one))
                 tell(("sent", str(one)))
     session.close()
