@@ -75,8 +75,8 @@ class Journal:
             except Damaged as problem:
                 damaged.append(problem)
         # The number of a row that was set aside is not used again: it would be a second one.
-        numbers = [row.seq for row in (*entries[-1:], *damaged) if is_number(row.seq)]
-        self.last_seq = max([used, *numbers])
+        numbers = [problem.seq for problem in damaged if is_number(problem.seq)]
+        self.last_seq = max([used, *numbers, *(entry.seq for entry in entries[-1:])])
         # What a newer version wrote may be no damage, and is refused where it is read.
         if damaged and not any(map(is_newer, entries)):
             self._move({problem.place: problem.reason for problem in damaged}).result()

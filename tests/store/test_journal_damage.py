@@ -220,7 +220,8 @@ def plant_hostile(path: Path, rows: int, seed: int) -> int:
             place = "CAST(? AS TEXT)" if cast else "?"
             connection.execute(
                 "INSERT OR IGNORE INTO sagents_journal "
-                f"(conversation_id, seq, kind, data, escaped, at) VALUES ('c', ?, ?, {place}, ?, ?)",
+                "(conversation_id, seq, kind, data, escaped, at) "
+                f"VALUES ('c', ?, ?, {place}, ?, ?)",
                 (seq, kind, data, escaped, at),
             )
         found = connection.execute("SELECT count(*) FROM sagents_journal").fetchone()
