@@ -204,8 +204,7 @@ def swap_during_use(tmp_path: Path, flips: int, rounds: int) -> dict[str, int]:
         swapping.going = False
         thread.join()
     assert hostile.state(outside) == before
-    assert swapping.flips >= flips
-    return done
+    return {**done, "flips": swapping.flips}
 
 
 def test_a_swap_during_use_leads_nowhere(tmp_path: Path) -> None:
@@ -216,4 +215,6 @@ def test_a_swap_during_use_leads_nowhere(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_hundred_thousand_swaps_during_use_lead_nowhere(tmp_path: Path) -> None:
-    print(swap_during_use(tmp_path, 100_000, 10_000))  # how much of it went well
+    done = swap_during_use(tmp_path, 100_000, 10_000)
+    print(done)  # how much of it went well
+    assert done["flips"] >= 100_000
