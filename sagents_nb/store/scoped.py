@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import sqlalchemy as sql
 
 from ..errors import ConfigurationError, NotFound
+from ..frames import frame_of
 from ..messages import Message
 from ..todos import Todo
-from . import conversations, rows, states
+from . import conversations, framing, rows, states
 from .conversations import Conversation
 from .database import Database
 from .display import DisplayMessage, Row, rows_of
 from .persistence import Lifecycle
 from .schema import Tables
 from .scope import owner_of
+
+if TYPE_CHECKING:
+    import pandas
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -204,6 +208,15 @@ class ScopedStore:
     ) -> DisplayMessage:
         """A result that stood for an interrupt is ``content`` now; any other is left alone."""
         return self._run(rows.resolve_result, tool_call_id, conversation_id, content)
+
+    def to_frame(self, kind: str) -> pandas.DataFrame:
+        """The "messages", "tool_calls", "todos" or "usage" of all conversations, as a frame.
+
+        The column ``session_id`` is the conversation's. Times and durations are missing where
+        no session wrote them down.
+        """
+        framing.check_kind(kind)
+        return frame_of(kind, self._run(framing.kept))
 
     # what a session calls: AgentPersistence and DisplayMessagePersistence
 

@@ -12,10 +12,10 @@ from typing import Any
 import sqlalchemy as sql
 
 from ..errors import ConfigurationError
-from ..state import State, export_state, restore_state
+from ..state import export_state, restore_state
 from ..todos import Todo
 from . import conversations
-from .folding import fold
+from .folding import Folded, fold
 from .journal import entries_of
 from .schema import Tables
 
@@ -58,8 +58,8 @@ def keep(
 def load(connection: sql.Connection, tables: Tables, owner: str, id: str) -> dict[str, Any] | None:
     """The exported state, or None for a conversation that has none yet."""
     conversations.get(connection, tables, owner, id)
-    if journal := _folded(connection, tables, id):
-        return export_state(journal)
+    if journal := journaled(connection, tables, id):
+        return export_state(journal[0].state)
     return _saved(connection, tables, id)
 
 
@@ -67,8 +67,8 @@ def todos(connection: sql.Connection, tables: Tables, owner: str, id: str) -> li
     """The to-do list; empty for a conversation that is not there."""
     if conversations.find(connection, tables, owner, id) is None:
         return []
-    if journal := _folded(connection, tables, id, "begin", "todos"):
-        return list(journal.todos)
+    if journal := journaled(connection, tables, id, "begin", "todos"):
+        return list(journal[0].state.todos)
     saved = _saved(connection, tables, id)
     return list(restore_state(saved).todos) if saved else []
 
@@ -80,12 +80,15 @@ def has_journal(connection: sql.Connection, tables: Tables, id: str) -> bool:
     return connection.execute(asked).first() is not None
 
 
-def _folded(connection: sql.Connection, tables: Tables, id: str, *kinds: str) -> State | None:
-    """What the journal says, or None if there is none."""
+def journaled(
+    connection: sql.Connection, tables: Tables, id: str, *kinds: str
+) -> tuple[Folded, dict[int, float]] | None:
+    """What the journal says, and the time of each entry by its number; None if there is none."""
     if not has_journal(connection, tables, id):
         return None
     entries = entries_of(connection, tables, id, kinds)
-    return fold((entry.seq, entry.kind, entry.data) for entry in entries).state
+    folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)
+    return folded, {entry.seq: entry.at for entry in entries}
 
 
 def _saved(connection: sql.Connection, tables: Tables, id: str) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sql
 
@@ -11,6 +11,9 @@ from . import conversations
 from .database import Database
 from .scope import owner_of
 from .scoped import ScopedStore
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class ConversationStore(ScopedStore):
@@ -52,6 +55,10 @@ class ConversationStore(ScopedStore):
     def scoped(self, scope: Any) -> ScopedStore:
         """The conversations of one owner: ``Scope(user=…)`` or any object with an ``owner_id``."""
         return ScopedStore(self.database, owner_of(scope))
+
+    def to_frame(self, kind: str, scope: Any = None) -> pandas.DataFrame:
+        """The frame of one owner's conversations; see :meth:`ScopedStore.to_frame`."""
+        return super().to_frame(kind) if scope is None else self.scoped(scope).to_frame(kind)
 
     def delete_older_than(self, days: float = 30) -> int:
         """Delete what nobody went on with for so many days, whosever it is; how many it were.
