@@ -61,7 +61,7 @@ def find(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Con
     table = tables.conversations
     asked = _conversations(tables).where(table.c.id == id, table.c.owner == owner)
     row = connection.execute(asked).first()
-    return Conversation(**row._mapping) if row else None
+    return _conversation(row) if row else None
 
 
 def get(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation:
@@ -83,7 +83,7 @@ def listed(
         .limit(counted("limit", limit))
         .offset(counted("offset", offset))
     )
-    return [Conversation(**row._mapping) for row in connection.execute(asked)]
+    return [_conversation(row) for row in connection.execute(asked)]
 
 
 def update(
@@ -143,6 +143,11 @@ def _changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(changes.get("metadata", {}), Mapping):
         raise ConfigurationError(f"metadata must be a dict, not {changes['metadata']!r:.60}.")
     return dict(changes)
+
+
+def _conversation(row: sql.Row[Any]) -> Conversation:
+    metadata = row.metadata if isinstance(row.metadata, dict) else {}  # else it is damaged
+    return Conversation(**{**row._mapping, "metadata": metadata})
 
 
 def _conversations(tables: Tables) -> sql.Select[Any]:

@@ -6,12 +6,14 @@ Every function works in its caller's transaction and for one owner only.
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sql
+from msgspec.structs import replace
 
 from ..errors import ConfigurationError, NotFound
 from ..serialization import escaped
@@ -19,6 +21,8 @@ from . import conversations
 from .display import STATUSES, DisplayMessage, Row, checked
 from .schema import Tables
 from .scope import ID_LENGTH
+
+logger = logging.getLogger(__name__)
 
 LONGEST_TERM = 1000
 """Characters of what is searched for; SQLite takes patterns of 50,000 bytes."""
@@ -221,7 +225,17 @@ def _columns(tables: Tables) -> list[sql.Column[Any]]:
 
 
 def _messages(found: Iterable[Any]) -> list[DisplayMessage]:
-    return [DisplayMessage(**row._mapping) for row in found]
+    return [_message(row._mapping) for row in found]
+
+
+def _message(row: Mapping[Any, Any]) -> DisplayMessage:
+    """A row, be it damaged: the rest of the transcript can be read all the same."""
+    message = DisplayMessage(**row)
+    if isinstance(message.content, dict) and isinstance(message.metadata, dict):
+        return message
+    logger.warning("Row %s of conversation %r is damaged.", message.id, message.conversation_id)
+    told = {"text": "This part of the conversation is damaged.", "error_type": "damaged"}
+    return replace(message, content_type="error", content=told, metadata={})
 
 
 # What a database cannot hold, or would compare otherwise than the next one.

@@ -26,6 +26,9 @@ from .scope import ID_LENGTH
 VERSION = "0001"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
 
+UNREADABLE: Any = object()
+"""Stands for what somebody else wrote into a column of JSON."""
+
 # What begins with it is JSON of which the texts are escaped; no JSON begins so itself.
 _MARK = "\ufffe"
 
@@ -60,12 +63,15 @@ class Json(TypeDecorator[Any]):
         return json_text(value)
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
-        """As it was given, tuples as lists and structs as dicts."""
+        """As it was given, tuples as lists and structs as dicts; UNREADABLE if it is damaged."""
         if value is None:
             return None
-        if value.startswith(_MARK):
-            return unescaped(json.loads(value[1:]))
-        return json.loads(value)
+        try:
+            if value.startswith(_MARK):
+                return unescaped(json.loads(value[1:]))
+            return json.loads(value)
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            return UNREADABLE
 
 
 class Time(TypeDecorator[datetime]):

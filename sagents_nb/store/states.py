@@ -96,4 +96,8 @@ def _saved(connection: sql.Connection, tables: Tables, id: str) -> dict[str, Any
     found: dict[str, Any] | None = connection.execute(
         sql.select(table.c.data).where(table.c.conversation_id == id)
     ).scalar()
+    if found is not None and not isinstance(found, dict):
+        raise ConfigurationError(
+            f"The saved state of conversation {id!r:.300} is damaged; save another, or delete it."
+        )
     return found

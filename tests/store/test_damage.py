@@ -1,0 +1,75 @@
+"""What somebody else wrote into the database: the rest of it can be read all the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.store.scoped import ScopedStore
+
+DAMAGE = ["", "{", "[1]", "null", "\ufffe", "\ufffe[", "\ufffe7", "NaN", "[" * 100_000, "\x80\x04."]
+
+
+def overwrite(store: sa.ConversationStore, table: str, column: str, value: Any) -> None:
+    name = store.database.tables.metadata.tables[f"sagents_{table}"].name
+    statement = f"UPDATE {name} SET {column} = %s"
+    if store.database.url.get_backend_name() == "sqlite":
+        statement = statement.replace("%s", "?")
+    store.database.run(lambda connection: connection.exec_driver_sql(statement, (value,)))
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("column", ["content", "metadata"])
+def test_a_damaged_row_is_shown_as_one(
+    store: sa.ConversationStore, mine: ScopedStore, column: str, damage: str
+) -> None:
+    mine.create_conversation(id="c")
+    first = mine.append_text_message("c", "user", "Hello")
+    overwrite(store, "display_messages", column, damage)
+    second = mine.append_text_message("c", "user", "Hello again")
+    damaged, read = mine.load_display_messages("c")
+    assert read == second
+    assert (damaged.id, damaged.content_type) == (first.id, "error")
+    assert damaged.content["error_type"] == "damaged"
+    assert mine.search_messages("hello") == [second, damaged]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_metadata_are_left_out(
+    store: sa.ConversationStore, mine: ScopedStore, damage: str
+) -> None:
+    made = mine.create_conversation("Trip", {"a": 1})
+    overwrite(store, "conversations", "metadata", damage)
+    [found] = mine.list_conversations()
+    assert (found.id, found.title, found.metadata) == (made.id, "Trip", {})
+    assert mine.update_conversation(made.id, metadata={"b": 2}).metadata == {"b": 2}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_state_is_told_and_can_be_replaced(
+    store: sa.ConversationStore, mine: ScopedStore, damage: str
+) -> None:
+    mine.create_conversation(id="c")
+    mine.save_agent_state("c", sa.State().export())
+    overwrite(store, "agent_states", "data", damage)
+    if damage != "null":
+        for ask in (mine.load_agent_state, mine.load_todos):
+            with pytest.raises(sa.ConfigurationError, match="saved state of conversation 'c' is"):
+                ask("c")
+    exported = sa.State(todos=[sa.Todo("go on")]).export()
+    mine.save_agent_state("c", exported)
+    assert mine.load_agent_state("c") == exported
+
+
+@pytest.mark.parametrize("value", [7, 1.5, b"\x80\x04."])
+def test_a_column_of_another_type_is_damage_too(sqlite_url: str, value: Any) -> None:
+    store = sa.ConversationStore(sqlite_url)
+    store.create_conversation(id="c")
+    store.append_text_message("c", "user", "Hello")
+    overwrite(store, "display_messages", "content", value)
+    overwrite(store, "conversations", "metadata", value)
+    assert store.load_display_messages("c")[0].content_type == "error"
+    assert store.list_conversations()[0].metadata == {}
+    store.close()
