@@ -234,6 +234,17 @@ class NodeTransferred(Event, frozen=True, tag="node_transferred"):
     node: str
 
 
+class Debug(Event, frozen=True, tag="debug"):
+    """What goes on behind the scenes, for those who subscribed with ``debug=True`` only.
+
+    ``kind`` is "state_updated", "middleware_action", "llm_error" or "persistence_failed". It has
+    the ``seq`` of the event before it and is not kept.
+    """
+
+    kind: str
+    data: dict[str, Any] = {}
+
+
 # Files.
 
 

@@ -37,10 +37,13 @@ def _no(*args: Any) -> bool:
 class Recorder(Protocol):
     """Where a run is written down as it happens, so that a crash loses nothing.
 
-    All three are called on the runtime loop. What ``keep`` or ``starting`` raises ends the run
-    as an error, :class:`~sagents_nb.errors.StoreError` unless it is another AgentError, and
+    All are called on the runtime loop. What ``keep`` or ``starting`` raises ends the run as an
+    error, :class:`~sagents_nb.errors.StoreError` unless it is another AgentError, and
     they are not called again in that run.
     """
+
+    async def showing(self, message: Message) -> None:
+        """A message is safe and about to be told; return soon."""
 
     async def keep(self, state: State) -> None:
         """Return once everything up to this state is safe; what it tells is told after that."""

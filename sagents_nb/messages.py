@@ -170,6 +170,10 @@ def parts_text(parts: Iterable[Part]) -> str:
     return "\n".join(texts)
 
 
+# In the metadata of a message: what people see instead of it, as data.
+DISPLAY = "display"
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a conversation.
 
@@ -217,6 +221,17 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     def tool(cls, results: Iterable[ToolResult], **metadata: Any) -> Message:
         """The results of one turn's tool calls, in the order of the calls."""
         return cls("tool", tuple(results), metadata=metadata)
+
+    @property
+    def shown(self) -> Message:
+        """What people see of it: itself, unless a message preprocessor said otherwise."""
+        display = self.metadata.get(DISPLAY)
+        if display is None:
+            return self
+        try:
+            return msgspec.convert(display, Message)
+        except msgspec.ValidationError:  # somebody else's key of that name
+            return self
 
     @property
     def text(self) -> str:

@@ -64,6 +64,7 @@ class Recording:
         self.ctx.state = self.ctx.state.add_message(message)
         if self.recorder is not None:
             await self.keep()
+            await self._commit(self.recorder.showing(message))
         self.messages.append(message)
 
     async def tell_changes(self) -> None:

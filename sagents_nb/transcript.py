@@ -38,7 +38,7 @@ def markdown(messages: Iterable[Message]) -> str:
     messages = list(messages)
     results = {r.tool_call_id: r for m in messages for r in m.tool_results}
     for message in messages:
-        text = visible(message.text).strip()
+        text = visible(message.shown.text).strip()
         if message.role == "user":
             blocks.append("\n".join(f"> {line}" for line in text.splitlines()))
         elif message.role == "assistant":

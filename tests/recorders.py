@@ -43,6 +43,9 @@ class Book:
             await self.gate.wait()
         self.happened.append(what)
 
+    async def showing(self, message: Message) -> None:
+        pass
+
     async def keep(self, state: State) -> None:
         await self._commit("keep")
         self.safe = state

@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from ..events import Event, MessageUpdate
+from ..events import Event, MessageEnd, MessageQueued, MessageStart, MessageUpdate
 from ..messages import Delta, ToolCallDelta
 from ..state import to_data
 
@@ -26,6 +27,8 @@ _LEFT_OUT = {"turn_end": ("message", "tool_results"), "agent_end": ("messages",)
 
 def wire(event: Event) -> dict[str, Any]:
     """An event as it travels."""
+    if isinstance(event, MessageStart | MessageEnd | MessageQueued):
+        event = replace(event, message=event.message.shown)
     data: dict[str, Any] = to_data(event)
     data.pop("session_id", None)
     for name in _LEFT_OUT.get(data["type"], ()):

@@ -86,7 +86,7 @@ class Publisher:
 
     def _set_entries(self, messages: list[Message]) -> None:
         """Show these messages, of which no event tells."""
-        shown = [shortened_message(to_data(message)) for message in messages]
+        shown = [shortened_message(to_data(message.shown)) for message in messages]
         self.state["entries"] = [
             {"seq": 0, "run_id": "", "ts": 0, "message": message} for message in plain(shown)
         ]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..agent import Agent
 from ..errors import AgentError, Busy
-from ..events import AgentShutdown, MessageQueued, StatusChanged
+from ..events import REPLACED, AgentShutdown, MessageQueued, NodeTransferring, StatusChanged
 from ..execution import new_run_id
 from ..messages import Message
 from ..runtime import runtime
 from ..state import State
 from .deciding import Deciding
-from .recorder import Recorder
+from .owning import Held, here
 from .recovery import Beginning
 from .run import Run
 
@@ -35,11 +37,18 @@ class Actor(Deciding):
         self,
         session: Session,
         agent: Agent,
-        beginning: Beginning,
-        recorder: Recorder | None = None,
-        epoch: int = 1,
+        held: Held,
     ) -> None:
-        super().__init__(session, agent, beginning, recorder, epoch)
+        super().__init__(session, agent, held.beginning, held.recorder, held.epoch)
+        self._moved = here() if held.moved else ""
+        self.started_at = time.time()
+        self.asleep = False  # it rests: it is closed, and the next call wakes it
+        self._awake_as = self.status
+        self._restore(held.beginning)
+
+    def _restore(self, beginning: Beginning) -> None:
+        """Know what was decided, and what waits, as a conversation was left."""
+        session, recorder = self.session, self.recorder
         if beginning.status == "paused":
             self._answers = beginning.decisions or None
         else:
@@ -60,7 +69,6 @@ class Actor(Deciding):
     def send(self, messages: list[Message], when: str) -> Run:
         """Start a run, or queue, steer or refuse, as the status and ``when`` say."""
         self.check_open()
-        self.last_activity = time.time()
         if self.status == "running":
             if when == "raise":
                 raise Busy(
@@ -133,13 +141,34 @@ class Actor(Deciding):
         if state is not None:
             self._tell_todos(before)
 
-    # the end
+    # the end, or a rest
+
+    def begin(self) -> None:
+        """Call the hooks of a session that starts, and count the time that nobody uses it."""
+        self.boot()
+        self.attendance.start()
 
     def close(self, reason: str) -> Future[None]:
         """Stop for good; the future is done once the conversation is let go and that is told.
 
         What is queued stays in the store.
         """
+        self.asleep = False
+        return self._stop(reason)
+
+    def rest(self, reason: str) -> None:
+        """Let the conversation go, until somebody needs the session again."""
+        self._awake_as = self.status
+        self.asleep = True
+        self._stop(reason)
+
+    def transfer(self) -> Future[None]:
+        """Leave the conversation to another process."""
+        self.check_open()
+        self._emit_now(NodeTransferring, node=here())
+        return self.close("transferring")
+
+    def _stop(self, reason: str) -> Future[None]:
         done: Future[None] = Future()
         if self.status == "closed":
             done.set_result(None)
@@ -148,27 +177,62 @@ class Actor(Deciding):
             self._state = self._loop.settled("the session was closed")
         self._stop_now()
         self._unsubscribe_files()
+        self.attendance.stop()
         previous, self.status = self.status, "closed"
-        interrupt = self._state.interrupt
+        if self.recorder is not None:
+            self.recorder.note(self._state)
 
         def tell() -> None:
-            self._emitter.emit(
-                AgentShutdown,
-                reason=reason,
-                last_activity_at=self.last_activity,
-                shutdown_at=time.time(),
-                restorable=interrupt is not None and interrupt.restorable,
-            )
-            self._emitter.emit(StatusChanged, status="closed", previous=previous, reason=reason)
-            self.log.close()
+            self._tell_end(reason, previous)
             done.set_result(None)
 
-        if self.recorder is None:
+        if not (self.recorder or self.transcriber or self.persister):
             tell()
         else:
-            self.recorder.note(self._state)
-            self.recorder.release().add_done_callback(lambda _: runtime.post(tell))
+            runtime.spawn(self._let_go()).add_done_callback(lambda _: tell())
         return done
+
+    async def _let_go(self) -> None:
+        """Have kept what is left to keep, and let the conversation go."""
+        if self.transcriber is not None:
+            await self.transcriber.drained()
+        if self.persister is not None:
+            await self.persister.keep("on_shutdown")
+        if self.recorder is not None:
+            with suppress(AgentError):  # what cannot be written is not more lost than before
+                await asyncio.wrap_future(self.recorder.release())
+
+    def _tell_end(self, reason: str, previous: str) -> None:
+        interrupt = self._state.interrupt
+        self._emitter.emit(
+            AgentShutdown,
+            reason=reason,
+            last_activity_at=self.attendance.last_activity,
+            shutdown_at=time.time(),
+            restorable=interrupt is not None and interrupt.restorable,
+        )
+        self._emitter.emit(StatusChanged, status="closed", previous=previous, reason=reason)
+        if not self.asleep:
+            self.log.close()
+
+    def wake(self, held: Held | None) -> None:
+        """Go on after a rest, with the conversation as it is by now; None if it is only here."""
+        if not self.asleep:
+            return
+        self.asleep = False
+        self.status = self._awake_as
+        if held is not None:
+            beginning, self.recorder = held.beginning, held.recorder
+            self._epoch = max(self._epoch + 1, held.epoch)
+            if beginning.state != self._state:  # somebody went on with it elsewhere
+                self._begin_with(beginning.state)
+                self.tell(StatusChanged, status=beginning.status, reason=REPLACED[1])
+            self.status, self.error = beginning.status, beginning.error
+            self.usage, self.problems = beginning.usage, beginning.problems
+            self._unfinished = beginning.unfinished
+            self._restore(beginning)
+        self._unsubscribe_files = self.files.subscribe(self._file_event)
+        self.attendance.start()
 
     def _lost(self, error: AgentError) -> None:
         """Somebody took the conversation over: nothing that happens here is kept any more."""

@@ -68,8 +68,12 @@ class Deciding(Running):
             for tool_call_id, decision in decisions.items():
                 emitter.emit(DecisionMade, tool_call_id=tool_call_id, decision=decision, by=by)
 
-        # A decision that cannot be written was not made: it may be made again.
-        self.once_safe(tell, lambda: self._approvals.restore(before))
+        def take_back(error: BaseException) -> None:
+            """What cannot be written was not decided; it may be decided again."""
+            self._approvals.restore(before)
+            self._refused = error if complete is not None else None
+
+        self.once_safe(tell, take_back)
         return None if complete is None else self._start(run, [], complete, self._meter)
 
     def dismiss(self) -> None:

@@ -10,23 +10,41 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..agent import Agent
 from ..closing import closing_message
 from ..errors import NotRunning
-from ..events import REPLACED, Emitter, Event, MessageEnd, MessageStart, StatusChanged, TodosUpdated
+from ..events import (
+    REPLACED,
+    Debug,
+    Emitter,
+    Event,
+    MessageEnd,
+    MessageStart,
+    NodeTransferred,
+    StatusChanged,
+    TitleGenerated,
+    TodosUpdated,
+)
 from ..eventstream import EventStream
 from ..loop import Loop
 from ..loopconfig import Unfinished
 from ..runtime import runtime
 from ..state import State
 from .approvals import Approvals
+from .attendance import Attendance
 from .log import EventLog, Listener
+from .persisting import Persister
 from .queues import Queues
 from .recorder import Recorder
 from .recovery import Beginning
 from .run import Run
+from .surroundings import Surroundings
+from .transcribing import Transcriber
 
 if TYPE_CHECKING:
     from .session import Session
 
 T = TypeVar("T")
+
+# The reason of a status that is told to somebody who comes late, and is no news.
+SNAPSHOT = "snapshot"
 
 
 class Holding:
@@ -53,7 +71,6 @@ class Holding:
         self.usage = beginning.usage
         self.problems = beginning.problems
         self.current_run: Run | None = None
-        self.last_activity = time.time()
         self.log = EventLog()
         self.queues = Queues()
         self.local: dict[str, Any] = {}
@@ -62,11 +79,20 @@ class Holding:
         self._state = beginning.state
         self._epoch = epoch
         self._emitter = Emitter(self.log.push, session_id=session.id)
+        self.transcriber, self.persister = self._keepers(session.surroundings)
+        self.attendance = Attendance(
+            self._needed,
+            self.rest,
+            inactivity=session.surroundings.inactivity_timeout,
+            presence=session.surroundings.presence_timeout,
+        )
         self._loop: Loop | None = None
         self._approvals = Approvals()
         self._run_id = beginning.run_id or ""  # of the active run, or the last one
         self._unfinished: Unfinished | None = beginning.unfinished  # of the last message's calls
         self._told = recorder is None  # of the status it began with
+        self._acting: list[tuple[Callable[[], Any], Callable[..., Any]]] | None = None
+        self._moved = ""  # this process, if the conversation was in another one before
         self._tell_todos()  # no event of a run tells of those that are there already
         self._unsubscribe_files = self.files.subscribe(self._file_event)
 
@@ -83,6 +109,36 @@ class Holding:
                 f"Session {self.session.id!r} is closed; start a new one with its state."
             )
 
+    def _keepers(self, around: Surroundings) -> tuple[Transcriber | None, Persister | None]:
+        """Who keeps what people see, and the state at the turns of the session's life."""
+        whose = self.scope, self.session.id
+        transcriber = persister = None
+        if around.display_persistence is not None:
+            shown = around.display_persistence
+            transcriber = Transcriber(shown, *whose, self._emit_now, self._trouble)
+            self.log.subscribe(transcriber.hear)
+        if around.agent_persistence is not None:
+            saving, export = around.agent_persistence, lambda: self.session.export_state()
+            persister = Persister(saving, *whose, export, self._trouble)
+
+            def titled(event: Event) -> None:
+                if isinstance(event, TitleGenerated):
+                    persister.post("on_title_generated")
+
+            self.log.subscribe(titled)
+        return transcriber, persister
+
+    # who needs it
+
+    def _needed(self, reason: str) -> bool:
+        """Whether the session must not rest now, for that reason."""
+        waits = self.status == "interrupted" and reason == "no_viewers"
+        return self.status in ("running", "closed") or waits or self.queues.has_runs
+
+    def rest(self, reason: str) -> None:
+        """Nobody needs the session now."""
+        raise NotImplementedError
+
     # what is safe
 
     def flush(self) -> Future[None] | None:
@@ -94,39 +150,58 @@ class Holding:
         return self.recorder.flush()
 
     def once_safe(
-        self, do: Callable[[], Any], undo: Callable[[], Any] = lambda: None
-    ) -> Future[None] | None:
+        self, do: Callable[[], Any], undo: Callable[[BaseException], Any] = lambda error: None
+    ) -> None:
         """Call ``do`` once all that happened so far is safe, or ``undo`` if it cannot be written.
 
-        What is done at once without a store is done at once here too if nothing is to be
-        written. The future is that of :meth:`flush`.
+        Without a store all is safe at once.
         """
-        future = self.flush()
+        if self.recorder is not None and self._acting is not None:
+            self._acting.append((do, undo))
+            return
+        self._after(self.flush(), do, undo)
+
+    def _after(
+        self, future: Future[None] | None, do: Callable[[], Any], undo: Callable[..., Any]
+    ) -> None:
         if future is None:
             do()
-        else:
-            future.add_done_callback(lambda done: undo() if done.exception() else do())
-        return future
+            return
+
+        def ended(future: Future[None]) -> None:
+            error = future.exception()
+            do() if error is None else undo(error)
+
+        future.add_done_callback(ended)
 
     def acted(
         self, function: Callable[..., T], args: tuple[Any, ...]
     ) -> tuple[T, Future[None] | None]:
-        """What a public method returns, and a future for its being safe and told, or None."""
-        value = function(*args)
-        future = self.flush()
+        """What a public method returns, and a future for its being safe and told, or None.
+
+        All that it changes is written together.
+        """
+        acting: list[tuple[Callable[[], Any], Callable[..., Any]]] = []
+        self._acting = acting
+        try:
+            value = function(*args)
+        finally:
+            self._acting = None
+            future = self.flush()
+            for do, undo in acting:
+                self._after(future, do, undo)
         if future is None:
             return value, None
         told: Future[None] = Future()  # who waits for it comes after those who are told of it
 
-        def tell(done: Future[None]) -> None:
-            error = done.exception()
-            if error is None:
-                told.set_result(None)
-            else:
-                self._not_safe(error)
-                told.set_exception(error)
+        def tell() -> None:
+            told.set_result(None)
 
-        future.add_done_callback(tell)
+        def fail(error: BaseException) -> None:
+            self._not_safe(error)
+            told.set_exception(error)
+
+        self._after(future, tell, fail)
         return value, told
 
     def _not_safe(self, error: BaseException) -> None:
@@ -138,10 +213,49 @@ class Holding:
 
     # what is told
 
-    def subscribe(self, listener: Listener, since: int | None = None) -> None:
-        """Tell a listener of what happens; with ``since`` first of what is kept after that."""
-        self.log.subscribe(listener, since)
+    def subscribe(self, listener: Listener, since: int | None = None, debug: bool = False) -> None:
+        """Tell a listener of what happens; with ``since`` first of what is kept after that.
+
+        One that comes late and asks for nothing is first told the status.
+        """
+        if since is None and self._told and self.log.last:
+            now = StatusChanged(
+                seq=self.log.last,
+                ts=time.time(),
+                session_id=self.session.id,
+                run_id=self._run_id,
+                status=self.status,
+                previous=self.status,
+                reason=SNAPSHOT,
+            )
+            self.log.tell_one(listener, now)
+        self.log.subscribe(listener, since, debug)
         self._tell_beginning()
+
+    def debug(self, kind: str, **data: Any) -> None:
+        """Tell those who want to know what goes on behind the scenes."""
+        if self.log.debuggers:
+            where = self.session.id, self._run_id
+            now = Debug(
+                seq=self.log.last,
+                ts=time.time(),
+                session_id=where[0],
+                run_id=where[1],
+                kind=kind,
+                data=data,
+            )
+            self.log.debug(now)
+
+    def publish(self, event: Event) -> None:
+        """Tell everybody an event of somebody's, as the next one of this session."""
+        self.check_open()
+        self._emit_now(type(event), **_fields(event))
+
+    def _trouble(self, problem: str) -> None:
+        self.debug("persistence_failed", problem=problem)
+
+    def _emit_now(self, kind: type[Event], **fields: Any) -> None:
+        self._emitter_now().emit(kind, **fields)
 
     def follow(self, stream: EventStream, since: int = 0) -> None:
         """Feed a stream with what is kept after ``since``, and what comes."""
@@ -156,6 +270,8 @@ class Holding:
         """
         if not self._told:
             self._told = True
+            if self._moved:
+                self._emitter.emit(NodeTransferred, node=self._moved)
             self._emitter.emit(StatusChanged, status=self.status, reason=self.error)
 
     def tell(self, kind: type[Event], **fields: Any) -> None:
@@ -175,12 +291,7 @@ class Holding:
             self.tell(TodosUpdated, todos=todos)
 
     def _file_event(self, event: Event) -> None:
-        fields = {
-            name: getattr(event, name)
-            for name in event.__struct_fields__
-            if name not in ("seq", "ts", "session_id", "run_id")
-        }
-        runtime.post(lambda: self._emitter_now().emit(type(event), **fields))
+        runtime.post(lambda: self._emit_now(type(event), **_fields(event)))
 
     def _emitter_now(self) -> Emitter:
         return self._loop.ctx.emitter if self._loop is not None else self._emitter
@@ -211,3 +322,9 @@ class Holding:
         self.initial = state.messages
         self.log.forget()
         self._epoch += 1
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    """What an event says, without when and where it was said."""
+    stamps = Event.__struct_fields__
+    return {name: getattr(event, name) for name in event.__struct_fields__ if name not in stamps}

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from ..events import (
     AgentEnd,
+    Debug,
     Event,
     MessageEnd,
     MessageStart,
@@ -45,6 +46,7 @@ class EventLog:
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._deltas: dict[str, list[Event]] = {}  # of who speaks now: "" or a sub-agent's id
         self._listeners: list[Listener] = []
+        self.debuggers: list[Listener] = []  # of the listeners, who hear debug events too
         self._streams: WeakSet[EventStream] = WeakSet()
         self._untold: deque[tuple[Event, tuple[Listener, ...]]] = deque()
         self._telling = False
@@ -112,17 +114,29 @@ class EventLog:
         self._deltas.clear()
         self.calls, self._speaking = (), False
 
-    def subscribe(self, listener: Listener, since: int | None = None) -> None:
+    def subscribe(self, listener: Listener, since: int | None = None, debug: bool = False) -> None:
         """Add a listener, once; with ``since`` it first hears what is kept after that."""
         for event in [] if since is None else self.kept(since):
             self._tell(listener, event)
         if listener not in self._listeners:
             self._listeners.append(listener)
+        if debug and listener not in self.debuggers:
+            self.debuggers.append(listener)
 
     def unsubscribe(self, listener: Listener) -> None:
         """Remove a listener, if it is there."""
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        for listeners in (self._listeners, self.debuggers):
+            if listener in listeners:
+                listeners.remove(listener)
+
+    def tell_one(self, listener: Listener, event: Event) -> None:
+        """Tell one listener of something that is no news to the others, and is not kept."""
+        self._tell(listener, event)
+
+    def debug(self, event: Debug) -> None:
+        """Tell those who hear debug events."""
+        for listener in tuple(self.debuggers):
+            self._tell(listener, event)
 
     def follow(self, stream: EventStream, since: int = 0, run_id: str | None = None) -> None:
         """Feed a stream: what is kept after ``since``, then what comes.
@@ -159,6 +173,7 @@ class EventLog:
 
     def _release(self) -> None:
         self._listeners.clear()
+        self.debuggers.clear()
         for stream in self._streams:
             stream.close()
 

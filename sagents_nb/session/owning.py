@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -30,6 +32,7 @@ class Held(msgspec.Struct):
     beginning: Beginning
     recorder: Recorder | None = None
     epoch: int = 1
+    moved: bool = False  # it was in another process before
 
 
 def created(store: Any, scope: Any, agent: Agent, id: str, state: State) -> Held:
@@ -37,7 +40,7 @@ def created(store: Any, scope: Any, agent: Agent, id: str, state: State) -> Held
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` if there is one of that id.
     """
-    conversations = _scoped(store, scope)
+    conversations = conversations_of(store, scope)
     if conversations.find_conversation(id) is not None:
         raise ConfigurationError(
             f"Conversation {id!r} is in the store already; go on with it by "
@@ -62,11 +65,15 @@ def opened(
     :class:`~sagents_nb.errors.Owned` for one that a living session has, and
     :class:`~sagents_nb.errors.ConfigurationError` for one that a newer version wrote.
     """
+    from ..store import leases
     from ..store.journal import Journal
 
-    conversations = _scoped(store, scope)
+    conversations = conversations_of(store, scope)
     conversations.get_conversation(id)
-    journal, entries, problems = Journal.open(conversations.database, id, take_over=take_over)
+    database = conversations.database
+    before = database.run(lambda connection: leases.last(connection, database.tables, id))
+    moved = before not in (None, here())
+    journal, entries, problems = Journal.open(database, id, take_over=take_over)
     try:
         schema = agent._chain.state_schema
         recorder = Recorder(journal, lambda: schema)
@@ -86,15 +93,20 @@ def opened(
         else:
             anew = lambda: recorder.go_on(folded.rows, stored, folded.queued)  # noqa: E731
         _written(anew, recorder, beginning.state)
-        return Held(beginning, recorder, epoch)
+        return Held(beginning, recorder, epoch, moved)
     except BaseException:
         journal.release()
         raise
 
 
+def here() -> str:
+    """This process, as events name it."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
 def is_stored(store: Any, scope: Any, id: str) -> bool:
     """Whether there is a store, and a conversation of that id in it."""
-    return store is not None and _scoped(store, scope).find_conversation(id) is not None
+    return store is not None and conversations_of(store, scope).find_conversation(id) is not None
 
 
 def _written(begin: Callable[[], None], recorder: Recorder, state: State) -> None:
@@ -108,7 +120,7 @@ def _written(begin: Callable[[], None], recorder: Recorder, state: State) -> Non
         future.result()
 
 
-def _scoped(store: Any, scope: Any) -> Any:
+def conversations_of(store: Any, scope: Any) -> Any:
     """The conversations of whoever the session is for; ``store`` may be theirs already."""
     return store.scoped(scope) if hasattr(store, "scoped") else store
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from ..closing import doubtful_calls
-from ..errors import AgentError, ConfigurationError, NotRunning, StaleOwner
+from ..errors import AgentError, ConfigurationError, StaleOwner
 from ..interrupts import Decision, Interrupt
 from ..messages import Message, ToolCall, ToolResult, Usage
 from ..runtime import runtime
@@ -295,32 +295,3 @@ def _promise() -> Future[None]:
     promise: Future[None] = Future()
     promise.set_running_or_notify_cancel()  # who does not wait any more cancels nothing
     return promise
-
-
-class RunRecorder:
-    """A recorder for one run: after ``stop`` nothing of that run is written any more."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder: Recorder | None = recorder
-
-    def stop(self) -> None:
-        """The session has let the run go."""
-        self._recorder = None
-
-    def _open(self) -> Recorder:
-        if self._recorder is None:
-            raise NotRunning("The session went on without this run, so nothing of it is kept.")
-        return self._recorder
-
-    async def keep(self, state: State) -> None:
-        """As :meth:`Recorder.keep`."""
-        await self._open().keep(state)
-
-    async def starting(self, call: ToolCall, tool: Tool) -> None:
-        """As :meth:`Recorder.starting`."""
-        await self._open().starting(call, tool)
-        self._open()
-
-    def finished(self, call: ToolCall, result: ToolResult) -> None:
-        """As :meth:`Recorder.finished`."""
-        self._open().finished(call, result)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..budget import Meter
 from ..closing import open_calls
-from ..errors import AgentError, Busy, NotRunning
+from ..errors import AgentError, Busy, ModelError, NotRunning
 from ..execution import finished, new_run_id
 from ..interrupts import Decision
 from ..loop import PAUSE_REASON, Loop
@@ -22,8 +22,9 @@ from ..runtime import runtime
 from ..state import State
 from ..store.folding import LastRun
 from .holding import Holding
-from .recorder import RunRecorder
+from .persisting import ENDS
 from .run import Run
+from .runrecorder import RunRecorder
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Running(Holding):
     _recording: RunRecorder | None = None  # of the active run
     _meter: Meter | None = None  # of the last run, which may go on
     _answers: Mapping[str, Decision] | None = None  # all that a stopped run has to take yet
+    _refused: Any = None  # why the answers to the active run could not be written
 
     def boot(self) -> None:
         """Call the hooks of a session that starts; runs wait for them."""
@@ -66,7 +68,9 @@ class Running(Holding):
         await loop.read_mail()
         if self._state is not before:  # a run began meanwhile
             return
-        self._state = loop.state
+        if loop.state is not before:
+            self._state = loop.state
+            self.debug("state_updated", messages=len(self._state.messages))
         held = loop.ctx.held or []
 
         def tell() -> None:
@@ -89,7 +93,8 @@ class Running(Holding):
         if self.recorder is not None:
             self.recorder.note(self._state)
             self.recorder.run(LastRun(run.id, "running", usage=self.usage))
-            recording = RunRecorder(self.recorder)
+        if self.recorder is not None or self.transcriber is not None:
+            recording = RunRecorder(self.recorder, self.transcriber)
         self._recording = recording
         self._loop = loop = self.agent.loop(
             self._state,
@@ -127,7 +132,8 @@ class Running(Holding):
         if self._loop is loop:  # a task that is cancelled before its first step never ends a run
             self._task = asyncio.current_task()
         interrupt = loop.state.interrupt
-        failure = await self._failure()
+        failure = await self._failure() or self._refused
+        self._refused = None
         if failure is None:
             await self._booted(loop)
             outcome = await loop.run(messages, decisions, self._unfinished)
@@ -139,6 +145,8 @@ class Running(Holding):
                 outcome.error = outcome.error or failure
                 if failure is not None and outcome.status != "interrupted":
                     outcome.status = "error"
+            if self._loop is loop:
+                await self._tell_keepers(outcome)
             answers = None
         else:
             outcome, answers = self._not_begun(loop, messages, decisions, failure)
@@ -151,6 +159,7 @@ class Running(Holding):
                 status = "idle" if outcome.status == "completed" else outcome.status
                 self.queues.takes_pause()  # whoever asked too late does not mean the next run
                 self._set_status(status, self.error or self._state.get_metadata(PAUSE_REASON))
+            self.attendance.touch()
         run.resolve(lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
         if go_on:
             self._start_next()
@@ -173,12 +182,30 @@ class Running(Holding):
         outcome.unfinished = self._unfinished
         return outcome, answers
 
+    async def _tell_keepers(self, outcome: Outcome) -> None:
+        """Have transcript and state kept before the run's end is told, also when cancelled."""
+        if isinstance(outcome.error, ModelError):
+            self.debug("llm_error", error=str(outcome.error), error_type=outcome.error.kind)
+        work = []
+        if self.transcriber is not None:
+            work.append(self.transcriber.end(outcome))
+        if self.persister is not None:
+            work.append(self.persister.keep(ENDS[outcome.status]))
+        for kept in work:
+            task = asyncio.ensure_future(kept)
+            while not task.done():
+                try:
+                    await asyncio.wait([task])
+                except asyncio.CancelledError:
+                    if current := asyncio.current_task():
+                        current.uncancel()
+
     def _take_end(self, outcome: Outcome, loop: Loop) -> None:
         self._state, self._loop, self._task = loop.state, None, None
         self._unfinished = outcome.unfinished
         self.usage += outcome.usage
         self.error = str(outcome.error) if outcome.error else None
-        self.last_activity = time.time()
+        self.debug("state_updated", messages=len(self._state.messages))
 
     async def _keep_end(self, run: Run, loop: Loop, outcome: Outcome) -> AgentError | None:
         """Have the end of a run written; what middleware hears meanwhile belongs to it."""

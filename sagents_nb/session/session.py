@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 import uuid
+import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import ConfigurationError
@@ -23,22 +27,26 @@ from ..messages import Message, Usage
 from ..runtime import runtime
 from ..state import State, Todo, export_state, restore_state
 from .actor import Actor
-from .owning import Held, created, opened
+from .owning import Held, conversations_of, created, here, opened
+from .preprocessing import MessageContext, Preprocessor, preprocessed
 from .recovery import from_state
 from .run import Run
+from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     import pandas
 
 T = TypeVar("T")
 
+_waking = threading.Lock()
+
 
 class Session:
     """A conversation with ``agent`` that goes on over many runs.
 
-    ``id`` names it; ``files`` is its virtual filesystem; ``headless`` says what happens to
-    approvals where nobody can click: "deny", "approve", or a list of decisions to take in
-    turn. Every public method may be called from any thread and any loop.
+    ``id`` names it; ``files`` is its virtual filesystem; ``around`` are the fields of
+    :class:`~sagents_nb.session.surroundings.Surroundings`, such as ``scope`` and ``headless``.
+    Every public method may be called from any thread and any loop.
 
     With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:
     what :meth:`send`, a decision or any other change said is committed when the call returns.
@@ -46,6 +54,10 @@ class Session:
     the commit. Such a call raises :class:`~sagents_nb.errors.StoreError` if it could not be
     written; it is written first the next time, but for decisions, which were not made then.
     :meth:`open` goes on with the conversation, also after a crash.
+
+    A session that nobody used or watched for ``inactivity_timeout`` seconds rests: it is "closed"
+    and lets the conversation go, so that another process may open it. The next message, decision
+    or other call wakes it; only :meth:`close` is for good.
     """
 
     def __init__(
@@ -57,32 +69,44 @@ class Session:
         store: Any = None,
         scope: Any = None,
         filesystem: Any = None,
+        inactivity_timeout: float | None = 300,
+        message_preprocessor: Preprocessor | None = None,
         headless: Any = "deny",
+        **around: Any,
     ) -> None:
         _check_agent(agent)
+        surroundings = Surroundings(
+            store=store,
+            scope=scope,
+            filesystem=filesystem,
+            inactivity_timeout=inactivity_timeout,
+            message_preprocessor=message_preprocessor,
+            headless=headless,
+            **around,
+        )
         id = id or f"session-{uuid.uuid4().hex[:12]}"
         if store is None:
             held = Held(from_state(state or State()))
         else:
             held = created(store, scope, agent, id, state or State())
-        self._begin(agent, id, held, scope, filesystem, headless)
+        self._begin(agent, id, held, surroundings)
 
-    def _begin(
-        self, agent: Agent, id: str, held: Held, scope: Any, filesystem: Any, headless: Any
-    ) -> None:
+    def _begin(self, agent: Agent, id: str, held: Held, surroundings: Surroundings) -> None:
+        if surroundings.store is not None and surroundings.display_persistence is None:
+            kept = conversations_of(surroundings.store, surroundings.scope)
+            surroundings = replace(surroundings, display_persistence=kept)
         self.id = id
-        self.scope = scope
-        self.headless = headless
-        if filesystem is None:
+        self.surroundings = surroundings
+        self.headless = surroundings.headless
+        self.files = surroundings.filesystem
+        if self.files is None:
             from ..files import FileSystem, open_filesystem
 
             shared = agent.filesystem_scope
             # Without a scope to share, the files are this session's and end with it.
-            filesystem = open_filesystem(shared) if shared else FileSystem(("session", self.id))
-        self.files = filesystem
-        self._actor = Actor(self, agent, held.beginning, held.recorder, held.epoch)
-        if agent._chain.hooks["on_session_start"]:
-            runtime.call(self._actor.boot)
+            self.files = open_filesystem(shared) if shared else FileSystem(("session", id))
+        self._actor = Actor(self, agent, held)
+        runtime.call(self._actor.begin)
 
     @classmethod
     def open(
@@ -91,10 +115,8 @@ class Session:
         *,
         agent: Agent,
         store: Any,
-        scope: Any = None,
         take_over: bool = False,
-        filesystem: Any = None,
-        headless: Any = "deny",
+        **around: Any,
     ) -> Session:
         """Go on with a conversation of a store, wherever it was left, also by a crash.
 
@@ -104,7 +126,7 @@ class Session:
         :class:`~sagents_nb.interrupts.Respond` with "ran", "did not run" or "retry"). It is
         "paused" if a turn or a message has only to be gone on with, by :meth:`retry`, else
         "idle". Nothing runs by itself. The first who watches is told the status, unless it was
-        answered before: then all hear of is the run.
+        answered before: then all hear of is the run. ``around`` is as for a new session.
 
         Raises :class:`~sagents_nb.errors.NotFound`, also for somebody else's,
         :class:`~sagents_nb.errors.Owned` if it is open in a living session, from where
@@ -112,9 +134,10 @@ class Session:
         version wrote it. ``info()["problems"]`` tells what could not be read.
         """
         _check_agent(agent)
-        held = opened(store, scope, agent, id, take_over=take_over)
+        surroundings = Surroundings(store=store, **around)
+        held = opened(store, surroundings.scope, agent, id, take_over=take_over)
         session = cls.__new__(cls)
-        session._begin(agent, id, held, scope, filesystem, headless)
+        session._begin(agent, id, held, surroundings)
         return session
 
     def __repr__(self) -> str:
@@ -125,14 +148,30 @@ class Session:
         """The agent that answers."""
         return self._actor.agent
 
+    @property
+    def scope(self) -> Any:
+        """Whose it is, or None."""
+        return self.surroundings.scope
+
     def _act(self, function: Callable[..., T], *args: Any) -> T:
         """Have the actor do something, and wait until it is safe where that blocks nobody."""
+        if self._actor.asleep:
+            self._wake()
         call: Callable[[], tuple[T, Future[None] | None]]
         call = functools.partial(self._actor.acted, function, args)
         value, safe = runtime.call(call)
         if safe is not None and _may_wait():
             safe.result()
         return value
+
+    def _wake(self) -> None:
+        around = self.surroundings
+        with _waking:  # two who need it at once wake it once
+            if self._actor.asleep:
+                held = None
+                if around.store is not None:
+                    held = opened(around.store, around.scope, self.agent, self.id)
+                runtime.call(self._actor.wake, held)
 
     # reading: snapshots, from any thread
 
@@ -201,9 +240,18 @@ class Session:
             "messages": len(self.state.messages),
             "todos": len(self.state.todos),
             "queued": len(self._actor.queues),
-            "last_activity_at": self._actor.last_activity,
+            "started_at": self._actor.started_at,
+            "last_activity_at": self._actor.attendance.last_activity,
+            "node": here(),
+            "scope": getattr(self.scope, "owner_id", self.scope),
+            "viewers": self.viewers,
             "problems": list(self._actor.problems),
         }
+
+    @property
+    def viewers(self) -> list[str]:
+        """The ids of those who watch now; a panel in a page is one."""
+        return list(self._actor.attendance.viewers)
 
     # talking
 
@@ -217,20 +265,26 @@ class Session:
         """
         if when not in ("queue", "steer", "raise"):
             raise ConfigurationError(f"when is 'queue', 'steer' or 'raise', not {when!r}.")
+        return self._act(self._actor.send, self._said(prompt), when)
+
+    def _said(self, prompt: Prompt) -> list[Message]:
         _, messages = starting_point(prompt, None)
         if not messages:
             raise ConfigurationError("A session keeps its own state; send it text or messages.")
-        return self._act(self._actor.send, messages, when)
+        preprocessor = self.surroundings.message_preprocessor
+        if preprocessor is None:
+            return messages
+        agent = self.agent
+        ctx = MessageContext(agent.agent_id, self.id, agent.tool_context, self.state)
+        return preprocessed(preprocessor, messages, ctx)
 
     def steer(self, message: Prompt) -> None:
         """Give the active run a message before its next model call, or keep it for the next."""
-        _, messages = starting_point(message, None)
-        self._act(self._actor.enqueue, messages, "steer")
+        self._act(self._actor.enqueue, self._said(message), "steer")
 
     def follow_up(self, message: Prompt) -> None:
         """Give the active run a message to go on with when it would end."""
-        _, messages = starting_point(message, None)
-        self._act(self._actor.enqueue, messages, "follow_up")
+        self._act(self._actor.enqueue, self._said(message), "follow_up")
 
     @property
     def steering_mode(self) -> str:
@@ -339,18 +393,45 @@ class Session:
         if _may_wait():
             done.result()
 
+    def transfer(self) -> None:
+        """Leave a stored conversation to another process, which opens it; as :meth:`close`."""
+        done = runtime.call(self._actor.transfer)
+        if _may_wait():
+            done.result()
+
+    def touch(self) -> None:
+        """Somebody needs the session: it does not rest for another ``inactivity_timeout``."""
+        runtime.post(self._actor.attendance.touch)
+
     # watching
 
+    def watch(self, viewer: str, owner: Any = None) -> Callable[[], None]:
+        """Count ``viewer`` among those who watch, until the returned function is called.
+
+        With an ``owner`` also until that object is gone: who dies does not watch for ever.
+        """
+        leave = runtime.call(self._actor.attendance.join, viewer)
+        stop = functools.partial(runtime.post, leave)
+        if owner is not None:
+            weakref.finalize(owner, stop).atexit = False
+        return stop
+
+    def publish(self, event: Event) -> None:
+        """Tell everybody who listens an event of yours; it gets the next ``seq`` and the ids."""
+        runtime.call(self._actor.publish, event)
+
     def subscribe(
-        self, callback: Callable[[Event], Any], since: int | None = None
+        self, callback: Callable[[Event], Any], since: int | None = None, *, debug: bool = False
     ) -> Callable[[], None]:
         """Call ``callback`` on the runtime loop for every further event; it must not block.
 
         An async one is awaited, one event after the other. With ``since`` it is first called
-        for the kept events after that sequence number. Subscribing twice is one subscription.
+        for the kept events after that sequence number; without, who comes late is first told the
+        status, with the reason "snapshot". With ``debug`` it hears
+        :class:`~sagents_nb.events.Debug` events as well. Subscribing twice is one subscription.
         Returns the unsubscribe.
         """
-        runtime.call(self._actor.subscribe, callback, since)
+        runtime.call(self._actor.subscribe, callback, since, debug)
         return lambda: runtime.post(self._actor.log.unsubscribe, callback)
 
     def events(self, since: int = 0) -> EventStream:

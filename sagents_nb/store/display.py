@@ -131,6 +131,7 @@ def rows_of(message: Message) -> list[Row]:
     "length", "content_filtered", "cancelled" or "stream_error", "stop_details" is what the
     provider said about it, if it did, and "error" the sentence of the failure, if there is one.
     """
+    message = message.shown
     shown = [row for part in message.parts if (row := _content_row(message.role, part))]
     shown += [_call_row(message.role, call) for call in message.tool_calls]
     shown += [_result_row(message.role, result) for result in message.tool_results]

@@ -170,6 +170,13 @@ def check(
     )
 
 
+def last(connection: sql.Connection, tables: Tables, conversation_id: str) -> str | None:
+    """The process that has or had the conversation last, as "host:pid", or None."""
+    of_it = tables.leases.c.conversation_id == conversation_id
+    held = connection.execute(sql.select(tables.leases).where(of_it)).first()
+    return f"{held.host}:{held.pid}" if held is not None else None
+
+
 def living(connection: sql.Connection, tables: Tables, conversation_id: str) -> sql.Row[Any] | None:
     """The lease of a session that lives, which nobody else takes for the transaction, or None."""
     of_it = tables.leases.c.conversation_id == conversation_id

@@ -1,0 +1,81 @@
+"""What a user's message becomes before it is taken: one for people to see, one for the model."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ..errors import AgentError, ConfigurationError
+from ..messages import DISPLAY, Message
+from ..runtime import runtime
+from ..serialization import to_data
+from ..state import State
+
+
+class MessageContext(msgspec.Struct, frozen=True):
+    """What a message preprocessor is told besides the message."""
+
+    agent_id: str
+    conversation_id: str
+    tool_context: Mapping[str, Any]
+    state: State
+
+
+Pair = tuple[Message | str, Message | str]
+Preprocessor = Callable[[Message, MessageContext], Pair | Awaitable[Pair]]
+"""Gives what people see and what the model sees, each a message of the user or its text."""
+
+
+def preprocessed(
+    preprocessor: Preprocessor, messages: list[Message], ctx: MessageContext
+) -> list[Message]:
+    """The messages for the model; each holds what people see instead of it in its metadata.
+
+    What an AgentError or a ConfigurationError says is passed on; any other exception is an
+    AgentError that names the preprocessor. Messages that are not the user's stay as they are.
+    """
+    return [_one(preprocessor, m, ctx) if m.role == "user" else m for m in messages]
+
+
+def _one(preprocessor: Preprocessor, message: Message, ctx: MessageContext) -> Message:
+    try:
+        outcome = preprocessor(message, ctx)
+        if inspect.isawaitable(outcome):
+            runtime.refuse_here("An async message_preprocessor", "make it a plain function")
+            outcome = asyncio.run_coroutine_threadsafe(_value(outcome), runtime.loop).result()
+    except (AgentError, ConfigurationError):
+        raise
+    except Exception as error:
+        raise AgentError(
+            f"The message_preprocessor failed, so nothing was sent: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(outcome, tuple) or len(outcome) != 2:
+        raise _wrong(outcome)
+    display, shown_to_model = (_message(item, outcome) for item in outcome)
+    if display == shown_to_model:
+        return shown_to_model
+    metadata = {**shown_to_model.metadata, DISPLAY: to_data(display)}
+    return replace(shown_to_model, metadata=metadata)
+
+
+async def _value(outcome: Awaitable[Any]) -> Any:
+    return await outcome
+
+
+def _message(item: Any, outcome: Any) -> Message:
+    message = Message.user(item) if isinstance(item, str) else item
+    if not isinstance(message, Message) or message.role != "user":
+        raise _wrong(outcome)
+    return message
+
+
+def _wrong(outcome: Any) -> ConfigurationError:
+    return ConfigurationError(
+        "A message_preprocessor returns a tuple (for people, for the model) of two texts or two "
+        f"messages of the user, not {outcome!r:.200}; nothing was sent."
+    )
