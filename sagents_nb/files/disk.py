@@ -23,6 +23,7 @@ from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
 from .stored import (
     RESERVED,
     as_json,
+    check_name,
     content_of,
     data_of,
     folded,
@@ -94,7 +95,7 @@ class DiskStorage:
                 for item in items:
                     path = above + item.name
                     try:
-                        segments(path)
+                        check_name(above, item.name)
                         status = item.stat(follow_symlinks=False)
                         if not stat.S_ISDIR(status.st_mode):
                             check_plain(status, path)

@@ -103,6 +103,13 @@ def segments(path: str) -> list[str]:
     return names
 
 
+def check_name(above: str, name: str) -> None:
+    """Raise InvalidPath like :func:`segments` for a name in the directory ``above``, checked."""
+    segments(name)
+    if len(above.encode()) + len(name.encode()) >= paths.MAX_PATH_BYTES:
+        raise InvalidPath(f"A path is over {paths.MAX_PATH_BYTES} bytes long.", above + name)
+
+
 def folded(name: str) -> str:
     """What all names have in common that are one file on some disk.
 

@@ -159,7 +159,7 @@ def main() -> None:
     listed = [entry.path for entry in disk.list(SCOPE)]
     disk.save(SCOPE, new_file("good.md", "good"))
     for number, path in enumerate(found):
-        if number % 10 == 0:
+        if number % (10 if what == "links" else 200) == 0:
             fs.reset()  # what could not be saved waits no more
         for operation in operations(fs, disk, path):
             began = time.perf_counter()
@@ -170,7 +170,7 @@ def main() -> None:
                 failures[type(error).__name__] = failures.get(type(error).__name__, 0) + 1
             slowest = max(slowest, time.perf_counter() - began)
             done += 1
-        if number % 10 == 0:
+        if number % 20 == 0:
             with contextlib.suppress(FileError):
                 fs.entries(f"/m/{path}")
     list(disk.list(SCOPE))
