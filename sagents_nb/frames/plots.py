@@ -154,7 +154,7 @@ def plot_usage(source: Any, by: str = "model", ax: Axes | None = None) -> Axes:
             )
             left = left + sums[name]
     for place, (total, cost) in enumerate(zip(left, costs, strict=True)):
-        told = _tokens(total) + ("" if cost != cost else f" · ${cost:,.4g}")
+        told = _tokens(total) + ("" if cost != cost else f" · {_dollars(cost)}")
         ax.annotate(
             told, (total, place), (4, 0), textcoords="offset points", va="center", color=_INK
         )
@@ -162,7 +162,7 @@ def plot_usage(source: Any, by: str = "model", ax: Axes | None = None) -> Axes:
     ax.set_ylim(len(sums) - 0.4, -0.6)
     ax.set_ylabel("call" if by == "call" else by.replace("_", " "))
     ax.set_xlabel("tokens")
-    ax.set_xlim(0, float(left.max()) * 1.18 or 1.0)
+    ax.set_xlim(0, float(left.max()) * 1.2 or 1.0)
     ax.xaxis.set_major_formatter(lambda value, _: _tokens(value))
     _tidy(ax, legend=len(ax.containers))
     return ax
@@ -173,6 +173,10 @@ def _tokens(count: float) -> str:
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:.0f}"
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:,.2f}" if cost >= 1 else f"${cost:.2g}"
 
 
 def _short(label: str) -> str:
