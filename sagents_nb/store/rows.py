@@ -38,10 +38,10 @@ def append(
     """Store the rows of one message behind those that are there."""
     conversations.touch(connection, tables, owner, conversation_id)
     table = tables.display_messages
+    inserted = sql.select(table.c.inserted_at).where(table.c.conversation_id == conversation_id)
+    # Not max(): SQLite would look at every row of the conversation.
     newest = connection.execute(
-        sql.select(sql.func.max(table.c.inserted_at)).where(
-            table.c.conversation_id == conversation_id
-        )
+        inserted.order_by(table.c.inserted_at.desc(), table.c.sequence.desc()).limit(1)
     ).scalar()
     now = datetime.now(UTC)
     if newest is not None and newest >= now:  # two messages at once, or a clock set back
