@@ -41,7 +41,8 @@ class Agent:
 
     ``model`` is a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the
     default model. ``interrupt_on`` names the tools that ask people first. ``max_runs`` bounds
-    the model calls of one run. See the README for the whole list.
+    the model calls of one run. ``otel_attributes`` go to every span of its runs, also those of
+    sub-agents, where OpenTelemetry is configured. See the README for the whole list.
 
     >>> from sagents_nb import Agent, ScriptedModel
     >>> Agent(ScriptedModel(["Hello!"])).run("hi").text
@@ -69,6 +70,7 @@ class Agent:
         max_parallel_tools: int = 5,
         budget: Budget | None = None,
         options: Mapping[str, Any] | None = None,
+        otel_attributes: Mapping[str, Any] | None = None,
         todo_options: Mapping[str, Any] | None = None,
         filesystem_options: Mapping[str, Any] | None = None,
         subagent_options: Mapping[str, Any] | None = None,
@@ -89,6 +91,11 @@ class Agent:
         put("filesystem_scope", filesystem_scope)
         put("tool_context", dict(tool_context or {}))
         put("options", dict(options or {}))
+        if not isinstance(otel_attributes or {}, Mapping):
+            raise ConfigurationError(
+                f"otel_attributes is a dict of what every span has, not {otel_attributes!r}."
+            )
+        put("otel_attributes", dict(otel_attributes or {}))
         if not isinstance(max_runs, int) or max_runs < 1:
             raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
         put("max_runs", max_runs)
@@ -138,6 +145,7 @@ class Agent:
     filesystem_scope: Any
     tool_context: dict[str, Any]
     options: dict[str, Any]
+    otel_attributes: dict[str, Any]
     max_runs: int
     max_parallel_tools: int
     budget: Budget | None

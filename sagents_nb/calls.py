@@ -20,6 +20,7 @@ from .preparing import Prepared
 from .recording import Recording
 from .runtime import runtime
 from .state import State
+from .telemetry import current
 from .tools import Tool
 
 # How long a cancelled run waits for tools that clean up after themselves, in seconds.
@@ -137,7 +138,13 @@ class _Running:
             runtime.post(self.tell_progress, item, text, fraction)
 
         context = ToolContext(ctx, self.state(), call.id, progress)
-        executed = await invoke(tool, call, item.arguments, context)
+        tracing = current()
+        if tracing is None:
+            executed = await invoke(tool, call, item.arguments, context)
+        else:
+            with tracing.execute_tool(call) as ended:
+                executed = await invoke(tool, call, item.arguments, context)
+                ended(executed.result)
         item.update = executed.update
         if executed.interrupt is not None:
             executed.status = "interrupted"

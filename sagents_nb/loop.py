@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,10 +27,12 @@ from .gate import joined
 from .interrupts import ActionRequest, Decision, Interrupt
 from .loopconfig import LoopConfig, Outcome, Unfinished, settled
 from .messages import Message, ToolResult, Usage
+from .models.base import ModelRequest
 from .preparing import prepare
 from .recording import Recording
 from .state import State
-from .turn import request_for, take_turn
+from .telemetry import current, tracing_of
+from .turn import Answer, request_for, take_turn
 
 # Where the state's metadata says why a run paused.
 PAUSE_REASON = "pause_reason"
@@ -81,6 +84,16 @@ class Loop:
         ``decisions`` resume the interrupt in the state; they were validated before.
         ``recovered`` is what is known of calls that a crash cut off.
         """
+        work = self._run(messages, decisions, recovered)
+        tracing = tracing_of(self.ctx)
+        return await (work if tracing is None else tracing.invoke_agent(work))
+
+    async def _run(
+        self,
+        messages: Iterable[Message],
+        decisions: Mapping[str, Decision] | None,
+        recovered: Unfinished | None,
+    ) -> Outcome:
         self.emit(AgentStart)
         error: AgentError | None = None
         broken: Message | None = None
@@ -104,17 +117,15 @@ class Loop:
                 status = "interrupted"
                 self.state = self.state.with_interrupt(self._unanswered)
         except (Exception, SystemExit, KeyboardInterrupt) as raised:  # else the thread ends
-            status = "error"
-            error = AgentError(f"The run failed: {type(raised).__name__}: {raised}")
-            error.__cause__ = raised
+            status, error = "error", _failure(raised)
             broken = Message("assistant", stop_reason="error", error=str(error))
         self.ctx.meter.end()
         if self.ctx.cancelled.is_set() and self.record.failure is None:
             status, error = "cancelled", None
         try:
             await self._end(status, broken)
-        except AgentError as raised:  # the rest is kept in memory, and told to nobody
-            status, error = "error", raised
+        except Exception as raised:  # the rest is kept in memory, and told to nobody
+            status, error = "error", _failure(raised)
             self.state = self.settled(_REASONS[status]).clean_stale_interrupts()
             if self._in_turn:
                 self._end_turn(self._said())
@@ -149,7 +160,8 @@ class Loop:
             await self.record.append(broken)
             self._end_turn(broken)
         await self._append_pending()  # what somebody said is kept, also when nobody answered
-        await self.read_mail()
+        if self.mail:
+            await self._read_mail()
         await self.record.keep()
 
     async def _drive(
@@ -238,7 +250,7 @@ class Loop:
         if self.ctx.cancelled.is_set():
             raise asyncio.CancelledError
         if self.mail:
-            await self.read_mail()
+            await self._read_mail()
         if not self.config.chain.hooks[name]:
             return False
         self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
@@ -253,7 +265,12 @@ class Loop:
         return True
 
     async def read_mail(self) -> None:
-        """Let middleware handle the messages that came for it."""
+        """Let middleware handle the messages that came for it, also while nothing runs."""
+        tracing = None if current() else tracing_of(self.ctx)
+        with nullcontext() if tracing is None else tracing.inside():
+            await self._read_mail()
+
+    async def _read_mail(self) -> None:
         while self.mail:
             middleware_id, message = self.mail.popleft()
             self.state = await self.config.chain.handle_message(
@@ -289,7 +306,7 @@ class Loop:
             raise failure from error
         self.ctx.meter.before_model()
         self.model_calls += 1
-        answer = await take_turn(config.model, request, self.ctx.emitter)
+        answer = await self._answered(request)
         message = answer.message
         self.ctx.meter.add(message.usage)
         if message.usage is not None:
@@ -305,6 +322,15 @@ class Loop:
                 "run again with the result's state to continue."
             )
         return message
+
+    async def _answered(self, request: ModelRequest) -> Answer:
+        tracing = current()
+        if tracing is None:
+            return await take_turn(self.config.model, request, self.ctx.emitter)
+        with tracing.chat(self.config.model) as said:
+            answer = await take_turn(self.config.model, request, self.ctx.emitter)
+            said(*answer)
+            return answer
 
     async def _answer(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> str | None:
         """Go on with the turn that was interrupted."""
@@ -384,6 +410,8 @@ class Loop:
 
     async def _interrupt(self, interrupt: Interrupt) -> None:
         if interrupt.type == "halt":  # what it tells people is said by the agent; no model is asked
+            if (tracing := current()) is not None:
+                tracing.halted()
             await self.close_open_calls("the run was halted")
             if interrupt.message:
                 await self.record.append(Message.assistant(interrupt.message, halt=True))
@@ -409,6 +437,14 @@ class Loop:
         message = closing_message(self.state, reason, self._unfinished)
         state = self.state if message is None else self.state.add_message(message)
         return state.add_messages(self._pending)
+
+
+def _failure(error: BaseException) -> AgentError:
+    if isinstance(error, AgentError):
+        return error
+    failure = AgentError(f"The run failed: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
 
 
 def _wants_more(message: Message) -> bool:

@@ -60,8 +60,8 @@ class Answer(NamedTuple):
     """What a model said: ``failure`` is why no more came, ``model`` the one that answered."""
 
     message: Message
-    failure: BaseException | None
     model: str
+    failure: BaseException | None
 
 
 async def request_for(
@@ -131,4 +131,4 @@ async def take_turn(model: ChatModel, request: ModelRequest, emitter: Emitter) -
     assert message is not None
     if failure is None and message.stop_reason == "error":
         failure = ModelError(message.error or f"{model!r} ended with an error.")
-    return Answer(message, failure, name)
+    return Answer(message, name, failure)

@@ -15,6 +15,7 @@ from ..interrupts import Decision, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..serialization import StateSchema
 from ..state import State
+from ..telemetry import current
 from ..tools import Tool, as_tool
 from .base import Middleware, middleware_id
 
@@ -237,6 +238,14 @@ def asked_once(interrupts: Sequence[Interrupt], call: ToolCall) -> Interrupt:
 
 async def call_hook(item: Middleware, hook: str, function: Callable[..., Any], *args: Any) -> Any:
     """Call a hook, sync or async; what it raises becomes an error that names it."""
+    tracing = current()
+    if tracing is not None:
+        with tracing.hook(middleware_id(item), hook):
+            return await _call_hook(item, hook, function, *args)
+    return await _call_hook(item, hook, function, *args)
+
+
+async def _call_hook(item: Middleware, hook: str, function: Callable[..., Any], *args: Any) -> Any:
     try:
         outcome = function(*args)
         # Most hooks change nothing; asking whether None can be awaited costs more than they do.

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import ModelError
 from ..messages import Message
+from ..telemetry import current
 from .base import ChatModel, ModelRequest
 
 # All others mean that the answer is not whole.
@@ -20,6 +21,22 @@ async def ask(model: ChatModel, system: str, text: str) -> Message:
     off, refused or without text.
     """
     request = ModelRequest([Message.user(text)], system, model=model.name)
+    tracing = current()
+    if tracing is None:
+        answer = await _last(model, request)
+    else:
+        with tracing.chat(model) as told:
+            answer = await _last(model, request)
+            told(answer, model.name, None)
+    if answer.stop_reason not in _WHOLE:
+        said = f": {answer.error}" if answer.error else ""
+        raise ModelError(f"The answer of {model!r} ended with {answer.stop_reason!r}{said}.")
+    if not answer.text.strip():
+        raise ModelError(f"The answer of {model!r} has no text.")
+    return answer
+
+
+async def _last(model: ChatModel, request: ModelRequest) -> Message:
     answer: Message | None = None
     stream: Any = model.stream(request)
     async with aclosing(stream):
@@ -28,9 +45,4 @@ async def ask(model: ChatModel, system: str, text: str) -> Message:
                 answer = item
     if answer is None:
         raise ModelError(f"{model!r} ended its stream without a final Message.", kind="cut_stream")
-    if answer.stop_reason not in _WHOLE:
-        said = f": {answer.error}" if answer.error else ""
-        raise ModelError(f"The answer of {model!r} ended with {answer.stop_reason!r}{said}.")
-    if not answer.text.strip():
-        raise ModelError(f"The answer of {model!r} has no text.")
     return answer
