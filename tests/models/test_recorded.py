@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.messages import TextDelta
+from sagents_nb.messages import TextDelta, ToolCallDelta
 from sagents_nb.models import ChatModel, ModelRequest
 from sagents_nb.models.base import RetryNotice
 from tests.models.cache.asking import answered, request, say
+from tests.models.loopback import RECORDED, Answer, Provider, model_for, provider_of
+from tests.models.loopback import ask as hear_all
+from tests.models.loopback import recorded as recorded_stream
 
 CALL = sa.ToolCall("c1", "look", {"at": "the sky"})
 TURNS = ["Let me see.", CALL]
@@ -226,6 +229,31 @@ def test_an_answer_that_json_cannot_carry_is_given_and_not_kept(
     odd = sa.Message.assistant("\ud800")
     assert say(recorded(place, odd)) == "\ud800"
     assert "is not recorded" in caplog.text
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_streams_of_real_providers_are_recorded_if_they_are_whole(
+    place: Path, provider: Provider, name: str
+) -> None:
+    """Each stream as it is, and cut after every third of it."""
+    body = recorded_stream(name)
+    kind = provider_of(name)
+    model = sa.RecordedModel(model_for(kind, provider.url), place)
+    for cut in (len(body) // 3, 2 * len(body) // 3):
+        provider.answer = Answer(body[:cut], framing="chunked")
+        assert hear_all(model).error is not None
+    provider.answer = Answer(body, framing="chunked")
+    live = hear_all(model)
+    provider.close()
+    again = hear_all(sa.RecordedModel(model_for(kind, provider.url), place, "replay"))
+    assert live.message is not None
+    assert again.message is not None
+    assert again.message.parts == live.message.parts
+    # Arguments are written anew, perhaps with fewer spaces than the provider's.
+    assert [d for d in again.deltas if not isinstance(d, ToolCallDelta)] == [
+        d for d in live.deltas if not isinstance(d, ToolCallDelta)
+    ]
+    assert len(again.deltas) > 1 or "refusal" in name
 
 
 # With retries, fallbacks and sub-agents

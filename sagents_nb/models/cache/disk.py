@@ -20,7 +20,7 @@ from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW
 _SETTINGS = frozenset(DEFAULT_SETTINGS) | frozenset(METADATA)
 _OBJECTS = re.compile(r"(Cache|Settings|sqlite_(autoindex|stat|sequence))\w*")
 _PLAIN = re.compile(r"[a-z-]{1,30}")
-_CLIENT_WAIT = 1.0  # seconds for another process's lock; then it is a miss
+WAIT = 5.0  # seconds for another process's lock; then it is a miss
 
 
 class Damaged(Exception):
@@ -76,12 +76,12 @@ def opened(directory: Path, size_limit: int) -> Cache:
         "size_limit": size_limit,
         "sqlite_mmap_size": 0,  # a mapped file that somebody cuts ends the process
     }
-    return Cache(str(directory), timeout=_CLIENT_WAIT, disk=StrictDisk, **settings)
+    return Cache(str(directory), timeout=WAIT, disk=StrictDisk, **settings)
 
 
 def _inspect(database: Path) -> None:
     """See that nobody writes to it for ever, and that diskcache may read its settings."""
-    connection = sqlite3.connect(database, timeout=_CLIENT_WAIT, isolation_level=None)
+    connection = sqlite3.connect(database, timeout=WAIT, isolation_level=None)
     try:
         # diskcache tries for a minute to open a database that another process has locked.
         connection.execute("BEGIN IMMEDIATE")

@@ -21,7 +21,7 @@ _log = logging.getLogger("sagents_nb.cache")
 _T = TypeVar("_T")
 
 GIGABYTE = 2**30
-_AGAIN = 5.0  # seconds until a database that could not be opened is tried again
+_AGAIN = 2.0  # seconds until a database that could not be opened is tried again
 _MOST_READ = 1_000  # recordings that are looked through
 # Another process's lock and a full disk pass; what else SQLite says of a file does not, nor do
 # rows and settings of a type that diskcache cannot count with.
@@ -108,7 +108,7 @@ class ResponseCache:
     def clear(self) -> int:
         """Remove every recording, or a database that is damaged; returns how many there were."""
         self._retry_at = 0.0
-        removed: int = self._tried(lambda cache: cache.clear(), 0)
+        removed, _ = self._tried(lambda cache: (int(cache.clear()), cache.volume()), (0, 0))
         if self._damaged:
             with self._lock:
                 for name in ("cache.db", "cache.db-wal", "cache.db-shm"):

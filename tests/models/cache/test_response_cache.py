@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.models.cache import ResponseCache, place
+from sagents_nb.models.cache import ResponseCache, disk, place
 from tests.models.cache.asking import key, recording, request, say
 
 KEY = key("hi").key
@@ -200,6 +200,13 @@ def test_a_database_damaged_while_it_is_open_is_a_miss(
     assert cache.get(KEY) is not None
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks are waited for as long as a test may take."""
+    monkeypatch.setattr(disk, "WAIT", 0.3)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_locked_database_is_a_miss_and_passes(
     cache: ResponseCache, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -218,6 +225,7 @@ def test_a_locked_database_is_a_miss_and_passes(
     assert say(model) == "asked"  # from the cache: the script is at its end
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_cache_that_is_locked_when_it_is_opened_costs_seconds_and_not_minutes(
     cache: ResponseCache, caplog: pytest.LogCaptureFixture
 ) -> None:
