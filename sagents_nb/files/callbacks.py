@@ -122,13 +122,13 @@ class CallbackStorage:
         result = function(*args, {**self._context, "scope": scope, **more})
         if not inspect.isawaitable(result):
             return result
-        waiting = _awaited(result)
         try:
             runtime.refuse_here(f"The async {name}", "use the file from a thread")
         except Busy:
-            waiting.close()
+            if inspect.iscoroutine(result):
+                result.close()
             raise
-        return runtime.submit(waiting).result()
+        return runtime.submit(_awaited(result)).result()
 
 
 async def _awaited(result: Awaitable[Any]) -> Any:

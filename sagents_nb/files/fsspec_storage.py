@@ -6,10 +6,10 @@ import hashlib
 import logging
 import secrets
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -41,6 +41,8 @@ INDEX = "index.json"
 
 Known = dict[str, Stored]
 Names = list[str]  # `list` is a method below
+Entries = list[FileEntry]
+T = TypeVar("T")
 _decoder = msgspec.json.Decoder(Known)
 
 
@@ -92,16 +94,66 @@ class FsspecStorage:
     def __repr__(self) -> str:
         return f"FsspecStorage({self._url!r})"
 
-    # reading
+    # the operations
 
     def list(self, scope: str) -> Iterable[FileEntry]:
         """All files, and the directories that were saved, without contents."""
-        with self._telling("The files", "listed"):
+        return self._ask("The files", "listed", self._list)
+
+    def load(self, scope: str, path: str) -> FileEntry:
+        """A file with its content, also one that somebody else has put there."""
+        return self._ask(path, "read", partial(self._load, segments(path)))
+
+    def save(self, scope: str, entry: FileEntry) -> None:
+        """Create or replace a file, or remember a directory."""
+        names = segments(entry.path)
+        kept = stored(entry)
+        data = None if entry.is_directory else data_of(entry)
+        if data is not None:
+            kept = replace(kept, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        as_json(kept, entry.path)
+        self._ask(entry.path, "saved", partial(self._save, names, kept, data))
+
+    def save_metadata(self, scope: str, entry: FileEntry) -> None:
+        """Save what describes an entry; FileNotFoundError if it is not there."""
+        names = segments(entry.path)
+        kept = stored(entry)
+        as_json(kept, entry.path)
+        self._ask(entry.path, "saved", partial(self._save_metadata, names, kept))
+
+    def delete(self, scope: str, path: str) -> None:
+        """Delete a file, or forget a directory; missing is fine."""
+        self._ask(path, "deleted", partial(self._delete, segments(path)))
+
+    def _ask(self, path: str, done: str, work: Callable[[], T]) -> T:
+        """Raise FileError for what the place refuses, without the secrets in its words."""
+        try:
             self._start()
-            found, sides = self._found()
-            known: Known = {}
-            for above in sides:
-                known |= {above + name: data for name, data in self._known(above).items()}
+            return work()
+        except FileNotFoundError:
+            problem = ""
+        except IsADirectoryError:
+            raise is_directory(path) from None
+        except FileError:
+            raise
+        except NotImplementedError:
+            problem = "it can only be read"
+        except Exception as error:  # each library has its own
+            problem = self._redacted(f"{type(error).__name__} {error}")
+        # Outside of the except blocks: our error carries no other one, which has secrets.
+        if not problem:
+            raise FileNotFoundError(path)
+        raise FileError(
+            f"{path} could not be {done} in {self._url}: {problem}; look after that place and "
+            "try again.",
+            path,
+        )
+
+    def _list(self) -> Entries:
+        found, sides = self._found()
+        known: Known = {}
+        for above in sides:
+            known |= {above + name: data for name, data in self._known(above).items()}
         entries = [data.entry(path) for path, data in known.items() if data.is_directory]
         odd = []
         for path, info in found.items():
@@ -115,14 +167,11 @@ class FsspecStorage:
             log.warning("%d files in %s are left out: %s", len(odd), self._url, odd[0])
         return entries
 
-    def load(self, scope: str, path: str) -> FileEntry:
-        """A file with its content, also one that somebody else has put there."""
-        names = segments(path)
-        with self._telling(path, "read"):
-            self._start()
-            data = self._fs.cat_file(self._place(path))
-            kept = self._known(_above(names)).get(names[-1])
-            info = self._fs.info(self._place(path)) if kept is None else {}
+    def _load(self, names: Names) -> FileEntry:
+        path = "/".join(names)
+        data = self._fs.cat_file(self._place(path))
+        kept = self._known(_above(names)).get(names[-1])
+        info = self._fs.info(self._place(path)) if kept is None else {}
         digest = hashlib.sha256(data).hexdigest()
         same = kept is not None and kept.sha256 == digest
         content = content_of(data, kept.text if kept and same else None)
@@ -131,49 +180,32 @@ class FsspecStorage:
             described = replace(described, file_type="markdown")
         return replace(described, sha256=digest).entry(path, content)
 
-    # writing
-
-    def save(self, scope: str, entry: FileEntry) -> None:
-        """Create or replace a file, or remember a directory."""
-        names = segments(entry.path)
-        kept = stored(entry)
-        data = None if entry.is_directory else data_of(entry)
+    def _save(self, names: Names, kept: Stored, data: bytes | None) -> None:
+        path = "/".join(names)
         if data is not None:
-            kept = replace(kept, size=len(data), sha256=hashlib.sha256(data).hexdigest())
-        as_json(kept, entry.path)
-        with self._telling(entry.path, "saved"):
-            self._start()
-            if data is not None:
-                if self._fs.isdir(self._place(entry.path)):
-                    raise is_directory(entry.path)
-                self._put(self._place(entry.path), data)
-            self._note(names, kept)
+            if self._fs.isdir(self._place(path)):
+                raise is_directory(path)
+            self._put(self._place(path), data)
+        self._note(names, kept)
 
-    def save_metadata(self, scope: str, entry: FileEntry) -> None:
-        """Save what describes an entry; FileNotFoundError if it is not there."""
-        names = segments(entry.path)
-        kept = stored(entry)
-        with self._telling(entry.path, "saved"):
-            self._start()
-            if not entry.is_directory:
-                self._info(entry.path)
-                before = self._known(_above(names)).get(names[-1])
-                kept = replace(
-                    kept,
-                    sha256=before.sha256 if before else None,
-                    text=before.text if before else True,
-                )
-            self._note(names, kept)
+    def _save_metadata(self, names: Names, kept: Stored) -> None:
+        if not kept.is_directory:
+            path = "/".join(names)
+            if self._fs.info(self._place(path)).get("type") == "directory":
+                raise is_directory(path)
+            before = self._known(_above(names)).get(names[-1])
+            kept = replace(
+                kept,
+                sha256=before.sha256 if before else None,
+                text=before.text if before else True,
+            )
+        self._note(names, kept)
 
-    def delete(self, scope: str, path: str) -> None:
-        """Delete a file, or forget a directory; missing is fine."""
-        names = segments(path)
-        with self._telling(path, "deleted"):
-            self._start()
-            place = self._place(path)
-            if self._fs.isfile(place):
-                self._fs.rm_file(place)
-            self._note(names, None)
+    def _delete(self, names: Names) -> None:
+        place = self._place("/".join(names))
+        if self._fs.isfile(place):
+            self._fs.rm_file(place)
+        self._note(names, None)
 
     # inside
 
@@ -218,13 +250,6 @@ class FsspecStorage:
         ]
         return files, sides
 
-    def _info(self, path: str) -> dict[str, Any]:
-        """What fsspec tells of a file; FileNotFoundError if it is missing."""
-        info: dict[str, Any] = self._fs.info(self._place(path))
-        if info.get("type") == "directory":
-            raise is_directory(path)
-        return info
-
     def _put(self, place: str, data: bytes) -> None:
         if self._at_once:
             self._fs.pipe_file(place, data)
@@ -265,32 +290,6 @@ class FsspecStorage:
                 self._put(place, as_json(known, names[-1]))
             else:
                 self._fs.rm_file(place)
-
-    @contextmanager
-    def _telling(self, path: str, done: str) -> Iterator[None]:
-        """Raise FileError for what the place refuses, without the secrets in its words."""
-        try:
-            yield
-            return
-        except FileNotFoundError:
-            missing, problem = True, ""
-        except IsADirectoryError:
-            raise is_directory(path) from None
-        except FileError:
-            raise
-        except Exception as error:  # each library has its own
-            missing = False
-            problem = self._redacted(f"{type(error).__name__} {error}")
-            if isinstance(error, NotImplementedError):
-                problem = "it can only be read"
-        # Outside of the except block: our error carries no other one with secrets.
-        if missing:
-            raise FileNotFoundError(path)
-        raise FileError(
-            f"{path} could not be {done} in {self._url}: {problem}; look after that place and "
-            "try again.",
-            path,
-        )
 
 
 def _described(path: str, info: dict[str, Any], kept: Stored | None) -> Stored:

@@ -1,0 +1,161 @@
+"""Files in a database: where it is, what it says, and who shares it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sql
+from sqlalchemy.dialects import mysql, postgresql
+
+from sagents_nb.errors import ConfigurationError
+from sagents_nb.files import FileError
+from sagents_nb.files.entry import new_file
+from sagents_nb.files.sql import SQLStorage
+
+SCOPE = "user:1"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'files.db'}"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
+    SQLStorage(f"sqlite:///{tmp_path / 'files.db'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_tables_of_one_database_are_two_storages(url: str) -> None:
+    engine = sql.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    one, two = SQLStorage(engine), SQLStorage(engine, table="other files")
+    one.save(SCOPE, new_file("a.md", "1"))
+    two.save(SCOPE, new_file("a.md", "2"))
+    assert (one.load(SCOPE, "a.md").content, two.load(SCOPE, "a.md").content) == ("1", "2")
+    one.close()
+    assert two.load(SCOPE, "a.md").content == "2"  # the engine is not ours to close
+    engine.dispose()
+
+
+def test_the_list_reads_no_content(url: str) -> None:
+    storage = SQLStorage(url)
+    storage.save(SCOPE, new_file("a.md", "a"))
+    asked: list[str] = []
+
+    @sql.event.listens_for(storage._engine, "before_cursor_execute")
+    def remember(_c: Any, _k: Any, statement: str, *_: Any) -> None:
+        asked.append(statement)
+
+    storage.list(SCOPE)
+    assert len(asked) == 1
+    assert "content" not in asked[0]
+    storage.close()
+
+
+def test_processes_that_save_the_same_new_file_at_once_both_succeed(url: str) -> None:
+    script = textwrap.dedent("""
+        import sys
+        from sagents_nb.files.sql import SQLStorage
+        from sagents_nb.files.entry import new_file
+        storage = SQLStorage(sys.argv[1])
+        for n in range(15):
+            storage.save("s", new_file(f"{n}.md", sys.argv[2], title=sys.argv[2]))
+    """)
+    workers = [subprocess.Popen([sys.executable, "-c", script, url, who]) for who in "ab"]
+    assert [worker.wait(60) for worker in workers] == [0, 0]
+    storage = SQLStorage(url)
+    for entry in storage.list("s"):
+        assert entry.title == storage.load("s", entry.path).content
+    storage.close()
+
+
+def test_a_path_may_be_longer_than_the_keys_of_a_database(url: str) -> None:
+    storage = SQLStorage(url)
+    path = "/".join(["é" * 100] * 19)
+    storage.save(SCOPE, new_file(path, "deep"))
+    assert storage.load(SCOPE, path).content == "deep"
+    storage.close()
+
+
+def test_spellings_are_different_files(url: str) -> None:
+    storage = SQLStorage(url)
+    for path in ("a", "A", "a ", "é", "e\u0301", "K", "\u212a"):
+        storage.save(SCOPE, new_file(path, path))
+    assert {e.path for e in storage.list(SCOPE)} == {"a", "A", "a ", "é", "e\u0301", "K", "\u212a"}
+    assert storage.load(SCOPE, "A").content == "A"
+    storage.close()
+
+
+@pytest.mark.parametrize("dialect", [mysql.dialect(), postgresql.dialect()])
+def test_the_table_can_be_made_in_other_databases(dialect: Any) -> None:
+    table = SQLStorage("sqlite://")._table
+    assert "sagents_files" in str(sql.schema.CreateTable(table).compile(dialect=dialect))
+
+
+# what is wrong with it
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("no url: hunter2", "needs the URL of a database"),
+        (7, "needs the URL of a database"),
+        ("nonesuch://me:hunter2@host/db", "no database called 'nonesuch'"),
+        ("mysql+nonesuch://me:hunter2@host/db", "no database called"),
+    ],
+)
+def test_a_bad_url_is_told_without_its_password(given: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says) as caught:
+        SQLStorage(given)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'sagents-nb\[postgres\]'"):
+        SQLStorage("postgresql://host/db")
+
+
+def test_a_missing_sqlalchemy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'sagents-nb\[store\]'"):
+        SQLStorage("sqlite://")
+
+
+def test_a_database_that_is_not_there_is_told_without_its_password() -> None:
+    url = "postgresql://me:hunter2@127.0.0.1:1/db?sslpassword=hunter2&connect_timeout=2"
+    storage = SQLStorage(url)
+    with pytest.raises(FileError, match=r"a\.md could not be saved in postgresql") as caught:
+        storage.save(SCOPE, new_file("a.md", "a"))
+    assert "hunter2" not in f"{caught.value!r} {storage!r} {caught.value.__cause__!r}"
+
+
+def test_what_fails_tells_no_content(tmp_path: Path) -> None:
+    storage = SQLStorage(f"sqlite:///{tmp_path / 'files.db'}")
+    storage.save(SCOPE, new_file("a.md", "old"))
+    with storage._engine.begin() as connection:
+        connection.execute(
+            sql.text(
+                "CREATE TRIGGER t BEFORE UPDATE ON sagents_files BEGIN "
+                "SELECT RAISE(ABORT, 'the disk is full'); END"
+            )
+        )
+    with pytest.raises(FileError, match="the disk is full") as caught:
+        storage.save(SCOPE, new_file("a.md", "confidential"))
+    assert "confidential" not in f"{caught.value} {caught.value.__cause__}"
+    assert storage.load(SCOPE, "a.md").content == "old"
+    storage.close()
+
+
+def test_a_database_of_something_else_is_not_taken_for_one_of_files(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no database at all, but a text of some length" * 30)
+    storage = SQLStorage(f"sqlite:///{tmp_path / 'notes.txt'}")
+    with pytest.raises(FileError, match="not a database"):
+        storage.list(SCOPE)
+    storage.close()
