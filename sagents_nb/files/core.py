@@ -8,14 +8,12 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from msgspec.structs import replace
-
 from ..events import FileDeleted, FileMoved, FileUpdated
 from . import paths
 from .entry import FileEntry, new_file, with_content
-from .errors import FileError, FilesystemClosed, InvalidPath, LimitExceeded, StorageFailed
+from .errors import FileError, FilesystemClosed, LimitExceeded, StorageFailed
 from .loading import Loading
-from .mounts import Mount, Mounts
+from .mounts import Mounts
 from .moving import Carried, carry
 from .notices import Notices
 from .saving import Clock, Saving, unsaved
@@ -291,46 +289,6 @@ class Core:
         self._notices.queue([FileMoved(old_path=move.old, path=move.new)])
         return moved
 
-    # mounts
-
-    def _take_over(self, mount: Mount, index: list[FileEntry]) -> list[str]:
-        """Make ``mount`` the one that keeps its directory; the lock is held.
-
-        Files in memory are now its own, and their paths are given; what another mount kept
-        there is hidden.
-        """
-        listed = {entry.path for entry in index}
-        self._mounts.add(mount)
-        try:
-            inside = [entry for entry in self._tree if self._mounts.of(entry.path) is mount]
-            adopted = [entry for entry in inside if entry.persistence == "memory"]
-            for entry in adopted:
-                if entry.path == mount.root:
-                    clash = not entry.is_directory
-                else:
-                    clash = mount.readonly or (entry.path in listed and not entry.is_directory)
-                if clash:
-                    raise InvalidPath(
-                        f"{entry.path} is in memory where {mount.root} is to be mounted; move it "
-                        "away first.",
-                        entry.path,
-                    )
-        except InvalidPath:
-            self._mounts.remove(mount)
-            raise
-        for entry in inside:
-            self._tree.pop(entry.path)
-        hidden = [e.path for e in inside if e.persistence == "persisted" and e.path not in listed]
-        self._tree.index(entry for entry in index if self._mounts.of(entry.path) is mount)
-        new = [entry for entry in adopted if entry.path not in listed]
-        for entry in new:
-            self._tree.swap(replace(entry, persistence="persisted"))
-            if entry.path != mount.root:
-                self._saving.mark(entry.path)
-        self._notices.queue(FileDeleted(path=path) for path in sorted(hidden))
-        self._notices.queue(updated(entry) for entry in index if self._tree.get(entry.path))
-        return [entry.path for entry in new if entry.path != mount.root]
-
     def _index(self, entry: FileEntry) -> None:
         """Take in a file that its storage has already."""
         with self._claims.on([entry.path]), self._lock:
@@ -339,33 +297,6 @@ class Core:
             self._saving.forget(entry.path)
             self._notices.queue(updated(new) for new in stored[-1:])
         self._notices.deliver()
-
-    def _owned(self, mount: Mount) -> list[FileEntry]:
-        """What its storage has and no other mount hides."""
-        return [e for e in self._listed(mount) if self._mounts.of(e.path) is mount]
-
-    def _listed(self, mount: Mount) -> list[FileEntry]:
-        """What its storage has, with the paths that it has here."""
-        try:
-            entries = list(mount.storage.list(self._saving.scope))
-        except Exception as error:
-            raise StorageFailed(
-                f"The storage of {mount.root} could not be listed "
-                f"({type(error).__name__}: {error}); see that it can be reached.",
-                mount.root,
-            ) from error
-        listed = []
-        for entry in entries:
-            try:
-                path = mount.outside(entry.path)
-            except InvalidPath as error:
-                log.warning("A stored file was left out: %s", error)
-                continue
-            loaded = entry.is_directory
-            listed.append(
-                replace(entry, path=path, content=None, loaded=loaded, persistence="persisted")
-            )
-        return listed
 
 
 def updated(entry: FileEntry) -> FileUpdated:

@@ -7,15 +7,14 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from ..events import FileDeleted
-from . import paths, patterns, snapshots
-from .core import Core, updated
+from . import paths, patterns
 from .entry import FileEntry, new_directory, with_content
 from .errors import FileError, taken
-from .mounts import Mount, check_bases
+from .mounting import Mounting
+from .mounts import Mount
 from .notices import Subscriber
-from .saving import Clock, unsaved
-from .snapshots import Snapshot
+from .remembering import Remembering
+from .saving import Clock
 from .tree import FileStats, Limits
 
 MB = 1_000_000
@@ -23,11 +22,10 @@ MB = 1_000_000
 # `list` is a method below, so annotations there need other names for the type.
 Paths = list[str]
 Entries = list[FileEntry]
-Kept = list[Snapshot]
 When = Literal["now", "debounce"]
 
 
-class FileSystem(Core):
+class FileSystem(Mounting, Remembering):
     """Files in memory and, where something is mounted, in its storage.
 
     Thread-safe; every method may be called from any thread or loop, but those that use a
@@ -64,11 +62,6 @@ class FileSystem(Core):
 
     def __repr__(self) -> str:
         return f"<FileSystem {self.scope or 'in memory'}: {len(self._tree)} entries>"
-
-    @property
-    def mounts(self) -> tuple[Mount, ...]:
-        """What is mounted; without any, no method waits for a storage."""
-        return tuple(self._mounts)
 
     # reading
 
@@ -226,58 +219,6 @@ class FileSystem(Core):
 
     # the whole
 
-    def mount(self, mount: Mount) -> None:
-        """Keep the files of a directory in a storage from now on.
-
-        What the storage has is listed, and read when it is asked for. Files that are in
-        memory there are saved; one that the storage has too is refused, and nothing mounted.
-        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is mounted already, and
-        StorageFailed.
-        """
-        with self._claims.on((), trees={"/"}):
-            with self._lock:
-                self._check_open()
-                self._mounts.check_new(mount)
-                waiting = [e.path for e in self._tree if self._saving.waits(e.path)]
-            index = self._listed(mount)
-            if failed := self._save(waiting):  # by those that keep them until now
-                raise unsaved(failed)
-            with self._lock:
-                adopted = self._take_over(mount, index)
-            failed = self._save(adopted)
-        self._notices.deliver()
-        if failed:
-            raise unsaved(failed)
-
-    def mount_missing(self, mounts: Iterable[Mount]) -> None:
-        """Mount those for whose base nothing is mounted yet."""
-        mounts = list(mounts)
-        check_bases(mounts)
-        with self._mounting:
-            for mount in mounts:
-                if not self._mounts.has(mount.root):
-                    self.mount(mount)
-
-    def reset(self) -> None:
-        """Drop everything that is only in memory, unsaved changes too, and list anew."""
-        with self._claims.on((), trees={"/"}):
-            index = [entry for mount in self._mounts for entry in self._owned(mount)]
-            with self._lock:
-                self._check_open()
-                before, lost = self._tree.copy(), self._saving.paths()
-                self._tree.clear()
-                self._saving.forget_all()
-                self._tree.index(index)
-                now = self._tree.copy()
-                gone = sorted(before.keys() - now.keys())
-                self._notices.queue(FileDeleted(path=path) for path in gone)
-                self._notices.queue(
-                    updated(entry)
-                    for path, entry in now.items()
-                    if path in lost or not snapshots.same(before.get(path), entry)
-                )
-        self._notices.deliver()
-
     def flush(self) -> None:
         """Save now all that waits to be saved; files in memory never wait.
 
@@ -310,79 +251,6 @@ class FileSystem(Core):
             self._check_open()
             return self._notices.add(callback)
 
-    # snapshots
-
-    def snapshot(self, label: str | None = None) -> str:
-        """Remember all files as they are now; the id for :meth:`restore` and :meth:`diff`.
-
-        It costs a pointer per file. The last 100 are kept, in memory. While there are any, a
-        stored file is read before it is changed.
-        """
-        with self._lock:
-            self._check_open()
-            return self._snapshots.add(self._tree.copy(), self._tree.size, label)
-
-    def snapshots(self) -> Kept:
-        """The snapshots that are kept, the oldest first."""
-        with self._lock:
-            return [*self._snapshots]
-
-    def diff(self, a: str, b: str | None = None) -> str:
-        r"""How the files differ between snapshot ``a`` and ``b``, or now, as a unified diff.
-
-        Binary and very large files are told with their sizes. "" without a difference.
-
-        >>> fs = FileSystem()
-        >>> before = fs.snapshot()
-        >>> _ = fs.write("/a.md", "x")
-        >>> print(fs.diff(before), end="")
-        --- /dev/null
-        +++ b/a.md
-        @@ -0,0 +1 @@
-        +x
-        \ No newline at end of file
-        """
-        for read in (True, False):
-            with self._lock:
-                self._check_open()
-                old = self._snapshots.of(a)
-                new = self._tree.copy() if b is None else self._snapshots.of(b)
-                differing = snapshots.changed(old, new)
-                entries = [e for p in differing for e in (old.get(p), new.get(p)) if e]
-                unread = [e.path for e in entries if not e.loaded and e is self._tree.get(e.path)]
-                if not read or not unread:
-                    break
-            self._loading.load_all(unread)
-        return snapshots.difference(old, new, differing)
-
-    def restore(self, id: str) -> None:
-        """Make all files what they were at a snapshot, those in read-only mounts aside.
-
-        Every change is one like any other: told to subscribers, refused by limits, and saved
-        as a mount does. Raises FileError, after all others were restored, that names the
-        first file that could not be.
-        """
-        with self._lock:
-            self._check_open()
-            before, now = self._snapshots.of(id), self._tree.copy()
-            paths = [p for p in snapshots.changed(before, now) if self._mounts.writable(p)]
-        failed: FileError | None = None
-        for path in reversed(paths):  # what is in a directory before the directory
-            there, then = now.get(path), before.get(path)
-            if there and (then is None or then.is_directory != there.is_directory):
-                try:
-                    self._remove(path)
-                except FileError as error:
-                    failed = failed or error
-        for path in paths:
-            if path in before:
-                try:
-                    self._restore(before[path])
-                except FileError as error:
-                    failed = failed or error
-        if failed:
-            raise failed
-
     # inside
 
     def _describe(
@@ -398,11 +266,6 @@ class FileSystem(Core):
             content=False,
             now=persist == "now",
         )
-
-    def _restore(self, entry: FileEntry) -> None:
-        if not entry.loaded:
-            raise FileError(f"The snapshot has no content of {entry.path}.", entry.path)
-        self._change(entry.path, lambda: self._tree.get(entry.path), lambda _: entry)
 
     def _register(self, entry: FileEntry) -> None:
         path = entry.path

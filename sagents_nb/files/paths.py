@@ -39,7 +39,7 @@ def normalize(path: str) -> str:
         return "/"
     text = path.removeprefix("/")
     # Characters first: the later messages show the path as it is.
-    for character in path:
+    for character in "" if path.isascii() and path.isprintable() else path:
         if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _DIRECTION:
             raise _invalid(path, f"has the control character {ascii(character)[1:-1]}", "remove it")
     if "\\" in path:

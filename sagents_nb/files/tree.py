@@ -148,8 +148,16 @@ class Tree:
         return stored
 
     def swap(self, entry: FileEntry) -> None:
-        """Store an entry in the place of one that differs in nothing but what is loaded."""
-        self._store(entry)
+        """Store a loaded entry in the place of one with its path that was not."""
+        before = self._entries[entry.path]
+        self._entries[entry.path] = entry
+        self.size += entry.size - before.size
+        self.loaded_size += entry.size
+        self.unloaded -= 1
+
+    def adopt(self, entry: FileEntry) -> None:
+        """Store an entry that was here before, as one that a mount keeps from now on."""
+        self._store(replace(entry, persistence="persisted"))
 
     def index(self, entries: Iterable[FileEntry]) -> None:
         """Store what a storage lists: no limit holds, and what cannot be is left out."""

@@ -1,0 +1,235 @@
+"""Files: how long the virtual filesystem takes, beside plain pathlib and re.
+
+10,000 files of 2 kB in 100 directories on a disk. Every figure stands beside the same work done
+by hand in the same run; ours may take three times as long.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import re
+import resource
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sagents_nb.context import RunContext, ToolContext
+from sagents_nb.events import Emitter
+from sagents_nb.files import FileSystem, Mount
+from sagents_nb.files.disk import DiskStorage
+from sagents_nb.middleware.filesystem import FileSystem as FileTools
+from sagents_nb.state import State
+
+FILES = 10_000
+SIZE = 2_000
+ROUNDS = 5
+PATTERN = r"needle\d+"
+WORDS = "alpha beta gamma delta epsilon value return x1 = ( ) needle".split()
+
+
+def make(root: Path) -> None:
+    """The files: lines of a few words, of which one file in ten has a number after a needle."""
+    chance = random.Random(1)
+    for number in range(FILES):
+        lines = []
+        size = 0
+        while size < SIZE:
+            lines.append(" ".join(chance.choices(WORDS, k=8)))
+            size += len(lines[-1]) + 1
+        if number % 1000 == 7:
+            lines[3] += " needle42"
+        path = root / f"{number % 100:02}" / f"{number:05}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(lines)[:SIZE])
+
+
+def shortest(work: Callable[[], Any], rounds: int = ROUNDS) -> float:
+    """Seconds of the quickest of some rounds."""
+    times = []
+    for _ in range(rounds):
+        gc.collect()
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def opened(root: Path) -> FileSystem:
+    """A filesystem over the directory."""
+    mount = Mount("data", DiskStorage(root, fsync=False))
+    return FileSystem(("bench", 1), [mount], max_total_size=10**10)
+
+
+def search(fs: FileSystem) -> str:
+    """What the tool search_text says."""
+    run = RunContext(emitter=Emitter(lambda event: None), files=fs)
+    context = ToolContext(run, State(), "c1", lambda text, fraction: None)
+    tool = next(t for t in FileTools().tools() if t.name == "search_text")
+    return str(tool(ctx=context, pattern=PATTERN).content)
+
+
+def listed_by_hand(root: Path) -> list[tuple[str, int, float]]:
+    """What an index needs: name, size and time of all files."""
+    found = []
+    for path in root.rglob("*"):
+        status = path.stat()
+        found.append((str(path), status.st_size, status.st_mtime))
+    return found
+
+
+def searched_by_hand(root: Path) -> list[tuple[str, int, str]]:
+    """Every line of every file."""
+    expression = re.compile(PATTERN)
+    found = []
+    for path in sorted(root.rglob("*.md")):
+        for number, line in enumerate(path.read_text().split("\n"), start=1):
+            if expression.search(line):
+                found.append((str(path), number, line))
+    return found
+
+
+def searched_in_memory(texts: dict[str, str]) -> list[tuple[str, int, str]]:
+    """The same for texts that were read before."""
+    expression = re.compile(PATTERN)
+    return [
+        (path, number, line)
+        for path, text in texts.items()
+        for number, line in enumerate(text.split("\n"), start=1)
+        if expression.search(line)
+    ]
+
+
+def row(what: str, ours: float, hand: float, unit: str, goal: float | None) -> None:
+    """One line of the table."""
+    scale = {"s": 1.0, "ms": 1e3, "µs": 1e6}[unit]
+    told = "" if goal is None else f"< {goal:g} {unit}"
+    met = "" if goal is None else ("met" if ours * scale < goal else "MISSED")
+    ratio = ours / hand
+    print(
+        f"| {what} | {ours * scale:,.4g} {unit} | {hand * scale:,.4g} {unit} | {ratio:.2f} | "
+        f"{told} {met} |"
+    )
+
+
+def times() -> None:
+    """The table of times."""
+    print("| | ours | by hand | ratio | goal |\n|---|---:|---:|---:|---|")
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place) / "files"
+        root.mkdir()
+        make(root)
+        opened(root)  # reads and writes what a first use does
+        row(
+            f"open {FILES:,} files (the index)",
+            shortest(lambda: opened(root)),
+            shortest(lambda: listed_by_hand(root)),
+            "s",
+            1.0,
+        )
+        fs = opened(root)
+        assert len(fs.list("/data/*/*7.md")) == FILES // 10
+        row(
+            "ls of a glob",
+            shortest(lambda: fs.entries("/data/*/*7.md")),
+            shortest(lambda: [(p, p.stat()) for p in root.glob("*/*7.md")]),
+            "ms",
+            50,
+        )
+        hits = len(searched_by_hand(root))
+        assert search(fs).count("needle42") == hits == FILES // 1000
+        row(
+            "search_text over 20 MB, none read before",
+            min(shortest(lambda fs=opened(root): search(fs), 1) for _ in range(ROUNDS)),
+            shortest(lambda: searched_by_hand(root)),
+            "s",
+            1.5,
+        )
+        texts = {str(path): path.read_text() for path in sorted(root.rglob("*.md"))}
+        row(
+            "search_text over 20 MB in memory",
+            shortest(lambda: search(fs)),
+            shortest(lambda: searched_in_memory(texts)),
+            "s",
+            1.5,
+        )
+
+        def read_all() -> None:
+            for entry in opened(root).contents():
+                assert entry.loaded
+
+        row(
+            "open and read all",
+            shortest(read_all, 3),
+            shortest(lambda: [(p, p.read_text()) for p in root.rglob("*.md")], 3),
+            "s",
+            None,
+        )
+        mounted = FileSystem(
+            ("bench", 2), [Mount("m", DiskStorage(Path(place) / "new", fsync=False))]
+        )
+        (Path(place) / "hand").mkdir()
+        text = "x" * SIZE
+        count = iter(range(10**9))
+        by_hand = iter(range(10**9))
+        row(
+            "write 200 new files to a disk, without fsync",
+            shortest(lambda: [mounted.write(f"/m/{next(count)}.md", text) for _ in range(200)]),
+            shortest(
+                lambda: [
+                    (Path(place) / "hand" / f"{next(by_hand)}.md").write_text(text)
+                    for _ in range(200)
+                ]
+            ),
+            "ms",
+            None,
+        )
+        memory = FileSystem()
+        file = Path(place) / "one.md"
+
+        def write_and_read() -> None:
+            for _ in range(1000):
+                memory.write("/notes/a.md", text)
+                memory.read("/notes/a.md")
+
+        def by_pathlib() -> None:
+            for _ in range(1000):
+                file.write_text(text)
+                file.read_text()
+
+        row(
+            "write and read one file in memory",
+            shortest(write_and_read) / 1000,
+            shortest(by_pathlib) / 1000,
+            "µs",
+            200,
+        )
+
+
+def memory() -> None:
+    """What a gigabyte costs that is stored and not read: files with holes."""
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place)
+        for number in range(1000):
+            with (root / f"{number}.bin").open("wb") as file:
+                file.truncate(1_000_000)
+        opened(root)
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        tracemalloc.start()
+        fs = opened(root)
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident
+        size = fs.stats().size
+        print(
+            f"\n{size / 1e9:.1f} GB in {len(fs.list()):,} files, opened: {held / 1e6:.2f} MB of "
+            f"memory; the process has grown by {grown / 1e3:.1f} MB."
+        )
+
+
+if __name__ == "__main__":
+    times()
+    memory()

@@ -1,0 +1,45 @@
+"""Work for many paths: here if it is quick, on threads if it is waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from sagents_nb.files.together import THREADS, together
+
+
+def test_quick_work_stays_on_its_thread_and_slow_work_is_shared() -> None:
+    paths = [str(number) for number in range(100)]
+
+    def quick(part: Sequence[str]) -> tuple[set[int], list[str]]:
+        return {threading.get_ident()}, list(part)
+
+    def slow(part: Sequence[str]) -> tuple[set[int], list[str]]:
+        time.sleep(0.006 * len(part))
+        return quick(part)
+
+    results = together(quick, paths)
+    assert set.union(*(ids for ids, _ in results)) == {threading.get_ident()}
+    assert [path for _, part in results for path in part] == paths
+    results = together(slow, paths)
+    assert len(set.union(*(ids for ids, _ in results)) - {threading.get_ident()}) > 1
+    assert sorted(path for _, part in results for path in part) == sorted(paths)
+    assert together(slow, []) == []
+
+
+def test_where_no_more_threads_are_started_the_work_is_done_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none(*args: object) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr("sagents_nb.files.together.ThreadPoolExecutor", none)
+
+    def slow(part: Sequence[str]) -> int:
+        time.sleep(0.006 * len(part))
+        return len(part)
+
+    assert sum(together(slow, ["x"] * THREADS)) == THREADS
