@@ -83,12 +83,13 @@ def opened(
             _written(lambda: recorder.begin(), recorder, first.state)
             return Held(first, recorder, epoch)
         folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)
-        folded.problems[:0] = problems
-        stored = stored_state(folded, schema)
-        beginning = from_journal(folded, stored, agent, id, epoch)
+        stored, more = stored_state(folded, schema)
+        beginning = from_journal(folded, stored, problems + more, agent, id, epoch)
         for problem in beginning.problems:
             logger.warning("Conversation %r: %s", id, problem)
-        if folded.problems or folded.version != VERSION:
+        if folded.damaged:
+            journal.set_aside(folded.damaged).result()
+        if problems or folded.damaged or folded.version != VERSION:
             anew = lambda: recorder.begin_anew(folded, stored, beginning.usage)  # noqa: E731
         else:
             anew = lambda: recorder.go_on(folded.rows, stored, folded.queued)  # noqa: E731

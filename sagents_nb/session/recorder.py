@@ -255,9 +255,12 @@ class Recorder:
         self._writing, error = None, appended.exception()
         if error is None:
             first = appended.result() - len(batch) + 1
-            for seq, entry in enumerate(batch, first):
-                self._rows.take(seq, entry.kind, entry.data)
-            self._compact()
+            try:
+                for seq, entry in enumerate(batch, first):
+                    self._rows.take(seq, entry.kind, entry.data)
+                self._compact()
+            except Exception:  # the rows are safe, and who waits must hear of it
+                logger.exception("The rows of a journal are not counted right")
         else:
             kept = [entry for entry in batch if id(entry) not in self._tentative]
             self._noted = kept + self._noted

@@ -53,29 +53,34 @@ def from_state(state: State) -> Beginning:
     return Beginning(state=state, status="interrupted" if state.interrupt else "idle")
 
 
-def stored_state(folded: Folded, schema: StateSchema) -> State:
-    """The state as it was written, its metadata as ``schema`` reads them.
+def stored_state(folded: Folded, schema: StateSchema) -> tuple[State, list[str]]:
+    """The state as it was written, its metadata as ``schema`` reads them; and all problems.
 
-    What it cannot read stays as it was written, and is one of the problems.
+    What the schema cannot read stays as it was written.
     """
-    metadata = dict(folded.state.metadata)
+    metadata, problems = dict(folded.state.metadata), folded.problems
     for key in schema.keys() & metadata.keys():
         try:
             metadata.update(deserialized({key: metadata[key]}, schema))
         except ConfigurationError as error:
-            folded.problems.append(str(error))
-    return replace(folded.state, metadata=metadata)
+            problems.append(str(error))
+    return replace(folded.state, metadata=metadata), problems
 
 
 def from_journal(
-    folded: Folded, state: State, agent: Agent, session_id: str, epoch: int
+    folded: Folded,
+    state: State,
+    problems: list[str],
+    agent: Agent,
+    session_id: str,
+    epoch: int,
 ) -> Beginning:
     """Begin with what a journal says; ``state`` is what :func:`stored_state` gave."""
-    if folded.problems:
-        state = _paired(state)
+    if problems:
+        state = _mended(state)
     beginning = from_state(state)
     run = folded.run
-    beginning.queued, beginning.problems = folded.queued, folded.problems
+    beginning.queued, beginning.problems = folded.queued, problems
     if run is not None:
         beginning.run_id, beginning.error, beginning.usage = run.run_id, run.error, run.usage
         if run.status == "running":
@@ -178,10 +183,16 @@ def _delegates(agent: Agent, call: ToolCall) -> bool:
     return call.name == "task" and any(isinstance(m, SubAgents) for m in agent.middleware)
 
 
-def _paired(state: State) -> State:
-    """With a result for each call but those of the last message: lost rows leave gaps."""
+def _mended(state: State) -> State:
+    """Without the gaps that lost rows leave: calls without results, questions without calls."""
     from ..middleware.patch_tool_calls import patched
 
     messages = state.messages[:]
     last = [messages.pop()] if open_calls(state) else []
-    return state.set_messages([*patched(messages), *last])
+    state = state.set_messages([*patched(messages), *last])
+    interrupt, calls = state.interrupt, {call.id for call in open_calls(state)}
+    if messages and not last:
+        calls |= {r.tool_call_id for r in state.messages[-1].tool_results if r.is_interrupt}
+    if interrupt is not None and not calls.issuperset(interrupt.tool_call_ids):
+        return state.with_interrupt(None)
+    return state

@@ -18,7 +18,7 @@ from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult, Usage
 from ..serialization import VERSION, migrated
 from ..state import State
-from ..todos import LooseTodo, numbered
+from ..todos import LooseTodo, Todo, numbered
 
 Row = tuple[int, str, Any]
 """A row of a journal: its number, its kind and its data."""
@@ -74,7 +74,7 @@ class Rows:
         elif kind in _NAMES or kind in _SINGLE:
             slot = (kind, *(data[field] for field in _NAMES.get(kind, ())))
             if kind == "interrupt" and data is not None:  # it is asked, or asked again
-                self._drop_all("decision", data["id"])
+                self._drop_all("decision", data.get("id", ""))
             self._drop(*slot)
             if data is None or (kind == "metadata" and "value" not in data):
                 self.superseded.append(seq)
@@ -159,8 +159,8 @@ class LastRun(msgspec.Struct, frozen=True, omit_defaults=True):
 class Folded(msgspec.Struct):
     """What a whole journal comes to.
 
-    The metadata of ``state`` are as they were written, without any ``state_schema``.
-    ``problems`` are sentences about rows that could not be read; the rest stands.
+    The metadata of ``state`` are as they were written, without any ``state_schema``. The rows
+    that could not be read are ``damaged``, a reason by number; the rest stands.
     """
 
     rows: Rows
@@ -170,7 +170,12 @@ class Folded(msgspec.Struct):
     calls: list[Call]
     decisions: list[Decided]
     run: LastRun | None
-    problems: list[str]
+    damaged: dict[int, str]
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence about each row that could not be read."""
+        return [f"Journal entry {seq} was set aside: {why}." for seq, why in self.damaged.items()]
 
 
 def fold(journal: Iterable[Row]) -> Folded:
@@ -178,7 +183,7 @@ def fold(journal: Iterable[Row]) -> Folded:
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` if a newer version wrote it.
     """
-    rows, values, problems = Rows(), dict[int, Any](), list[str]()
+    rows, values, damaged = Rows(), dict[int, Any](), dict[int, str]()
     for seq, kind, data in journal:
         try:
             if kind == "begin" and data["version"] > VERSION:
@@ -187,61 +192,79 @@ def fold(journal: Iterable[Row]) -> Folded:
                     f"{data['version']}, this one reads {VERSION}); upgrade sagents_nb."
                 )
             rows.take(seq, kind, data)
-        except (ValueError, TypeError, LookupError, OverflowError) as error:
-            if isinstance(error, ConfigurationError):
-                raise
-            problems.append(f"Row {seq} ({kind}) cannot be read: {error}.")
+        except ConfigurationError:
+            raise
+        except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as error:
+            damaged[seq] = f"it is no {kind} ({error})"
             continue
         values[seq] = data
 
-    def named(kind: str) -> list[Any]:
-        found = [seq for slot, seq in rows.slots.items() if slot[0] == kind]
-        return [{**values[seq], "seq": seq} for seq in found]
+    def found(kind: str) -> list[tuple[int, Any]]:
+        return [(seq, values[seq]) for slot, seq in rows.slots.items() if slot[0] == kind]
 
-    def only(kind: str) -> Any:
-        return values.get(rows.slots.get((kind,), -1))
+    def only(kind: str) -> tuple[int, Any]:
+        return next(iter(found(kind)), (0, None))
 
-    version = (only("begin") or {}).get("version", VERSION)
-    data = {
-        "messages": [values[seq] for seq in rows.messages],
-        "todos": only("todos") or [],
-        "metadata": {row["key"]: row["value"] for row in named("metadata")},
-        "interrupt": only("interrupt"),
-    }
-    queued = named("queued")
+    def read(pairs: Iterable[tuple[int, Any]], kind: Any) -> list[Any]:
+        whole = []
+        for seq, value in pairs:
+            try:
+                whole.append(msgspec.convert(value, kind))
+            except (msgspec.ValidationError, ConfigurationError) as error:
+                damaged[seq] = f"it cannot be read ({error})"
+        return whole
+
+    version = (only("begin")[1] or {}).get("version", VERSION)
+    messages = [(seq, values[seq]) for seq in rows.messages]
+    queued = found("queued")
+    metadata = {row["key"]: row["value"] for _, row in found("metadata")}
+    todos, interrupt = only("todos"), only("interrupt")
     if version != VERSION:
+        data = {
+            "messages": [message for _, message in messages],
+            "todos": todos[1] or [],
+            "metadata": metadata,
+            "interrupt": interrupt[1],
+        }
         data = migrated(data, version)
-        messages = [row.get("message") for row in queued]
-        messages = migrated({"messages": messages}, version)["messages"]
-        queued = [{**row, "message": m} for row, m in zip(queued, messages, strict=True)]
+        messages = [(0, message) for message in data["messages"]]
+        todos, interrupt = (todos[0], data["todos"]), (interrupt[0], data["interrupt"])
+        metadata = data["metadata"]
+        old = migrated({"messages": [row.get("message") for _, row in queued]}, version)
+        pairs = zip(queued, old["messages"], strict=True)
+        queued = [(seq, {**row, "message": message}) for (seq, row), message in pairs]
 
-    def read(values: Any, kind: Any, what: str) -> list[Any]:
-        return list(_readable(values if isinstance(values, list) else [], kind, what, problems))
+    def numbered_rows(pairs: Iterable[tuple[int, Any]]) -> list[tuple[int, Any]]:
+        return [(seq, {**row, "seq": seq}) for seq, row in pairs]
 
-    interrupts = read([data["interrupt"]], Interrupt | None, "interrupt")
-    runs = read([only("run")], LastRun | None, "run")
+    [interrupts, runs, lists] = (
+        read([interrupt], Interrupt | None),
+        read([only("run")], LastRun | None),
+        read([todos], list[LooseTodo] | None),
+    )
     state = State(
-        messages=FrozenList(read(data["messages"], Message, "message")),
-        todos=numbered(read(data["todos"], LooseTodo, "todo")),
-        metadata=data["metadata"],
+        messages=FrozenList(read(messages, Message)),
+        todos=_todos(lists[0] or [] if lists else [], todos[0], damaged),
+        metadata=metadata,
         interrupt=interrupts[0] if interrupts else None,
     )
     return Folded(
         rows=rows,
         state=state,
         version=version,
-        queued=read(queued, Waiting, "queued message"),
-        calls=read(named("call"), Call, "call"),
-        decisions=read(named("decision"), Decided, "decision"),
+        queued=read(queued, Waiting),
+        calls=read(numbered_rows(found("call")), Call),
+        decisions=read(numbered_rows(found("decision")), Decided),
         run=runs[0] if runs else None,
-        problems=problems,
+        damaged=damaged,
     )
 
 
-def _readable(values: Iterable[Any], kind: Any, what: str, problems: list[str]) -> Iterable[Any]:
-    for value in values:
+def _todos(loose: list[LooseTodo], seq: int, damaged: dict[int, str]) -> FrozenList[Todo]:
+    todos = []
+    for one in loose:
         try:
-            found = msgspec.convert(value, kind)
-            yield found.todo if isinstance(found, LooseTodo) else found
-        except (msgspec.ValidationError, ConfigurationError) as error:
-            problems.append(f"A stored {what} cannot be read: {error}.")
+            todos.append(one.todo)
+        except ConfigurationError as error:
+            damaged[seq] = f"it holds a todo that is none ({error})"
+    return numbered(todos)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
@@ -79,7 +79,7 @@ class Journal:
         self.last_seq = max([used, *numbers, *(entry.seq for entry in entries[-1:])])
         # What a newer version wrote may be no damage, and is refused where it is read.
         if damaged and not any(map(is_newer, entries)):
-            self._move({problem.place: problem.reason for problem in damaged}).result()
+            self._move({problem.place: problem.reason for problem in damaged}, _place).result()
         return entries, [str(problem) for problem in damaged]
 
     def append(self, entries: Sequence[Entry]) -> Future[int]:
@@ -180,7 +180,15 @@ class Journal:
             self.last_seq = first + len(rows) - 1
         return self.last_seq
 
-    def _move(self, reasons: Mapping[Any, str]) -> Future[None]:
+    def set_aside(self, reasons: Mapping[int, str]) -> Future[None]:
+        """Put entries that make no sense, by their seqs, where they harm nobody."""
+        return self._move(reasons, lambda connection, journal: journal.c.seq)
+
+    def _move(
+        self,
+        reasons: Mapping[Any, str],
+        place_of: Callable[[sql.Connection, sql.Table], sql.ColumnElement[Any]],
+    ) -> Future[None]:
         """Put rows, by their places, as they are where they harm nobody."""
         journal, aside = self.database.tables.journal, self.database.tables.journal_damaged
         of_it = journal.c.conversation_id == self.conversation_id
@@ -190,7 +198,7 @@ class Journal:
             self._check(connection)
             now = datetime.now(UTC)
             for place, reason in reasons.items():
-                here = (of_it, _place(connection, journal) == place)
+                here = (of_it, place_of(connection, journal) == place)
                 seq = sql.select(journal.c.seq).where(*here).scalar_subquery()
                 connection.execute(
                     aside.delete().where(
