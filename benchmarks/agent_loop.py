@@ -14,15 +14,15 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import shutil
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+from peers._environments import Missing, environment, last_line
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-ENVIRONMENTS = ROOT / ".venv-peers"
 
 # What to install, and what its users import first.
 PEERS = {
@@ -61,38 +61,6 @@ SHARE, TURN_GOAL, DELTA_GOAL, FLAT, TOGETHER = 1 / 3, 80, 3, 1.5, 0.30
 Figures = dict[str, float | str]
 
 
-class Missing(Exception):
-    """Why there are no figures of somebody."""
-
-
-def environment(name: str, install: bool) -> str:
-    """The Python of a peer."""
-    folder = ENVIRONMENTS / name
-    python = str(folder / "bin" / "python")
-    ready = folder / ".ready"
-    if ready.exists():
-        return python
-    if not install:
-        raise Missing("not installed: python benchmarks/agent_loop.py --peers")
-    uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
-    if uv is None:
-        raise Missing("not installed: there is no uv, see https://docs.astral.sh/uv/")
-    requirements, _ = PEERS[name]
-    for command in (
-        [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)],
-        [uv, "pip", "install", "--quiet", "--python", python, *requirements],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Missing(f"cannot be installed: {last_line(done.stderr)}")
-    ready.touch()
-    return python
-
-
-def last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2] or "it said nothing"
-
-
 def import_ms(python: str, statement: str, processes: int = 5) -> float:
     """The median of some fresh processes, after one that writes the .pyc files."""
     code = IMPORT.format(root=str(ROOT), statement=statement)
@@ -105,7 +73,7 @@ def import_ms(python: str, statement: str, processes: int = 5) -> float:
 
 def measured(name: str, install: bool) -> Figures:
     """The figures of one contestant."""
-    python = environment(name, install) if name in PEERS else sys.executable
+    python = environment(name, PEERS[name][0], install) if name in PEERS else sys.executable
     script = HERE / "peers" / f"run_{name.replace('-', '_')}.py"
     done = subprocess.run([python, str(script)], capture_output=True, text=True, check=False)
     if done.returncode:

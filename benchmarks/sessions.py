@@ -1,0 +1,105 @@
+"""What it costs to keep a conversation: one message more, in a short one and in a long one.
+
+Each contestant is a script of benchmarks/peers/ in a process of its own; a peer has an environment
+of its own below .venv-peers/, made by --peers. The files are in the directory for temporary
+files, so set TMPDIR to measure another disk. Linux only: it tells how much is written.
+
+Usage: python benchmarks/sessions.py [--peers]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from peers._environments import Missing, environment, last_line
+from peers._journal import SIZES
+
+HERE = Path(__file__).parent
+
+# The script, its arguments, and what it needs; nothing for what is ours.
+CONTESTANTS: dict[str, tuple[list[str], list[str]]] = {
+    "ours": (["journal_ours.py"], []),
+    "whole state": (["journal_ours.py", "whole"], []),
+    "langgraph": (["journal_langgraph.py"], ["langgraph-checkpoint-sqlite"]),
+    "openai-agents": (["journal_openai_agents.py"], ["openai-agents"]),
+}
+# Label, item, from seconds or bytes to the unit, digits.
+ROWS = [
+    ("ms per message", "time", 1e3, 2),
+    ("kB written per message", "written", 1e-3, 1),
+    ("kB kept per message", "kept", 1e-3, 1),
+]
+FLAT = 1.2
+
+Figures = dict[str, float | str]
+
+
+def measured(name: str, install: bool) -> Figures:
+    """The figures of one contestant."""
+    (script, *arguments), requirements = CONTESTANTS[name]
+    python = sys.executable
+    if requirements:
+        python = environment(name, requirements, install)
+    command = [python, str(HERE / "peers" / script), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Missing(f"failed: {last_line(done.stderr)}")
+    return {line["item"]: line["value"] for line in map(json.loads, done.stdout.splitlines())}
+
+
+def table(results: dict[str, Figures]) -> None:
+    def line(*cells: str) -> None:
+        print(f"{cells[0]:36}" + "".join(f"{cell:>15}" for cell in cells[1:]))
+
+    line("", *results)
+    line("", *(str(figures.get("version", "")) for figures in results.values()))
+    for label, item, scale, digits in ROWS:
+        for size in SIZES:
+            values = [float(figures[f"{item} at {size}"]) for figures in results.values()]
+            line(f"{label} after {size:,}", *(f"{v * scale:,.{digits}f}" for v in values))
+        ratios = [growth(figures, item) for figures in results.values()]
+        line("  10,000 to 10", *(f"{ratio:,.2f} ×" for ratio in ratios))
+
+
+def growth(figures: Figures, item: str) -> float:
+    """What it costs at the largest size, in what it costs at the smallest."""
+    return float(figures[f"{item} at {SIZES[-1]}"]) / float(figures[f"{item} at {SIZES[0]}"])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--peers", action="store_true", help="install the peers that are missing")
+    options = parser.parse_args()
+    results: dict[str, Figures] = {}
+    missing: dict[str, str] = {}
+    for name in CONTESTANTS:
+        try:
+            results[name] = measured(name, options.peers)
+        except Missing as error:
+            missing[name] = str(error)
+    table(results)
+    print()
+    for name, why in missing.items():
+        print(f"{name} {why}")
+    if "ours" in results:
+        together = {item: float(results["ours"][item]) for item in ("at once", "in turn", "call")}
+        print(
+            "ours, 100 conversations with a message each: {:.1f} ms at once, {:.0f} ms one after "
+            "the other; {:.1f} µs on the caller's thread".format(
+                together["at once"] * 1e3, together["in turn"] * 1e3, together["call"] * 1e6
+            )
+        )
+        for label, item, _, _ in ROWS:
+            ratio = growth(results["ours"], item)
+            verdict = "met" if ratio <= FLAT else "MISSED"
+            print(f"{verdict:>6}  ≤ {FLAT} × the {label} after 10,000 as after 10: {ratio:.2f}")
+    sys.exit("ours" in missing)
+
+
+if __name__ == "__main__":
+    main()
