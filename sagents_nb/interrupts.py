@@ -7,6 +7,7 @@ so it survives a restart for free.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -99,8 +100,12 @@ Decisions = Decision | dict[str, Any] | Sequence[Any] | Mapping[str, Any]
 
 
 def canonical_json(value: Any) -> bytes:
-    """JSON with sorted keys, so that equal values give equal bytes."""
-    return msgspec.json.encode(value, order="sorted")
+    """JSON with sorted keys, so that equal values give equal bytes, and others never."""
+    try:
+        return msgspec.json.encode(value, order="sorted")
+    except UnicodeEncodeError:  # half characters (lone surrogates), as models send them at times
+        text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return text.encode(errors="surrogatepass")
 
 
 def digest_of(session_id: str, epoch: int, call_id: str, name: str, arguments: Any) -> str:

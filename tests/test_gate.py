@@ -48,6 +48,17 @@ def test_what_a_hook_made_of_a_call_is_what_people_see_and_what_runs() -> None:
     assert ran == ["HELLO"]
 
 
+def test_a_call_with_half_a_character_can_be_approved_and_runs_as_it_was_sent() -> None:
+    ran.clear()
+    model = sa.ScriptedModel([sa.ToolCall("c1", "write", {"text": "odd \ud800"}), "done"])
+    session = sa.Session(sa.Agent(model, tools=[write], interrupt_on={"write": True}))
+    session.send("go").result()
+    assert session.interrupt is not None
+    assert session.interrupt.action_requests[0].digest
+    assert session.resume(sa.Approve()).result().text == "done"
+    assert ran == ["odd \ud800"]
+
+
 def test_two_gates_ask_once_and_allow_only_what_both_allow() -> None:
     agent, result = held(Careful())
     assert result.interrupt is not None

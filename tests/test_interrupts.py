@@ -144,5 +144,18 @@ def test_the_digest_depends_on_all_that_an_approval_is_bound_to(other: Any) -> N
     assert digest != digest_of(*other)
 
 
+ODD = ["\ud800", "\udfff", "\ud83d\ude00", {"\ud800": 1, "a": [10**40, "é"]}]
+
+
+@pytest.mark.spec("P4")
+@pytest.mark.parametrize("odd", ODD)
+def test_half_characters_have_a_digest_of_their_own(odd: Any) -> None:
+    digest = digest_of("s", 1, "c", "t", {"b": 1, "a": odd})
+    assert digest == digest_of("s", 1, "c", "t", {"a": odd, "b": 1})
+    for other in [*ODD, "\\ud800", "\ufffed800", "?", "😀", "\ud83d"]:
+        same = digest == digest_of("s", 1, "c", "t", {"b": 1, "a": other})
+        assert same == (other == odd)
+
+
 def test_canonical_json_does_not_depend_on_the_order_of_keys_at_any_depth() -> None:
     assert canonical_json({"b": {"y": 1, "x": 2}, "a": 0}) == b'{"a":0,"b":{"x":2,"y":1}}'

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-import msgspec
-
 from ..messages import (
     Delta,
     Message,
@@ -16,6 +14,7 @@ from ..messages import (
     ToolCall,
     ToolCallDelta,
 )
+from .history import json_text
 
 
 async def deltas_of(
@@ -31,7 +30,7 @@ async def deltas_of(
     for part in message.parts:
         if isinstance(part, ToolCall):
             yield ToolCallDelta(calls, id=part.id, name=part.name)
-            for piece in split(msgspec.json.encode(part.arguments).decode()):
+            for piece in split(json_text(part.arguments)):
                 await pause()
                 yield ToolCallDelta(calls, piece)
             calls += 1

@@ -21,6 +21,16 @@ class When(sa.Middleware):
     state_schema = {"when": (datetime.isoformat, datetime.fromisoformat)}  # noqa: RUF012
 
 
+@pytest.mark.spec("S1.14.7")
+def test_a_session_writes_and_reads_its_metadata_by_them() -> None:
+    agent = sa.Agent(sa.ScriptedModel(["ok"]), middleware=[Seen()])
+    state = sa.State(metadata={"seen": {"b", "a"}})
+    exported = json.loads(json.dumps(sa.Session(agent, state=state).export_state()))
+    assert exported["state"]["metadata"] == {"seen": ["a", "b"]}
+    again = sa.Session.restore(exported, agent=agent, id="again")
+    assert again.state.metadata == {"seen": {"a", "b"}}
+
+
 def test_the_schemas_of_all_middleware_write_and_read_the_metadata() -> None:
     schema = Chain([Seen(), sa.TodoList(), When()]).state_schema
     assert set(schema) == {"seen", "when"}
