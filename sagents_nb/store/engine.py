@@ -18,7 +18,16 @@ from ..errors import ConfigurationError, StoreError
 from .drives import network_kind
 
 LOCK_SECONDS = 5.0
-"""How long a locked SQLite file is waited for."""
+"""How long a locked file, or a locked row of PostgreSQL, is waited for."""
+
+# In seconds, but the last: how PostgreSQL's driver finds out that a server is gone for good.
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 
 _KINDS = {
     "sqlite": "sqlite+pysqlite",
@@ -85,6 +94,7 @@ def make_engine(url: sql.URL) -> sql.Engine:
             "locks are not kept; choose a path on a local disk, or use PostgreSQL."
         )
     settings: dict[str, Any] = {"hide_parameters": True, "poolclass": NullPool}
+    settings["connect_args"] = {k: v for k, v in _PATIENCE.items() if k not in url.query}
     if is_sqlite(url):
         settings["connect_args"] = {"timeout": LOCK_SECONDS}
         if path is None:
@@ -96,8 +106,7 @@ def make_engine(url: sql.URL) -> sql.Engine:
         raise ConfigurationError(
             f"PostgreSQL needs {error.name}: pip install 'sagents-nb[postgres]'."
         ) from error
-    if is_sqlite(url):
-        sql.event.listen(engine, "connect", _set_up_sqlite)
+    sql.event.listen(engine, "connect", _set_up_sqlite if is_sqlite(url) else _set_up_postgres)
     return engine
 
 
@@ -167,6 +176,16 @@ def _set_up_sqlite(connection: sqlite3.Connection, record: object) -> None:
         )
 
 
+def _set_up_postgres(connection: Any, record: object) -> None:
+    # Nobody may keep this store's one thread waiting for good, and a commit is one on the disk.
+    connection.execute(f"SET lock_timeout TO {round(LOCK_SECONDS * 1000)}")
+    connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false) "
+        "WHERE current_setting('synchronous_commit') = 'off'"
+    )
+    connection.commit()
+
+
 # By SQLite's primary result code: what is wrong, and what to do.
 _SQLITE = {
     sqlite3.SQLITE_BUSY: (
@@ -195,6 +214,8 @@ _SQLITE = {
 _SQLITE[sqlite3.SQLITE_LOCKED] = _SQLITE[sqlite3.SQLITE_BUSY]
 _SQLITE[sqlite3.SQLITE_PERM] = _SQLITE[sqlite3.SQLITE_READONLY]
 
+_LOCKED = "55P03"  # PostgreSQL's word for it
+
 
 def failure(url: sql.URL, error: BaseException) -> BaseException:
     """``error`` as people can act on it: a StoreError for what the database or the disk says.
@@ -211,6 +232,8 @@ def failure(url: sql.URL, error: BaseException) -> BaseException:
     code = getattr(cause, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _SQLITE:
         what, step = _SQLITE[code & 0xFF]
+    elif getattr(cause, "sqlstate", None) == _LOCKED:
+        what, step = _SQLITE[sqlite3.SQLITE_BUSY]
     elif isinstance(cause, OSError):
         full = cause.errno == errno.ENOSPC
         what, step = _SQLITE[sqlite3.SQLITE_FULL if full else sqlite3.SQLITE_CANTOPEN]

@@ -60,6 +60,22 @@ def test_every_connection_is_durable(
             database._link.disconnect()
 
 
+def test_every_connection_to_postgresql_commits_to_its_disk(postgres_url: str) -> None:
+    off = "-csynchronous_commit%3Doff%20"
+    for url in (postgres_url, postgres_url.replace("options=", f"options={off}")):
+        with database_of(url) as database:
+            asked = sql.text("SHOW synchronous_commit")
+            assert database.run(lambda c, asked=asked: c.scalar(asked)) == "on"
+
+
+def test_what_a_url_says_of_patience_counts(postgres_url: str) -> None:
+    with database_of(f"{postgres_url}&connect_timeout=3") as database:
+        raw = database.run(lambda connection: connection.connection.driver_connection)
+        told = raw.info.get_parameters()
+        assert told["connect_timeout"] == "3"
+        assert told["keepalives_idle"] == "30"
+
+
 def test_a_wal_that_another_program_has_open_is_not_shared_by_an_old_sqlite(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,21 @@ def test_a_file_that_stays_locked_is_told_and_recovered_from(
         assert_sound(path)
 
 
+@pytest.mark.usefixtures("impatient")
+def test_a_row_that_stays_locked_is_told_and_recovered_from(postgres_url: str) -> None:
+    with database_of(postgres_url, "c", "d") as database:
+        c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
+        engine = sql.create_engine(postgres_url)
+        table = database.tables.leases
+        with engine.connect() as other:
+            other.execute(table.update().where(table.c.conversation_id == "c").values(pid=0))
+            assert "another program has had it locked" in refused(c)
+            d.append([note("free")]).result(PATIENCE)
+        engine.dispose()
+        c.append([note("then")]).result(PATIENCE)
+        assert (kept(database), kept(database, "d")) == (["then"], ["free"])
+
+
 READ_ONLY = """
 import os, sys
 from sagents_nb.errors import StoreError
