@@ -1,0 +1,294 @@
+"""The rows that people see: when they are saved, and what happens when they cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.events import Debug, DisplayMessageSaved, DisplayMessageUpdated
+from sagents_nb.runtime import runtime
+from sagents_nb.session import transcribing
+from sagents_nb.store import ConversationStore
+from tests.talking import agent_of, call, of, types
+
+
+@sa.tool
+def look(where: str) -> str:
+    """Look there."""
+    if where == "nowhere":
+        raise ValueError("there is nothing")
+    return f"{where} is fine"
+
+
+def stored(store: ConversationStore, *turns: Any, gated: bool = False, **around: Any) -> sa.Session:
+    agent = agent_of(*turns, tools=[look], interrupt_on={"look": gated})
+    return sa.Session(agent, "c1", store=store, **around)
+
+
+def rows(store: ConversationStore) -> list[tuple[str, str, str]]:
+    found = store.load_display_messages("c1")
+    return [(row.message_type, row.content_type, row.status) for row in found]
+
+
+@pytest.mark.spec("S1.11.5", "S1.12.3")
+def test_a_row_is_saved_before_its_message_is_told_and_a_status_before_idle(
+    store: ConversationStore,
+) -> None:
+    session = stored(store, ["Let me see.", call("look", where="here")], "Fine.")
+    events: list[Any] = []
+    session.subscribe(events.append)
+    session.send("go").result()
+    told = types(events)
+    ends = [i for i, kind in enumerate(told) if kind == "message_end"]
+    saved = [i for i, kind in enumerate(told) if kind == "display_message_saved"]
+    per_message = [0, *ends]
+    counts = [
+        sum(1 for i in saved if before < i < end)
+        for before, end in zip(per_message, ends, strict=False)
+    ]
+    assert counts == [1, 2, 1, 1]  # each message's rows, and only they, come right before its end
+    assert told[-1] == "status_changed"
+    assert max(saved) < len(told) - 1
+    assert rows(store) == [
+        ("user", "text", "completed"),
+        ("assistant", "text", "completed"),
+        ("assistant", "tool_call", "completed"),
+        ("tool", "tool_result", "completed"),
+        ("assistant", "text", "completed"),
+    ]
+    sequences = [row.sequence for row in store.load_display_messages("c1")]
+    assert sequences == [0, 0, 1, 0, 0]
+
+
+@pytest.mark.spec("S1.11.5", "S1.12.5")
+def test_a_call_is_pending_then_executing_then_what_became_of_it(store: ConversationStore) -> None:
+    session = stored(store, [call("look", where="here"), call("look", "c2", where="nowhere")], "")
+    seen: list[tuple[str, str]] = []
+
+    def hear(event: Any) -> None:
+        if isinstance(event, DisplayMessageSaved | DisplayMessageUpdated):
+            row = event.display_message
+            if row["content_type"] == "tool_call":
+                seen.append((row["content"]["call_id"], row["status"]))
+
+    session.subscribe(hear)
+    session.send("go").result()
+    assert [s for i, s in seen if i == "c1"] == ["pending", "executing", "completed"]
+    assert [s for i, s in seen if i == "c2"] == ["pending", "executing", "failed"]
+
+
+@pytest.mark.spec("S1.11.6", "S1.12.5")
+def test_a_call_that_waits_is_interrupted_before_the_status_says_so_and_keeps_the_decision(
+    store: ConversationStore,
+) -> None:
+    calls = [call("look", where="here"), call("look", "c2", where="there")]
+    session = stored(store, calls, "done", gated=True)
+    events: list[Any] = []
+    session.subscribe(events.append)
+    session.send("go").result()
+    told = types(events)
+    last_row = len(told) - 1 - told[::-1].index("display_message_updated")
+    assert told[-1] == "status_changed"
+    assert last_row < len(told) - 1
+    assert rows(store)[-2:] == [("assistant", "tool_call", "interrupted")] * 2
+    run = session.resume([sa.Approve(), sa.Reject("no")])
+    run.result()
+    first, second, result, *_ = store.load_display_messages("c1")[1:]
+    assert (first.status, first.metadata["hitl_decision"]) == ("completed", "approved")
+    assert (second.status, second.metadata["hitl_decision"]) == ("failed", "rejected")
+    assert result.content_type == "tool_result"
+
+
+def test_an_answer_takes_the_place_of_what_stood_for_it(store: ConversationStore) -> None:
+    question = call(
+        "ask_user",
+        question="Which?",
+        response_type="single_select",
+        options=[{"label": "A", "value": "a"}, {"label": "B", "value": "b"}],
+    )
+    agent = agent_of(question, "done", middleware=[sa.AskUser()])
+    session = sa.Session(agent, "c1", store=store)
+    session.send("go").result()
+    session.resume(sa.Respond(answer={"selected": ["b"]})).result()
+    results = [r for r in store.load_display_messages("c1") if r.content_type == "tool_result"]
+    assert len(results) == 1
+    assert "B" in results[0].content["content"] or "b" in results[0].content["content"]
+    assert not results[0].content.get("is_interrupt")
+
+
+class FailingModel(sa.ChatModel):
+    """Says something, or nothing, and fails."""
+
+    name = "failing"
+
+    def __init__(self, said: str, kind: str) -> None:
+        self.said = said
+        self.kind = kind
+
+    async def stream(self, request: Any) -> Any:
+        if self.said:
+            yield self.said
+        raise sa.ModelError("it failed", kind=self.kind)
+
+
+def failing(store: ConversationStore, said: str, kind: str) -> sa.Session:
+    agent = sa.Agent(FailingModel(said, kind), replace_default_middleware=True)
+    return sa.Session(agent, "c1", store=store)
+
+
+@pytest.mark.spec("S1.11.6", "S1.12.11")
+def test_a_failure_is_a_row_of_its_own_unless_the_text_that_arrived_is_marked(
+    store: ConversationStore,
+) -> None:
+    session = failing(store, "", "context_window")
+    with pytest.raises(sa.ModelError):
+        session.send("go").result()
+    row = store.load_display_messages("c1")[-1]
+    assert (row.message_type, row.content_type) == ("system", "error")
+    assert row.content["error_type"] == "context_window"
+
+
+@pytest.mark.spec("S1.12.10", "S1.12.11")
+def test_what_arrived_of_a_cut_stream_is_kept_and_marked_and_no_apology_is_added(
+    store: ConversationStore,
+) -> None:
+    session = failing(store, "It is", "cut_stream")
+    with pytest.raises(sa.ModelError):
+        session.send("go").result()
+    row = store.load_display_messages("c1")[-1]
+    assert (row.content_type, row.content["text"]) == ("text", "It is")
+    assert row.content["stop_reason"] == "stream_error"
+
+
+@pytest.mark.spec("S1.12.11")
+def test_too_many_runs_are_an_error_row_with_that_type(store: ConversationStore) -> None:
+    turns = [call("look", f"c{n}", where="here") for n in range(3)]
+    session = sa.Session(agent_of(*turns, tools=[look], max_runs=2), "c1", store=store)
+    with pytest.raises(sa.MaxRunsExceeded):
+        session.send("go").result()
+    assert store.load_display_messages("c1")[-1].content["error_type"] == "exceeded_max_runs"
+
+
+@pytest.mark.spec("S1.12.11")
+def test_a_cancelled_run_leaves_a_notification_that_is_no_message(store: ConversationStore) -> None:
+    session = stored(store, call("look", where="here"), gated=True)
+
+    def stop(event: Any) -> None:
+        if event.type == "tool_execution_start":
+            session.cancel()
+
+    session.subscribe(stop)
+    session.send("go").result()
+    run = session.approve()
+    assert run is not None
+    assert run.result().status == "cancelled"
+    row = store.load_display_messages("c1")[-1]
+    assert (row.message_type, row.content_type) == ("system", "notification")
+    assert row.content["stop_reason"] == "cancelled"
+    assert all(m.role != "system" for m in session.messages)
+
+
+class Transcript:
+    """Somebody's own, in plain lists, with plain functions; fails while ``broken``."""
+
+    def __init__(self) -> None:
+        self.broken = False
+        self.calls: list[tuple[Any, ...]] = []
+
+    def _take(self, *what: Any) -> Any:
+        if self.broken:
+            raise OSError("no room")
+        self.calls.append(what)
+
+    def save_message(self, scope: Any, conversation_id: str, message: sa.Message) -> Any:
+        self._take("message", scope, conversation_id, message.role, message.text)
+        return [{"text": message.text}]
+
+    def save_row(self, scope: Any, conversation_id: str, row: Any) -> Any:
+        self._take("row", scope, conversation_id, row.content_type)
+
+    def update_tool_status(self, scope: Any, conversation_id: str, *what: Any) -> Any:
+        self._take("status", scope, conversation_id, *what[:2])
+
+    def record_decision(self, scope: Any, conversation_id: str, *what: Any) -> Any:
+        self._take("decision", scope, conversation_id, *what)
+
+    def resolve_tool_result(self, scope: Any, conversation_id: str, *what: Any) -> Any:
+        self._take("resolved", scope, conversation_id, *what)
+
+
+def kept(transcript: Transcript, *turns: Any, **around: Any) -> sa.Session:
+    agent = agent_of(*turns, tools=[look])
+    return sa.Session(agent, "c1", display_persistence=transcript, **around)
+
+
+@pytest.mark.spec("S1.12.3", "S1.12.7")
+def test_anybody_may_keep_the_transcript_and_is_told_the_scope_first() -> None:
+    transcript, scope = Transcript(), sa.Scope(user="ann")
+    session = kept(transcript, call("look", where="here"), "fine", scope=scope)
+    session.send("go").result()
+    assert transcript.calls == [
+        ("message", scope, "c1", "user", "go"),
+        ("message", scope, "c1", "assistant", ""),
+        ("status", scope, "c1", "c1", "executing"),
+        ("status", scope, "c1", "c1", "completed"),
+        ("message", scope, "c1", "tool", ""),
+        ("message", scope, "c1", "assistant", "fine"),
+    ]
+    assert "ann" not in str(session.export_state())
+
+
+@pytest.mark.spec("S1.12.2", "S1.12.3")
+def test_a_transcript_that_fails_stops_nothing_is_told_and_catches_up_in_order(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    transcript = Transcript()
+    transcript.broken = True
+    session = kept(transcript, "one", "two")
+    events: list[Any] = []
+    session.subscribe(events.append, debug=True)
+    assert session.send("go").result().text == "one"
+    assert "message_end" in types(events)
+    assert "no room" in of(Debug, events)[0].data["problem"]
+    assert "no room" in caplog.text
+    transcript.broken = False
+    session.send("again").result()
+    assert [what[-1] for what in transcript.calls] == ["go", "one", "again", "two"]
+
+
+def test_a_row_that_can_never_be_saved_does_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transcribing, "TRIES", 2)
+    transcript = Transcript()
+    keep = transcript.save_message
+
+    def refuse_one(scope: Any, conversation_id: str, message: sa.Message) -> Any:
+        if message.text == "poison":
+            raise ValueError("never")
+        return keep(scope, conversation_id, message)
+
+    transcript.save_message = refuse_one  # type: ignore[method-assign]
+    session = kept(transcript, "one", "two", "three")
+    session.send("poison").result()
+    session.send("go").result()
+    session.close()
+    assert [what[-1] for what in transcript.calls] == ["one", "go", "two"]
+
+
+def test_a_transcript_that_hangs_holds_a_run_up_for_a_moment_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transcribing, "PATIENCE", 0.05)
+    released = asyncio.Event()
+
+    class Hanging(Transcript):
+        async def save_message(self, scope: Any, conversation_id: str, message: Any) -> Any:
+            await released.wait()
+
+    session = kept(Hanging(), "one")
+    assert session.send("go").result(timeout=10).text == "one"
+    runtime.call(released.set)
