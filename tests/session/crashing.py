@@ -136,3 +136,11 @@ def _decide(session: sa.Session, pipe: Connection) -> None:
             pipe.send(("decided", key))
     assert run is not None
     run.result(20)
+
+
+def hold(pipe: Connection, url: str) -> None:
+    """Have the conversation open, and do nothing."""
+    store = ConversationStore(url)
+    sa.sessions.start(agent_with(lambda key: None), ID, store=store)
+    pipe.send("open")
+    pipe.recv()
