@@ -32,7 +32,7 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-MAX_LISTINGS = 64
+MAX_LISTINGS = 256
 
 REMEDIES = {
     errno.ENAMETOOLONG: "give it a shorter name",
@@ -98,6 +98,9 @@ class Confined:
             return os.open(name, DIRECTORY, dir_fd=fd)
         except OSError as error:
             if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EEXIST):
+                status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                if stat.S_ISREG(status.st_mode) and not make:  # so nothing lies below it
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
                 raise not_ours("/".join(names), "no directory") from None
             raise
 

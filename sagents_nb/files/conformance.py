@@ -130,9 +130,11 @@ class StorageConformance:
         """Also where another file or a directory is near."""
         storage = self.storage()
         storage.save(SCOPE, new_file("d/a.md", "a"))
-        for path in ("b.md", "d/b.md", "e/a.md", "D/a.md", "d/A.md"):
+        for path in ("b.md", "d/b.md", "e/a.md", "D/a.md", "d/A.md", "d/a.md/b.md"):
             with pytest.raises(FileNotFoundError):
                 storage.load(SCOPE, path)
+            storage.delete(SCOPE, path)
+        assert storage.load(SCOPE, "d/a.md").content == "a"
 
     # the list
 

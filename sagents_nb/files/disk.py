@@ -172,7 +172,7 @@ class DiskStorage:
                     self._side.append(
                         folder, Line(path=entry.path, data=data, mtime=status.st_mtime_ns)
                     )
-                    self._side.sync(folder)
+                    self._side.sync()
 
     def move(self, scope: str, old: str, new: str) -> None:
         """Rename one file; its metadata goes along."""
@@ -200,7 +200,7 @@ class DiskStorage:
                 self._root.sync(fd)
                 self._root.sync(above)
                 self._forget(folder, source)
-                self._side.sync(folder)
+                self._side.sync()
 
     def delete(self, scope: str, path: str) -> None:
         """Delete a file, or a directory unless files lie in it; missing is fine."""
@@ -226,24 +226,21 @@ class DiskStorage:
                 opened.write(data)
             time = (entry.modified_at - EPOCH) // timedelta(microseconds=1) * 1000
             os.utime(file, ns=(time, time))
-            with (
-                self._root.directory(names[:-1], make=True) as fd,
-                self._lock,
-                self._side.writing() as (folder, above),
-            ):
-                before = self._root.status(fd, names)
-                if before is None:
-                    self._root.check_free(fd, names)
-                elif not before.st_mode & 0o222:
-                    raise PermissionError(errno.EACCES, "it is write-protected on the disk")
-                else:
-                    os.fchmod(file, before.st_mode & 0o777)
-                self._root.sync(file)
-                mtime = os.fstat(file).st_mtime_ns
-                self._side.append(folder, Line(path=entry.path, data=kept, mtime=mtime))
-                os.replace(temporary, names[-1], src_dir_fd=above, dst_dir_fd=fd)
-                self._root.note(fd, added=names[-1])
-                self._side.sync(folder)
+            self._root.sync(file)
+            with self._root.directory(names[:-1], make=True) as fd:
+                with self._lock, self._side.writing() as (folder, above):
+                    before = self._root.status(fd, names)
+                    if before is None:
+                        self._root.check_free(fd, names)
+                    elif not before.st_mode & 0o222:
+                        raise PermissionError(errno.EACCES, "it is write-protected on the disk")
+                    else:
+                        os.fchmod(file, before.st_mode & 0o777)
+                    mtime = os.fstat(file).st_mtime_ns
+                    self._side.append(folder, Line(path=entry.path, data=kept, mtime=mtime))
+                    os.replace(temporary, names[-1], src_dir_fd=above, dst_dir_fd=fd)
+                    self._root.note(fd, added=names[-1])
+                self._side.sync()
                 self._root.sync(fd)
 
     def _save_directory(self, names: Sequence[str], entry: FileEntry) -> None:
@@ -255,7 +252,7 @@ class DiskStorage:
         ):
             if self._side.last(entry.path) != line:
                 self._side.append(folder, line)
-                self._side.sync(folder)
+                self._side.sync()
 
     def _delete(self, fd: int, folder: int, names: Sequence[str]) -> None:
         if not self._root.exists(fd, names[-1]):
@@ -266,12 +263,12 @@ class DiskStorage:
             os.unlink(names[-1], dir_fd=fd)
         elif not _removed(fd, names[-1]):
             self._side.append(folder, Line(path="/".join(names), listed=False))
-            self._side.sync(folder)
+            self._side.sync()
             return
         self._root.note(fd, removed=names[-1])
         self._root.sync(fd)
         self._forget(folder, names)
-        self._side.sync(folder)
+        self._side.sync()
 
     def _forget(self, folder: int, names: Sequence[str]) -> None:
         """Write down that a path is gone, and remove directories that waited to be empty."""
@@ -307,7 +304,7 @@ class DiskStorage:
 
     def _refresh(self) -> None:
         with self._lock:
-            if not self._started:
+            if not self._started or self._side.crowded:
                 self._side.clean()
                 self._started = True
             self._side.refresh()

@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -38,6 +38,7 @@ AT_ONCE = frozenset(
 # One per directory, so that a save does not write anew what is known of all files.
 SIDE = f"{RESERVED}/files"
 INDEX = "index.json"
+STALE = timedelta(hours=1)
 
 Known = dict[str, Stored]
 Names = list[str]  # `list` is a method below
@@ -130,7 +131,7 @@ class FsspecStorage:
         try:
             self._start()
             return work()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             problem = ""
         except IsADirectoryError:
             raise is_directory(path) from None
@@ -220,11 +221,12 @@ class FsspecStorage:
         if self._at_once:
             return
         try:
-            left = self._fs.ls(self._place(f"{SIDE}/tmp"), detail=False)
+            left = self._fs.ls(self._place(f"{SIDE}/tmp"), detail=True)
         except FileNotFoundError:
             return
-        for place in left:
-            self._fs.rm_file(place)
+        for info in left:
+            if _time(info) < datetime.now(UTC) - STALE:  # else it may be one of a live process
+                self._fs.rm_file(info["name"])
 
     def _found(self) -> tuple[dict[str, dict[str, Any]], Names]:
         """The files by path, and the directories that have a side object."""

@@ -117,6 +117,11 @@ class SideFile:
         ):
             yield folder, temporary
 
+    @property
+    def crowded(self) -> bool:
+        """Whether most of the lines count no more."""
+        return self._lines > 2 * len(self._known) + SPARE_LINES
+
     def refresh(self) -> None:
         """Read what this process does not know yet; without a folder, nothing."""
         try:
@@ -135,7 +140,7 @@ class SideFile:
                 for name in os.listdir(temporary):
                     _remove_if_stale(temporary, name)
                 self._read(folder)
-                if self._lines > 2 * len(self._known) + SPARE_LINES:
+                if self.crowded:
                     self._rewrite(folder, temporary)
         except FileNotFoundError:
             return
@@ -159,13 +164,14 @@ class SideFile:
         finally:
             os.close(file)
 
-    def sync(self, folder: int) -> None:
-        """Wait until the log is on the disk itself."""
-        file = self._open(folder, os.O_RDONLY)
-        try:
-            self._root.sync(file)
-        finally:
-            os.close(file)
+    def sync(self) -> None:
+        """Wait until the lines are on the disk itself."""
+        with self._root.directory(FOLDER) as folder:
+            file = self._open(folder, os.O_RDONLY)
+            try:
+                self._root.sync(file)
+            finally:
+                os.close(file)
 
     def _open(self, folder: int, flags: int) -> int:
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

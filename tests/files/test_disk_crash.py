@@ -111,9 +111,9 @@ def test_what_was_saved_is_on_the_disk_itself(tmp_path: Path) -> None:
     ]
     assert new == [
         f"write {SIDE}/tmp/*",
+        f"fsync {SIDE}/tmp/*",
         "mkdir new",
         "fsync .",  # a new directory has to be there as well
-        f"fsync {SIDE}/tmp/*",
         f"write {LOG}",
         f"rename {SIDE}/tmp/* new/b.md",
         f"fsync {LOG}",
