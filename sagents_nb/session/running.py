@@ -163,6 +163,8 @@ class Running(Holding):
         run.resolve(lambda: finished(outcome, time.perf_counter() - began, {}, self.local))
         if go_on:
             self._start_next()
+        while loop.mail:  # what came after the run had read the last
+            self.notify(*loop.mail.popleft())
 
     def _not_begun(
         self,
@@ -225,9 +227,11 @@ class Running(Holding):
         future = self.recorder.flush() if self.recorder is not None else None
         if future is None:
             return None
-        while not future.done():
+        done = asyncio.Event()
+        future.add_done_callback(lambda _: runtime.post(done.set))
+        while not done.is_set():
             try:
-                await asyncio.wait([asyncio.wrap_future(future)])
+                await done.wait()
             except asyncio.CancelledError:  # whoever stops the run has told the loop so
                 if task := asyncio.current_task():
                     task.uncancel()
