@@ -9,35 +9,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
 
-from .answering import answered, confirmed
-from .calls import execute
 from .closing import closing_message, doubtful_calls, open_calls
 from .context import RunContext
-from .ends import Ends
-from .errors import AgentError, MaxRunsExceeded
-from .events import AgentEnd, AgentStart, TurnEnd, TurnStart
+from .errors import AgentError
+from .events import AgentEnd, AgentStart
 from .events import Interrupt as InterruptEvent
-from .gate import joined
-from .interrupts import ActionRequest, Decision, Interrupt
+from .interrupts import Decision, Interrupt
 from .loopconfig import LoopConfig, Outcome, Unfinished, settled
-from .messages import Message, ToolResult, Usage
-from .models.base import ModelRequest
-from .preparing import prepare
-from .recording import Recording
+from .messages import Message, ToolResult
 from .state import State
+from .steps import Steps, wants_more
 from .telemetry import current, tracing_of
-from .turn import Answer, request_for, take_turn
 
 # Where the state's metadata says why a run paused.
 PAUSE_REASON = "pause_reason"
 
-_NOTHING = Unfinished()
 _REASONS = {"error": "the run failed", "cancelled": "the run was cancelled"}
 
 
@@ -49,20 +41,12 @@ class Loop:
         self.ctx = ctx
         self.emit = ctx.emitter.emit
         self.state = state
-        self.record = Recording(ctx, config.recorder)
-        self.usage = Usage()
-        self.model_calls = 0
-        self.artifacts: dict[str, Any] = {}
+        self.steps = Steps(config, ctx)
+        self.record = self.steps.record
         self.mail: deque[tuple[str, Any]] = deque()
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
-        self._in_turn = False
-        self._done: tuple[ToolResult, ...] = ()  # the results of the last turn
         self._unanswered: Interrupt | None = None
-        self._refused: AgentError | None = None
-        self._unfinished = _NOTHING
         self._resumes = False
-        self._ends = Ends(config)
-        self._specs = tuple(tool.spec for tool in ctx.tools.values())
 
     @property
     def state(self) -> State:
@@ -100,13 +84,13 @@ class Loop:
         interrupt = self.state.interrupt
         self._resumes = decisions is not None
         self._pending = list(messages)
-        unfinished = recovered or self._unfinished
+        unfinished = recovered or self.steps.unfinished
         doubtful = unfinished.doubtful | doubtful_calls(interrupt)
-        self._unfinished = replace(unfinished, doubtful=doubtful)
+        self.steps.unfinished = replace(unfinished, doubtful=doubtful)
         self.ctx.meter.begin()
         try:
             status = await self._drive(interrupt, decisions)
-            error = self._refused
+            error = self.steps.refused
         except asyncio.CancelledError:
             status = "cancelled"
             if task := asyncio.current_task():
@@ -127,8 +111,8 @@ class Loop:
         except Exception as raised:  # the rest is kept in memory, and told to nobody
             status, error = "error", _failure(raised)
             self.state = self.settled(_REASONS[status]).clean_stale_interrupts()
-            if self._in_turn:
-                self._end_turn(self._said())
+            if self.steps.in_turn:
+                self.steps.end_turn(self.steps.said())
         self.emit(
             AgentEnd,
             messages=tuple(self.record.messages),
@@ -139,26 +123,26 @@ class Loop:
             status,
             self.state,
             self.record.messages,
-            self.usage,
-            self._ends.tool_result,
+            self.steps.usage,
+            self.steps.ends.tool_result,
             error,
-            self.artifacts,
-            self._unfinished if open_calls(self.state) else None,
+            self.steps.artifacts,
+            self.steps.unfinished if open_calls(self.state) else None,
         )
 
     async def _end(self, status: str, broken: Message | None) -> None:
         results: tuple[ToolResult, ...] = ()
         if status in _REASONS:
-            results = await self.close_open_calls(_REASONS[status])
+            results = await self.steps.close_open_calls(_REASONS[status])
             if self._resumes or self.state.interrupt is not None:
                 self.state = self.state.clean_stale_interrupts()
-        if self._in_turn:
-            self._end_turn(self._said(), results)
+        if self.steps.in_turn:
+            self.steps.end_turn(self.steps.said(), results)
         if broken is not None:
-            self._start_turn()
+            self.steps.start_turn()
             await self._append_pending()
             await self.record.append(broken)
-            self._end_turn(broken)
+            self.steps.end_turn(broken)
         await self._append_pending()  # what somebody said is kept, also when nobody answered
         if self.mail:
             await self._read_mail()
@@ -180,13 +164,13 @@ class Loop:
             if await self._hooks("before_run"):
                 return "interrupted"
             self._unanswered = None
-            self._start_turn()
-            status = await self._answer(interrupt, decisions)
+            self.steps.start_turn()
+            status = await self.steps.answer(interrupt, decisions)
         elif open_calls(self.state) and not self._pending:  # it was paused: go on where it was
             if await self._hooks("before_run"):
                 return "interrupted"
-            self._start_turn()
-            status = await self._tools(self._last_assistant(), self._unfinished.decisions)
+            self.steps.start_turn()
+            status = await self.steps.go_on()
         else:
             if interrupt is not None:  # a message came instead of an answer
                 self.state = self.state.clean_stale_interrupts()
@@ -194,7 +178,7 @@ class Loop:
                 return "interrupted"
         status = status or await self._turns()
         if status == "completed":
-            self._ends.check()
+            self.steps.ends.check()
             if await self._hooks("after_run"):
                 return "interrupted"
         return status
@@ -207,27 +191,27 @@ class Loop:
         while True:
             more = True
             while more or self._pending:
-                self._start_turn()
-                await self.close_open_calls("another message came")
+                self.steps.start_turn()
+                await self.steps.close_open_calls("another message came")
                 if self._pending:
                     await self._append_pending()
                 if await self._hooks("before_model"):
                     return "interrupted"
-                message = await self._ask()
+                message = await self.steps.ask()
                 if await self._hooks("after_model"):
                     return "interrupted"
-                more = _wants_more(message)
+                more = wants_more(message)
                 pause = config.should_pause()
                 if more and pause:
-                    self._end_turn(message)
+                    self.steps.end_turn(message)
                     return self._paused(pause)
                 if message.tool_calls:
-                    status = await self._tools(message, {})
+                    status = await self.steps.run_tools(message)
                     if status:
                         return status
                 else:
-                    self._end_turn(message)
-                stop = config.should_stop(message, self._done)
+                    self.steps.end_turn(message)
+                stop = config.should_stop(message, self.steps.done)
                 if stop and await settled(stop):
                     return "completed"
                 if steering := config.steering():
@@ -259,9 +243,9 @@ class Loop:
         if interrupt is None:
             return False
         await self._append_pending()
-        if self._in_turn:
-            self._end_turn(self._said())
-        await self._interrupt(self._joined([interrupt]))
+        if self.steps.in_turn:
+            self.steps.end_turn(self.steps.said())
+        await self.steps.interrupt(self.steps.joined([interrupt]))
         return True
 
     async def read_mail(self) -> None:
@@ -278,163 +262,13 @@ class Loop:
             )
             await self.record.tell_changes()
 
-    def _start_turn(self) -> None:
-        self._in_turn = True
-        self.emit(TurnStart)
-
-    def _end_turn(self, message: Message, results: Sequence[ToolResult] = ()) -> None:
-        self._in_turn = False
-        self._done = results = tuple(results)
-        self.emit(TurnEnd, message=message, tool_results=results)
-
-    def _said(self) -> Message:
-        said = (m for m in reversed(self.record.messages) if m.role == "assistant")
-        return next(said, Message("assistant"))
-
     async def _append_pending(self) -> None:
         while self._pending:
             await self.record.append(self._pending.pop(0))
 
-    async def _ask(self) -> Message:
-        config = self.config
-        try:
-            request = await request_for(config, self.ctx, self._specs)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            failed = f"The model was not asked: {type(error).__name__}: {error}"
-            failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
-            await self.record.append(Message("assistant", stop_reason="error", error=str(failure)))
-            raise failure from error
-        self.ctx.meter.before_model()
-        self.model_calls += 1
-        answer = await self._answered(request)
-        message = answer.message
-        self.ctx.meter.add(message.usage)
-        if message.usage is not None:
-            self.usage += message.usage
-        await self.record.append_answer(answer)
-        if answer.failure is not None:
-            raise answer.failure
-        if _wants_more(message) and self.model_calls >= config.max_runs:
-            limit = f"the limit of {config.max_runs} model calls was reached"
-            self._end_turn(message, await self.close_open_calls(limit))
-            raise MaxRunsExceeded(
-                f"The model was not done after {config.max_runs} calls (max_runs); "
-                "run again with the result's state to continue."
-            )
-        return message
-
-    async def _answered(self, request: ModelRequest) -> Answer:
-        tracing = current()
-        if tracing is None:
-            return await take_turn(self.config.model, request, self.ctx.emitter)
-        with tracing.chat(self.config.model) as said:
-            answer = await take_turn(self.config.model, request, self.ctx.emitter)
-            said(*answer)
-            return answer
-
-    async def _answer(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> str | None:
-        """Go on with the turn that was interrupted."""
-        message = self._last_assistant()
-        calls = {call.id: call for call in open_calls(self.state)}
-        if calls.keys() >= decisions.keys():  # none of them has a result that waits
-            requests = {r.tool_call_id: r for r in interrupt.action_requests}
-            seen = dict(self._unfinished.decisions)
-            ends = dict(self._unfinished.results)
-            doubtful = doubtful_calls(interrupt)
-            for call_id, decision in decisions.items():
-                if call_id not in doubtful:
-                    seen[call_id] = requests[call_id], decision
-                elif (result := confirmed(calls[call_id], decision)) is not None:
-                    ends[call_id] = result
-                    self.record.finished(calls[call_id], result)
-            self._unfinished = replace(self._unfinished, results=ends)
-            return await self._tools(message, seen)
-        waiting, self._refused = await answered(interrupt, decisions, self.config.chain, self.ctx)
-        await self.record.tell_changes()
-        if calls and not waiting:
-            return await self._tools(message, {})
-        results = self.state.messages[-1].tool_results if self.state.messages else []
-        self._end_turn(message, results)
-        if waiting:
-            await self._interrupt(self._joined(waiting))
-            return "interrupted"
-        await self.record.keep()
-        return self._ends.reached(results)
-
-    async def _tools(
-        self, message: Message, decisions: Mapping[str, tuple[ActionRequest, Decision]]
-    ) -> str | None:
-        """Run a turn's calls; a status if the run ends here, else None."""
-        config, ctx = self.config, self.ctx
-        batch = await prepare(message, config.chain, ctx, decisions, self._unfinished.results)
-        waiting = [item.interrupt for item in batch if item.interrupt is not None]
-        if waiting:
-            self._end_turn(message)
-            await self._interrupt(self._joined(waiting))
-            return "interrupted"
-        done = await execute(batch, ctx, config, self.record)
-        results: list[ToolResult] = []
-        asked: list[Interrupt] = []
-        error: AgentError | None = None
-        for item in done:
-            results.append(item.result)
-            error = error or item.error
-            if item.interrupt is not None:
-                asked.append(item.interrupt)
-            if item.update:
-                self.state = self.state.update(item.update)
-            if item.artifact is not None:
-                self.artifacts[item.result.tool_call_id] = item.artifact
-        if asked and error is None and not ctx.cancelled.is_set():
-            self.state = self.state.with_interrupt(self._joined(asked))  # safe with its results
-        await self.record.append(Message.tool(results))
-        self._unfinished = _NOTHING
-        await self.record.tell_changes()
-        self._end_turn(message, results)
-        if error is not None:
-            raise error
-        if ctx.cancelled.is_set():
-            return "cancelled"
-        if self.state.interrupt is not None:
-            await self._interrupt(self.state.interrupt)
-            return "interrupted"
-        if message.stop_reason == "refusal" or all(item.terminate for item in done):
-            return "completed"
-        status = self._ends.reached(results)
-        if status is None:
-            self._ends.count_failures(done)
-        return status
-
-    def _joined(self, interrupts: Sequence[Interrupt]) -> Interrupt:
-        return joined(interrupts, self.ctx.session_id, self.config.epoch)
-
-    async def _interrupt(self, interrupt: Interrupt) -> None:
-        if interrupt.type == "halt":  # what it tells people is said by the agent; no model is asked
-            if (tracing := current()) is not None:
-                tracing.halted()
-            await self.close_open_calls("the run was halted")
-            if interrupt.message:
-                await self.record.append(Message.assistant(interrupt.message, halt=True))
-        self.state = self.state.with_interrupt(interrupt)
-        await self.record.keep()
-        self.emit(InterruptEvent, interrupt=interrupt)
-
-    def _last_assistant(self) -> Message:
-        recent = reversed(self.state.messages[-3:])
-        return next((message for message in recent if message.tool_calls), self._said())
-
-    async def close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
-        """Answer calls that have no result, so that any provider accepts the history."""
-        message = closing_message(self.state, reason, self._unfinished)
-        self._unfinished = _NOTHING
-        if message is None:
-            return ()
-        await self.record.append(message)
-        return tuple(message.tool_results)
-
     def settled(self, reason: str) -> State:
         """The state as it would be if the run had stopped now; nothing is told or changed."""
-        message = closing_message(self.state, reason, self._unfinished)
+        message = closing_message(self.state, reason, self.steps.unfinished)
         state = self.state if message is None else self.state.add_message(message)
         return state.add_messages(self._pending)
 
@@ -445,7 +279,3 @@ def _failure(error: BaseException) -> AgentError:
     failure = AgentError(f"The run failed: {type(error).__name__}: {error}")
     failure.__cause__ = error
     return failure
-
-
-def _wants_more(message: Message) -> bool:
-    return bool(message.tool_calls) or message.stop_reason == "pause_turn"

@@ -164,7 +164,7 @@ class Asking:
         def enough(_: Message, results: Sequence[ToolResult]) -> bool:
             nonlocal wrong
             wrong += any(r.is_error and r.name == self.tool for r in results)
-            return wrong >= WRONG or loop.model_calls >= self.max_runs
+            return wrong >= WRONG or loop.steps.model_calls >= self.max_runs
 
         loop = self.agent.loop(state, emitter, follow_ups=remind, should_stop=enough, **given)
         return loop

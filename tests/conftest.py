@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import sagents_nb.loop
+import sagents_nb.steps
 from tests.pairing import watched
 from tests.spec_coverage import ids_of
 
@@ -29,8 +29,8 @@ def paired_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     A test that means to clears the list.
     """
     problems: list[str] = []
-    take_turn = watched(sagents_nb.loop.take_turn, problems)
-    monkeypatch.setattr("sagents_nb.loop.take_turn", take_turn)
+    take_turn = watched(sagents_nb.steps.take_turn, problems)
+    monkeypatch.setattr("sagents_nb.steps.take_turn", take_turn)
     yield problems
     assert not problems, "a provider would have refused a request"
 
