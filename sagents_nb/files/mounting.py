@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from ..errors import ConfigurationError
 from ..events import FileDeleted
 from .core import Core, updated
 from .entry import FileEntry
@@ -50,12 +51,23 @@ class Mounting(Core):
             raise unsaved(failed)
 
     def mount_missing(self, mounts: Iterable[Mount]) -> None:
-        """Mount those for whose base nothing is mounted yet."""
+        """Mount those that are not mounted yet.
+
+        Raises ConfigurationError, and mounts nothing, where something else is mounted.
+        """
         mounts = list(mounts)
         check_bases(mounts)
         with self._mounting:
+            there = {mount.root: self._mounts.at(mount.root) for mount in mounts}
             for mount in mounts:
-                if not self._mounts.has(mount.root):
+                known = there[mount.root]
+                if known is not None and not known.is_like(mount):
+                    raise ConfigurationError(
+                        f"{mount.root} is mounted already, and otherwise ({known.storage!r}); "
+                        f"call filesystems.close({self.scope!r}) first."
+                    )
+            for mount in mounts:
+                if there[mount.root] is None:
                     self.mount(mount)
 
     def reset(self) -> None:

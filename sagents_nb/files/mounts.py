@@ -53,6 +53,15 @@ class Mount:
         where = "default" if self.base is None else repr(self.base)
         return f"<Mount {where}: {type(self.storage).__name__}>"
 
+    def is_like(self, other: Mount) -> bool:
+        """Whether it keeps the same files in the same way, as far as its storage shows."""
+        mine, theirs = self.storage, other.storage
+        same = type(mine) is type(theirs) and (
+            type(mine).__repr__ is object.__repr__ or repr(mine) == repr(theirs)
+        )
+        ways = (self.root, self.debounce, self.readonly)
+        return same and ways == (other.root, other.debounce, other.readonly)
+
     def inside(self, path: str) -> str:
         """A path of the filesystem as the storage knows it."""
         return path[1:] if self.root == "/" else path[len(self.root) + 1 :]
@@ -111,6 +120,10 @@ class Mounts:
     def remove(self, mount: Mount) -> None:
         """Take it away again."""
         del self._by_root[mount.root]
+
+    def at(self, root: str) -> Mount | None:
+        """What is mounted right there."""
+        return self._by_root.get(root)
 
     def has(self, root: str) -> bool:
         """Whether something is mounted right there."""

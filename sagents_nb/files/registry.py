@@ -22,8 +22,9 @@ class Filesystems:
     def open(self, scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> FileSystem:
         """The filesystem of that scope; the same one each time until it is closed.
 
-        Of ``mounts``, those are mounted for whose base nothing is yet. ``limits`` are those
-        of :class:`FileSystem`, for one that is not open yet.
+        Of ``mounts``, those are mounted that are not yet; ConfigurationError is raised where
+        something else is mounted. ``limits`` are those of :class:`FileSystem`, for one that is
+        not open yet.
         """
         check_scope(scope)
         with self._lock:
@@ -69,7 +70,8 @@ def open_filesystem(scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -
 
     Everybody who opens a scope shares its files; different scopes never see each other. An
     agent with that ``filesystem_scope`` works in it, and so does a session that is given it as
-    ``filesystem``. ``mounts`` say what is kept where; what is mounted already stays.
+    ``filesystem``. ``mounts`` say what is kept where; what is mounted already stays, and
+    ConfigurationError is raised if it is something else than what is asked for.
     ``limits`` are those of :class:`~sagents_nb.files.filesystem.FileSystem`.
 
     >>> open_filesystem(("doc", 1)) is open_filesystem(("doc", 1))

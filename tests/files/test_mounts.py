@@ -151,6 +151,33 @@ def test_opening_again_adds_the_mounts_that_are_new() -> None:
         filesystems.close(scope)
 
 
+@pytest.mark.spec("S1.8.15")
+def test_opening_again_with_another_place_is_an_error_and_not_the_old_place() -> None:
+    class Placed(DictStorage):
+        def __init__(self, place: str) -> None:
+            super().__init__()
+            self.place = place
+
+        def __repr__(self) -> str:
+            return f"Placed({self.place!r})"
+
+    scope = ("test", "other place")
+    try:
+        fs = open_fs(scope, [Mount("m", Placed("here"))])
+        assert open_fs(scope, [Mount("m", Placed("here"))]) is fs
+        for other in (
+            Mount("m", Placed("there")),
+            Mount("m", DictStorage()),
+            Mount("m", Placed("here"), readonly=True),
+            Mount("m", Placed("here"), debounce=1),
+        ):
+            with pytest.raises(ConfigurationError, match=r"/m is mounted .*filesystems\.close"):
+                open_fs(scope, [Mount("n", DictStorage()), other])
+        assert len(fs.mounts) == 1
+    finally:
+        filesystems.close(scope)
+
+
 @pytest.mark.spec("S1.8.6")
 def test_a_read_only_mount_is_read_and_nothing_else() -> None:
     storage = RichStorage()
