@@ -88,6 +88,10 @@ class Agent:
         put("_asked", resilient(self.model, fallback_models, before_fallback))
         put("name", name or "Agent")
         put("agent_id", agent_id or f"agent-{uuid.uuid4().hex[:12]}")
+        if filesystem_scope is not None:
+            from .files.scopes import check_scope
+
+            check_scope(filesystem_scope)
         put("filesystem_scope", filesystem_scope)
         put("tool_context", dict(tool_context or {}))
         put("options", dict(options or {}))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sagents_nb import Agent, ScriptedModel
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileEntry
 from sagents_nb.files import FileSystem as Files
@@ -86,3 +87,10 @@ def test_people_read_what_a_tool_does(name: str) -> None:
     assert text
     assert "/a.md" in text or "p" in text
     assert tool.display({})
+
+
+@pytest.mark.spec("S1.7.9")
+@pytest.mark.parametrize("scope", ["user", ["user", 1], 3, (), ("user", [1])])
+def test_an_agent_with_a_scope_that_is_no_tuple_is_an_error_at_once(scope: Any) -> None:
+    with pytest.raises(ConfigurationError, match="scope is a"):
+        Agent(ScriptedModel(["hi"]), filesystem_scope=scope)
