@@ -21,50 +21,19 @@ latter by ``sagents.outcome``: "completed", "failed" or "cancelled"), and the co
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from .context import RunContext
-from .messages import Message, ToolCall, ToolResult, Usage
-from .serialization import to_data
+from .conventions import error_type, operation, plain_attributes, usage_attributes
+from .messages import Message, ToolCall, ToolResult
 
 T = TypeVar("T")
 Said = Callable[[Message, str, BaseException | None], None]
-
-_PROVIDERS = {"AnthropicModel": "anthropic", "OpenAIModel": "openai", "OpenAIChatModel": "openai"}
-
-# What a run says itself, which ``otel_attributes`` cannot.
-DERIVED = frozenset(
-    {
-        "error.type",
-        "gen_ai.agent.id",
-        "gen_ai.agent.name",
-        "gen_ai.conversation.id",
-        "gen_ai.operation.name",
-        "gen_ai.provider.name",
-        "gen_ai.request.model",
-        "gen_ai.response.finish_reasons",
-        "gen_ai.response.model",
-        "gen_ai.tool.call.id",
-        "gen_ai.tool.name",
-        "gen_ai.tool.type",
-        "gen_ai.usage.cache_creation.input_tokens",
-        "gen_ai.usage.cache_read.input_tokens",
-        "gen_ai.usage.input_tokens",
-        "gen_ai.usage.output_tokens",
-        "sagents.hook",
-        "sagents.interrupt.type",
-        "sagents.middleware",
-        "sagents.outcome",
-        "sagents.run.id",
-        "sagents.run.status",
-    }
-)
 
 
 class Instruments:
@@ -134,7 +103,7 @@ class Tracing:
     async def invoke_agent(self, work: Awaitable[T]) -> T:
         """Trace a run, which gives its Outcome."""
         about = {
-            **_operation("invoke_agent", self.ctx.model),
+            **operation("invoke_agent", self.ctx.model),
             "gen_ai.agent.name": self.agent_name,
         }
         self.ctx.spawn = self._spawning(self.ctx.spawn)
@@ -142,12 +111,12 @@ class Tracing:
         with self.inside(), self._span(name, about) as (span, metric):
             span.set_attribute("sagents.run.id", self.ctx.run_id)
             outcome: Any = await work
-            span.set_attributes(_usage(outcome.usage))
+            span.set_attributes(usage_attributes(outcome.usage))
             span.set_attribute("sagents.run.status", outcome.status)
             if outcome.state.interrupt is not None:
                 span.set_attribute("sagents.interrupt.type", outcome.state.interrupt.type)
             if outcome.status == "error":
-                self._failed(span, metric, _kind(outcome.error))
+                self._failed(span, metric, error_type(outcome.error))
             return outcome  # type: ignore[no-any-return]
 
     @contextmanager
@@ -162,7 +131,7 @@ class Tracing:
     @contextmanager
     def chat(self, model: Any) -> Iterator[Said]:
         """Trace a model call; it is to be told the message, the name of who answered, the error."""
-        about = _operation("chat", model)
+        about = operation("chat", model)
         name = getattr(model, "name", "")
         with self._span(f"chat {name}".rstrip(), about, client=True) as (span, metric):
 
@@ -172,13 +141,13 @@ class Tracing:
                 if message.stop_reason:
                     span.set_attribute("gen_ai.response.finish_reasons", [message.stop_reason])
                 if message.usage is not None:
-                    usage = _usage(message.usage)
+                    usage = usage_attributes(message.usage)
                     span.set_attributes(usage)
                     for kind in ("input", "output"):
                         tokens = usage[f"gen_ai.usage.{kind}_tokens"]
                         self.instruments.tokens.record(tokens, {**about, "gen_ai.token.type": kind})
                 if failure is not None:
-                    self._failed(span, metric, _kind(failure))
+                    self._failed(span, metric, error_type(failure))
 
             yield said
 
@@ -248,7 +217,7 @@ class Tracing:
         try:
             yield span, metric
         except BaseException as error:  # its text may tell what was said
-            self._failed(span, metric, _kind(error))
+            self._failed(span, metric, error_type(error))
             raise
         finally:
             duration = time.perf_counter() - began
@@ -261,65 +230,3 @@ class Tracing:
         metric["error.type"] = kind
         if kind != "cancelled":
             span.set_status(self.instruments.trace.StatusCode.ERROR)
-
-
-def plain_attributes(given: Mapping[str, Any]) -> dict[str, Any]:
-    """``otel_attributes`` as a span takes them.
-
-    Numbers and truth values stay, other values become JSON, None and what a run says itself is
-    left out.
-
-    >>> plain_attributes({"tenant": 7, "who": {"id": 3}, "none": None, "error.type": "mine"})
-    {'tenant': 7, 'who': '{"id": 3}'}
-    """
-    return {
-        str(key): _plain(value)
-        for key, value in given.items()
-        if value is not None and key not in DERIVED
-    }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return str(value)  # more than the protocol can carry
-    if isinstance(value, bool | int | float):
-        return value
-    text = value if isinstance(value, str) else json.dumps(to_data(value), ensure_ascii=False)
-    return text.encode(errors="replace").decode()
-
-
-def _operation(name: str, model: Any) -> dict[str, Any]:
-    about: dict[str, Any] = {"gen_ai.operation.name": name}
-    if model is not None:
-        about["gen_ai.request.model"] = str(getattr(model, "name", ""))
-        about["gen_ai.provider.name"] = _provider(model)
-    return about
-
-
-def _provider(model: Any) -> str:
-    """Whose model it is, behind those that only ask it."""
-    while (inner := getattr(model, "inner", None) or next(iter(_models(model)), None)) is not None:
-        model = inner
-    kind = type(model).__name__
-    return _PROVIDERS.get(kind, kind.removesuffix("Model").lower() or "unknown")
-
-
-def _models(model: Any) -> Any:
-    return getattr(model, "models", ())
-
-
-def _usage(usage: Usage) -> dict[str, int]:
-    cached = usage.cache_read_tokens + usage.cache_write_tokens
-    return {
-        "gen_ai.usage.input_tokens": usage.input_tokens + cached,  # there they are all of them
-        "gen_ai.usage.output_tokens": usage.output_tokens,
-        "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
-        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
-    }
-
-
-def _kind(error: BaseException | None) -> str:
-    """What went wrong, in one word: never the error's text."""
-    if isinstance(error, asyncio.CancelledError):
-        return "cancelled"
-    return str(getattr(error, "kind", "") or type(error).__name__)

@@ -23,6 +23,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import sagents_nb as sa
 from sagents_nb import telemetry
+from sagents_nb.conventions import DERIVED
 from sagents_nb.events import Emitter
 from sagents_nb.middleware import Middleware, Summarization
 from tests.talking import agent_of, all_of, call, run, session_of
@@ -126,6 +127,7 @@ def test_what_is_known_of_each_is_named_by_the_conventions(told: Told) -> None:
         "gen_ai.usage.cache_read.input_tokens": 2,
         "gen_ai.usage.cache_creation.input_tokens": 1,
     } == attributes(chat)
+    assert all(attributes(span).keys() <= DERIVED for span in told.spans)
     assert attributes(tool) | {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "look",
@@ -376,6 +378,7 @@ def test_hooks_background_work_messages_and_halts_are_told(told: Told) -> None:
     assert {p.attributes["sagents.hook"] for p in hooks} >= {"before_model", "after_model"}
     whole = attributes(told["invoke_agent Agent"])
     assert whole["sagents.interrupt.type"] == "halt"
+    assert all(attributes(span).keys() <= DERIVED for span in told.spans)
     assert SECRET not in "".join(span.to_json() for span in told.spans)
 
 
