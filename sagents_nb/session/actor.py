@@ -132,6 +132,8 @@ class Actor(Deciding):
         if self.status == "running":
             raise Busy(f"Session {self.session.id!r} is running; cancel it or wait for it first.")
         self.agent = agent or self.agent
+        if self.recorder is not None:
+            self.recorder.schema = self.agent._chain.state_schema
         status, before = self.status, self._state
         if state is not None:
             self._answers = None

@@ -76,7 +76,7 @@ def opened(
     journal, entries, problems = Journal.open(database, id, take_over=take_over)
     try:
         schema = agent._chain.state_schema
-        recorder = Recorder(journal, lambda: schema)
+        recorder = Recorder(journal, schema)
         epoch = journal.epoch * _EPOCHS
         if not entries:
             first = from_state(_saved(conversations, agent, id) if state is None else state)

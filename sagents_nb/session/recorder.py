@@ -52,13 +52,13 @@ class Recorder:
     """The writer of one journal, and what a run knows as its :class:`loopconfig.Recorder`.
 
     Rows are collected, and one batch at a time is on its way: so their order is that of what
-    happened, also when one could not be written and goes first with the next. ``schema`` gives
-    the agent's ``state_schema``.
+    happened, also when one could not be written and goes first with the next. ``schema`` is
+    the ``state_schema`` of the agent.
     """
 
-    def __init__(self, journal: Journal, schema: Callable[[], StateSchema]) -> None:
+    def __init__(self, journal: Journal, schema: StateSchema) -> None:
         self._journal = journal
-        self._schema = schema
+        self.schema = schema
         self._rows = Rows()  # as they are committed
         self._kept = State()  # as it is noted; the next difference is taken to it
         self._numbers = array("q")  # of the messages in ``_kept``
@@ -156,7 +156,7 @@ class Recorder:
                 logger.error("A change of the metadata was not kept: %s", error)
 
     def _metadata(self, key: str, value: Any) -> Any:
-        return to_data(serialized({key: value}, self._schema())[key])
+        return to_data(serialized({key: value}, self.schema)[key])
 
     def ask_again(self, interrupt: Interrupt) -> None:
         """The answers to this interrupt were refused: it waits for others."""

@@ -66,6 +66,6 @@ def on_the_loop(function: Callable[..., Any], *args: Any) -> Any:
 
 def recorder_on(journal: MemoryJournal) -> Recorder:
     """A recorder that has begun."""
-    recorder = Recorder(journal, dict)
+    recorder = Recorder(journal, {})
     on_the_loop(recorder.begin)
     return recorder

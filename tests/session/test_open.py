@@ -17,7 +17,7 @@ from sagents_nb.store import ConversationStore
 from tests.middleware.delegating import helper, parent_of, task
 from tests.session.gates import Gate
 from tests.session.stored import Disk, folded, rows_of
-from tests.talking import agent_of, call, of, results, roles, types, unanswered
+from tests.talking import agent_of, call, of, results, roles, unanswered
 
 RAN: list[str] = []
 
@@ -103,7 +103,8 @@ def test_metadata_that_are_no_json_come_back_by_their_schema(store: Conversation
         def before_run(self, state: sa.State, ctx: Any) -> sa.State:
             return state.put_metadata("seen", state.get_metadata("seen", set()) | {"b", "a"})
 
-    session = session_in(store, "x", middleware=[Sets()])
+    session = session_in(store)
+    session.replace(agent=agent_of("x", middleware=[Sets()]))
     session.send("go").result()
     assert reopened(session, middleware=[Sets()]).state.metadata == {"seen": {"a", "b"}}
 
@@ -575,4 +576,3 @@ def test_a_run_that_is_answered_after_a_crash_is_the_same_run(
     assert run.id == session.current_run.id  # type: ignore[union-attr]
     run.result()  # type: ignore[union-attr]
     assert roles(again.messages) == ["user", "assistant", "tool", "assistant"]
-    assert types([]) == []

@@ -124,7 +124,7 @@ class Story:
 
     def reopen(self) -> None:
         folded = self.journal.folded()
-        self.recorder = Recorder(self.journal, dict)
+        self.recorder = Recorder(self.journal, {})
         self.recorder.go_on(folded.rows, folded.state, folded.queued)
         self.state = folded.state
         self.waiting = [waiting.message for waiting in folded.queued]
@@ -205,7 +205,7 @@ def test_a_value_whose_schema_fails_is_told_and_the_rest_is_kept(caplog: Any) ->
         raise ValueError("no")
 
     journal = MemoryJournal()
-    recorder = Recorder(journal, lambda: {"bad": (fail, fail)})
+    recorder = Recorder(journal, {"bad": (fail, fail)})
 
     def write() -> None:
         recorder.begin()
