@@ -43,6 +43,7 @@ class Panel(anywidget.AnyWidget):
             source=source,
             version=panel()[0],
         )
+        self._watches = False
         self.publisher = None if source else Publisher(session, self._send_raw)
         self.on_msg(Panel._received)
 
@@ -63,6 +64,9 @@ class Panel(anywidget.AnyWidget):
             version, files = panel()
             self._send_raw({"type": "bundle", "version": version}, files)
         elif kind == "hello" and self.publisher is not None:
+            if not self._watches:
+                self._watches = True  # for as long as this model lives: no page says good-bye
+                self.session.watch(f"panel-{self.model_id}", owner=self)
             have = content.get("have")
             self.publisher.hello(have if isinstance(have, int) else 0)
         else:

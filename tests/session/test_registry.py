@@ -17,6 +17,7 @@ def sessions() -> Iterator[Sessions]:
         sessions.stop(id)
 
 
+@pytest.mark.spec("S1.11.17")
 def test_starting_twice_gives_the_running_one(sessions: Sessions) -> None:
     agent = agent_of("hi")
     first = sessions.start(agent, id="conversation-1")
@@ -25,6 +26,7 @@ def test_starting_twice_gives_the_running_one(sessions: Sessions) -> None:
     assert first.send("?").result().text == "hi"
 
 
+@pytest.mark.spec("S1.11.17")
 def test_starting_from_many_threads_at_once_makes_one(sessions: Sessions) -> None:
     agent = agent_of()
     started = in_threads(16, lambda index: sessions.start(agent, id=f"c-{index % 2}"))
@@ -32,6 +34,7 @@ def test_starting_from_many_threads_at_once_makes_one(sessions: Sessions) -> Non
     assert sessions.count() == 2
 
 
+@pytest.mark.spec("S1.11.15")
 def test_sessions_are_listed_by_pattern_and_counted(sessions: Sessions) -> None:
     for name in ("conversation-2", "conversation-1", "job-1"):
         sessions.start(agent_of(), id=name)
@@ -40,6 +43,7 @@ def test_sessions_are_listed_by_pattern_and_counted(sessions: Sessions) -> None:
     assert sessions.count() == 3
 
 
+@pytest.mark.spec("S1.11.15")
 def test_what_is_not_there_is_not_found(sessions: Sessions) -> None:
     assert sessions.info("nobody") is None
     for attempt in (sessions.get, sessions.stop):

@@ -47,6 +47,7 @@ def gate() -> Any:
     gate.open()
 
 
+@pytest.mark.spec("S1.11.1")
 @pytest.mark.parametrize("status", OPEN)
 def test_a_message_is_welcome_in_every_status_and_none_is_lost(status: str, gate: Gate) -> None:
     session = in_status(status, gate)
@@ -57,6 +58,7 @@ def test_a_message_is_welcome_in_every_status_and_none_is_lost(status: str, gate
     assert not unanswered(session.messages)
 
 
+@pytest.mark.spec("S1.11.1")
 @pytest.mark.parametrize("status", [*OPEN, "closed"])
 def test_only_what_waits_can_be_answered(status: str, gate: Gate) -> None:
     session = in_status(status, gate)
@@ -74,6 +76,7 @@ def test_only_what_waits_can_be_answered(status: str, gate: Gate) -> None:
     assert session.status == status
 
 
+@pytest.mark.spec("S1.11.1")
 @pytest.mark.parametrize("status", [*OPEN, "closed"])
 def test_cancelling_ends_what_runs_or_waits_and_nothing_else(status: str, gate: Gate) -> None:
     session = in_status(status, gate)
@@ -86,7 +89,7 @@ def test_cancelling_ends_what_runs_or_waits_and_nothing_else(status: str, gate: 
     assert session.status == ("cancelled" if status in active else status)
 
 
-@pytest.mark.spec("P12")
+@pytest.mark.spec("P12", "S1.11.1")
 @pytest.mark.parametrize("status", OPEN)
 def test_reset_stops_what_runs_and_forgets_everything_but_the_identity(
     status: str, gate: Gate
@@ -105,6 +108,7 @@ def test_reset_stops_what_runs_and_forgets_everything_but_the_identity(
     assert [m.text for m in session.messages] == ["fresh", "next"]
 
 
+@pytest.mark.spec("S1.11.1")
 @pytest.mark.parametrize("status", OPEN)
 def test_state_and_agent_can_be_replaced_unless_a_run_is_active(status: str, gate: Gate) -> None:
     session = in_status(status, gate)
@@ -130,6 +134,7 @@ def test_a_replaced_state_that_waits_is_waiting() -> None:
     assert session.approve().result().text == "next"  # type: ignore[union-attr]
 
 
+@pytest.mark.spec("S1.11.1")
 @pytest.mark.parametrize("status", [*OPEN, "closed"])
 def test_reading_works_in_every_status(status: str, gate: Gate) -> None:
     session = in_status(status, gate)
