@@ -22,15 +22,24 @@ _SECRET_NAME = re.compile(
     r"|(^|[-_])(token|key|credential)$",
     re.IGNORECASE,
 )
-# Where a word begins in JSON text: "\n" before it ends with a letter.
-_START = rb"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf]))"
-_KEYLIKE = re.compile(
-    _START + rb"(?:sk-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic and most that are like them
-    rb"|(?:[Bb]earer|[Bb]asic) +[A-Za-z0-9._~+/=-]{16,}"
-    rb"|gh[opsur]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}"
-    rb"|hf_[A-Za-z0-9]{30,}|xox[a-z]-[A-Za-z0-9-]{20,}"
-    rb"|AKIA[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,})"
-)
+# Each begins with letters of its own: re finds those ten times as fast as alternatives.
+_KEYLIKE = [
+    re.compile(pattern)
+    for pattern in (
+        rb"sk-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic and most that are like them
+        rb"Bearer +(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{16,}",
+        rb"bearer +(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{16,}",
+        rb"Basic +(?=[A-Za-z+/=]*[0-9])[A-Za-z0-9+/=]{16,}",
+        rb"gh[opsur]_[A-Za-z0-9]{30,}",
+        rb"github_pat_[A-Za-z0-9_]{30,}",
+        rb"hf_[A-Za-z0-9]{30,}",
+        rb"xox[a-z]-[A-Za-z0-9-]{20,}",
+        rb"AKIA[0-9A-Z]{16}",
+        rb"AIza[A-Za-z0-9_-]{30,}",
+    )
+]
+_WORD = re.compile(rb"[A-Za-z0-9_-]")  # before it, "sk-" is but a part of "task-force"
+_ENDS = frozenset({rb"\n", rb"\r", rb"\t", rb"\b", rb"\f"})  # line ends as JSON writes them
 _SHORTEST = 8  # characters; what is shorter is no key, and would be found everywhere
 
 
@@ -75,4 +84,16 @@ def redacted(text: bytes, secrets: tuple[str, ...] = ()) -> bytes:
         if len(secret) >= 2 * _SHORTEST:
             start = re.escape(json.dumps(secret[:_SHORTEST])[1:-1].encode())
             text = re.sub(start + rb"[A-Za-z0-9._~+/=-]*", REDACTED, text)
-    return _KEYLIKE.sub(REDACTED, text)
+    for pattern in _KEYLIKE:
+        text = pattern.sub(_hidden, text)
+    return text
+
+
+def _hidden(match: re.Match[bytes]) -> bytes:
+    before = match.string[max(0, match.start() - 2) : match.start()]
+    return match[0] if _ends_in_word(before) else REDACTED
+
+
+def _ends_in_word(before: bytes) -> bool:
+    """Whether a word is going on."""
+    return _WORD.fullmatch(before[-1:]) is not None and before not in _ENDS

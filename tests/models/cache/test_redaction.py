@@ -37,7 +37,11 @@ def test_what_looks_like_a_key_is_not_written(key: str, around: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a task-force", "risk-averse-people-of-the-north", "sk-", "Bearer of news", "***"]
+    "text",
+    [
+        *("a task-force", "risk-averse-people-of-the-north", "sk-", "Bearer of news", "***"),
+        *("Basic internationalization", "the bearer notwithstanding-that", "github_pat_", "AKIA"),
+    ],
 )
 def test_ordinary_words_stay(text: str) -> None:
     assert redacted(json.dumps(text).encode()) == json.dumps(text).encode()

@@ -224,6 +224,7 @@ def _campaign(folder: Path, rounds: int) -> None:
             cache.clear()
             assert cache.stats()["problem"] == ""
         assert attack.failed, f"round {round}: code ran, or a file was touched"
+    cache.clear()
     cache.put(recording())
     assert cache.get(KEY) == wanted
 
