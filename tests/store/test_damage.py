@@ -9,7 +9,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.store.scoped import ScopedStore
 
-DAMAGE = ["", "{", "[1]", "null", "\ufffe", "\ufffe[", "\ufffe7", "NaN", "[" * 100_000, "\x80\x04."]
+DAMAGE = ["", "{", "[1]", "\ufffe[", "NaN", "[" * 100_000, "\x80\x04."]
 
 
 def overwrite(store: sa.ConversationStore, table: str, column: str, value: Any) -> None:
@@ -20,41 +20,38 @@ def overwrite(store: sa.ConversationStore, table: str, column: str, value: Any) 
     store.database.run(lambda connection: connection.exec_driver_sql(statement, (value,)))
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("column", ["content", "metadata"])
 def test_a_damaged_row_is_shown_as_one(
-    store: sa.ConversationStore, mine: ScopedStore, column: str, damage: str
+    store: sa.ConversationStore, mine: ScopedStore, column: str
 ) -> None:
     mine.create_conversation(id="c")
     first = mine.append_text_message("c", "user", "Hello")
-    overwrite(store, "display_messages", column, damage)
+    for damage in DAMAGE:
+        overwrite(store, "display_messages", column, damage)
+        [damaged] = mine.load_display_messages("c")
+        assert (damaged.id, damaged.content_type) == (first.id, "error"), damage
+        assert damaged.content["error_type"] == "damaged"
     second = mine.append_text_message("c", "user", "Hello again")
-    damaged, read = mine.load_display_messages("c")
-    assert read == second
-    assert (damaged.id, damaged.content_type) == (first.id, "error")
-    assert damaged.content["error_type"] == "damaged"
+    assert mine.load_display_messages("c") == [damaged, second]
     assert mine.search_messages("hello") == [second, damaged]
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_metadata_are_left_out(
-    store: sa.ConversationStore, mine: ScopedStore, damage: str
-) -> None:
+def test_damaged_metadata_are_left_out(store: sa.ConversationStore, mine: ScopedStore) -> None:
     made = mine.create_conversation("Trip", {"a": 1})
-    overwrite(store, "conversations", "metadata", damage)
-    [found] = mine.list_conversations()
-    assert (found.id, found.title, found.metadata) == (made.id, "Trip", {})
+    for damage in DAMAGE:
+        overwrite(store, "conversations", "metadata", damage)
+        [found] = mine.list_conversations()
+        assert (found.id, found.title, found.metadata) == (made.id, "Trip", {}), damage
     assert mine.update_conversation(made.id, metadata={"b": 2}).metadata == {"b": 2}
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_state_is_told_and_can_be_replaced(
-    store: sa.ConversationStore, mine: ScopedStore, damage: str
+    store: sa.ConversationStore, mine: ScopedStore
 ) -> None:
     mine.create_conversation(id="c")
     mine.save_agent_state("c", sa.State().export())
-    overwrite(store, "agent_states", "data", damage)
-    if damage != "null":
+    for damage in DAMAGE:
+        overwrite(store, "agent_states", "data", damage)
         for ask in (mine.load_agent_state, mine.load_todos):
             with pytest.raises(sa.ConfigurationError, match="saved state of conversation 'c' is"):
                 ask("c")
