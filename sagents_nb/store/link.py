@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ..errors import StoreError
 from . import versions
-from .engine import connect, failure, is_sqlite, make_engine, make_file, name_of, path_of
+from .engine import connect, failure, is_sqlite, make_engine, make_file, path_of
 from .schema import Tables
 
 Outcome = tuple[Any, BaseException | None]
@@ -83,6 +83,8 @@ class Link:
     def _attempt(
         self, connection: sql.Connection, work: Callable[[sql.Connection], Any]
     ) -> Outcome:
+        # SQLite gives up a whole transaction by itself when the disk fails, and the driver takes a
+        # commit of nothing for a success; but then there is no savepoint either.
         savepoint = connection.begin_nested()
         try:
             value = work(connection)
@@ -92,24 +94,14 @@ class Link:
                 raise
             try:
                 savepoint.rollback()
-                self._mark(connection)
             except Exception:  # the database has given up the whole transaction, for this
                 raise error from None
             return None, failure(self._url, error)
         return value, None
 
     def _mark(self, connection: sql.Connection) -> str | None:
-        """By what PostgreSQL knows this transaction, once it has written something.
-
-        Raises where there is none any more: SQLite ends it by itself when the disk is full or
-        fails, and the driver takes a commit of nothing for a success.
-        """
-        if is_sqlite(self._url):
-            raw: Any = connection.connection.driver_connection
-            if not raw.in_transaction:
-                raise StoreError(f"The store {name_of(self._url)} lost a transaction; try again.")
-            return None
-        mark: str | None = connection.scalar(_MARK)
+        """By what PostgreSQL knows this transaction, once it has written something."""
+        mark: str | None = None if is_sqlite(self._url) else connection.scalar(_MARK)
         return mark
 
     def _was_committed(self, mark: str) -> bool:

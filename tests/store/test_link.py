@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,24 @@ def test_a_full_disk_fails_all_that_was_to_be_committed_with_it(sqlite_url: str)
             with pytest.raises(StoreError, match="disk is full"):
                 future.result(PATIENCE)
         assert kept(database, "c") == kept(database, "d") == []
+
+
+def test_work_that_hides_a_full_disk_is_not_taken_for_done(sqlite_url: str) -> None:
+    with database_of(sqlite_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+
+        def hide(connection: sql.Connection) -> None:
+            journal._write(connection, [note("small")], datetime.now(UTC))
+            connection.exec_driver_sql("PRAGMA max_page_count=1")
+            with contextlib.suppress(sql.exc.OperationalError):
+                journal._write(connection, [note("x" * 100_000)], datetime.now(UTC))
+            hidden.append(connection.connection.driver_connection.in_transaction)
+
+        hidden: list[bool] = []
+        with pytest.raises(StoreError, match="no such savepoint"):
+            database.run(hide)
+        assert hidden == [False]
+        assert kept(database) == []
 
 
 @root_only
