@@ -262,17 +262,20 @@ def test_a_side_folder_that_leads_outside_is_not_used(root: Path, tmp_path: Path
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_the_side_file_stays_small(root: Path, disk: DiskStorage) -> None:
+def test_the_side_file_stays_small(
+    root: Path, disk: DiskStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sagents_nb.files.sidefile.SPARE_LINES", 50)
     other = DiskStorage(root, fsync=False)
-    for number in range(1100):
+    for number in range(110):
         disk.save(SCOPE, new_file("a.md", str(number), title=str(number)))
     side = root / SIDE / "index.jsonl"
-    assert side.read_bytes().count(b"\n") < 200  # tidied up on the way
-    for number in range(1100):
+    assert side.read_bytes().count(b"\n") < 60  # tidied up on the way
+    for number in range(110):
         other.save(SCOPE, new_file("a.md", str(number), title=str(number)))
     # who had it open goes on with the new one
     disk.save(SCOPE, new_file("b.md", "b", title="b"))
-    assert {p: e.title for p, e in listed(root).items()} == {"a.md": "1099", "b.md": "b"}
+    assert {p: e.title for p, e in listed(root).items()} == {"a.md": "109", "b.md": "b"}
 
 
 def test_two_processes_know_each_others_titles(root: Path, disk: DiskStorage) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,20 +58,35 @@ def test_the_list_reads_no_content(url: str) -> None:
     storage.close()
 
 
-def test_processes_that_save_the_same_new_file_at_once_both_succeed(url: str) -> None:
-    script = textwrap.dedent("""
-        import sys
-        from sagents_nb.files.sql import SQLStorage
-        from sagents_nb.files.entry import new_file
-        storage = SQLStorage(sys.argv[1])
-        for n in range(15):
-            storage.save("s", new_file(f"{n}.md", sys.argv[2], title=sys.argv[2]))
-    """)
-    workers = [subprocess.Popen([sys.executable, "-c", script, url, who]) for who in "ab"]
-    assert [worker.wait(60) for worker in workers] == [0, 0]
-    storage = SQLStorage(url)
-    for entry in storage.list("s"):
-        assert entry.title == storage.load("s", entry.path).content
+def test_two_that_save_the_same_new_file_at_once_both_succeed(url: str) -> None:
+    storages = {who: SQLStorage(url) for who in ("a", "b")}  # as in two processes
+    together = threading.Barrier(2, timeout=30)
+
+    def work(who: str) -> None:
+        for number in range(20):
+            together.wait()
+            storages[who].save(SCOPE, new_file(f"{number}.md", who, title=who))
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, storages))
+    found = {e.path: e.title for e in storages["a"].list(SCOPE)}
+    assert len(found) == 20
+    assert all(storages["b"].load(SCOPE, path).content == who for path, who in found.items())
+    for storage in storages.values():
+        storage.close()
+
+
+def test_a_database_in_memory_is_for_several_threads() -> None:
+    storage = SQLStorage("sqlite://")
+
+    def work(number: int) -> None:
+        for version in range(5):
+            storage.save(SCOPE, new_file(f"{number}.md", str(version)))
+            assert storage.load(SCOPE, f"{number}.md").content == str(version)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(16)))
+    assert len(list(storage.list(SCOPE))) == 16
     storage.close()
 
 

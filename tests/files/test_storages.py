@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,19 +27,6 @@ class TestDisk(StorageConformance):
 class TestSQLite(StorageConformance):
     def storage(self) -> SQLStorage:
         return SQLStorage(f"sqlite:///{self.tmp_path / 'files.db'}")
-
-
-class TestSQLiteInMemory(StorageConformance):
-    """One engine for all of a test, because its database ends with it."""
-
-    @pytest.fixture(autouse=True)
-    def _engine(self) -> Iterator[None]:
-        self.engine = SQLStorage("sqlite://")._engine
-        yield
-        self.engine.dispose()
-
-    def storage(self) -> SQLStorage:
-        return SQLStorage(self.engine)
 
 
 class TestPostgreSQL(StorageConformance):
