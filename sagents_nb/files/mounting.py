@@ -55,6 +55,8 @@ class Mounting(Core):
 
         Raises ConfigurationError, and mounts nothing, where something else is mounted.
         """
+        if isinstance(mounts, Mount):
+            raise ConfigurationError(f"mounts is a list of mounts: give [{mounts!r}].")
         mounts = list(mounts)
         check_bases(mounts)
         with self._mounting:

@@ -8,7 +8,6 @@ import logging
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -77,7 +76,6 @@ class Saving:
         self._clock = clock
         self._pending: dict[str, Pending] = {}
         self._wakes: float | None = None
-        _live.add(self)
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -108,6 +106,7 @@ class Saving:
         if before is not None:
             content, left = content or before.content, left or before.left
         pending = self._pending[path] = Pending(content, left)
+        _waiting.add(self)
         if after is not None:
             self._at(pending, self._clock.now() + after)
 
@@ -203,6 +202,8 @@ class Saving:
                 del self._pending[path]
             elif now is not None:  # it was changed meanwhile
                 now.left = None
+            if not self._pending:
+                _waiting.discard(self)
         return None
 
     def _bring_in_line(
@@ -253,16 +254,17 @@ def unsaved(failed: dict[str, Exception]) -> StorageFailed:
     return error
 
 
-_live: weakref.WeakSet[Saving] = weakref.WeakSet()
+# Those with something to save, which nobody else may hold any more.
+_waiting: set[Saving] = set()
 if hasattr(os, "register_at_fork"):  # what waits is the parent's to save
-    os.register_at_fork(after_in_child=_live.clear)
+    os.register_at_fork(after_in_child=_waiting.clear)
 
 
 @atexit.register
 def _at_exit() -> None:
     """Save what is still waiting when the process ends."""
     until = time.monotonic() + PATIENCE
-    for saving in list(_live):
+    for saving in list(_waiting):
         try:
             saving.flush(until)
         except StorageFailed as error:

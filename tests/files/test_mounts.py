@@ -110,6 +110,8 @@ def test_one_base_is_mounted_once() -> None:
         fs.mount(Mount("a", DictStorage()))
     with pytest.raises(ConfigurationError, match="is a Mount"):
         fs.mount("a")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="a list of mounts"):
+        FileSystem(("test", 1), Mount("a", storage))  # type: ignore[arg-type]
 
 
 @pytest.mark.spec("S1.8.1")

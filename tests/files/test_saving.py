@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import subprocess
 import sys
@@ -363,6 +364,18 @@ def test_the_real_clock_saves_by_itself() -> None:
     fs.write("/m/a", "1")
     assert saved.wait(10)
     fs.flush()
+    assert storage.contents() == {"a": "1"}
+
+
+@pytest.mark.spec("S1.8.7")
+def test_what_waits_is_saved_when_nobody_holds_the_filesystem_any_more() -> None:
+    desk = Desk()
+    desk.fs.write("/m/a", "0")
+    desk.fs.write("/m/a", "1")
+    storage, clock = desk.storage, desk.clock
+    del desk
+    gc.collect()
+    clock.pass_time(5)
     assert storage.contents() == {"a": "1"}
 
 
