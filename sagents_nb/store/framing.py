@@ -59,16 +59,17 @@ def _state(
 def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> Iterator[Event]:
     if len(times) != len(state.messages):  # no journal, or a message of it cannot be read
         times = [math.nan] * len(state.messages)
-    answered: dict[str, ToolResult] = {}
+    answered: dict[str, tuple[ToolResult, float]] = {}
     for message, ts in zip(state.messages, times, strict=True):
         yield MessageEnd(message=message, ts=ts)
         if message.usage:
             model = message.metadata.get("model")
             yield TokenUsage(usage=message.usage, model=str(model or ""), ts=ts)
-        answered |= {result.tool_call_id: result for result in message.tool_results}
+        answered |= {result.tool_call_id: (result, ts) for result in message.tool_results}
     for row in shown:
         call_id = row.content.get("call_id")
-        if row.content_type == "tool_call" and (result := answered.get(str(call_id))):
+        if row.content_type == "tool_call" and str(call_id) in answered:
+            result, ts = answered[str(call_id)]
             duration = row.metadata.get("duration")
             yield ToolExecutionEnd(
                 tool_call_id=result.tool_call_id,
@@ -76,7 +77,7 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
                 result=result,
                 status=_status(row),
                 duration=duration if isinstance(duration, int | float) else math.nan,
-                ts=math.nan,
+                ts=ts,
             )
 
 

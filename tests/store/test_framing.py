@@ -75,6 +75,7 @@ def test_calls_end_as_the_transcript_says(mine: ScopedStore, journaled: str) -> 
     assert calls["duration"].tolist()[0] == 1.5
     assert calls["duration"].isna().tolist() == [False, True]
     assert calls["result"].tolist() == ["a", "No."]
+    assert not calls["time"].isna().any()
 
 
 @pytest.mark.parametrize("kind", ["messages", "tool_calls", "todos", "usage"])
