@@ -268,4 +268,5 @@ def _at_exit() -> None:
         try:
             saving.flush(until)
         except StorageFailed as error:
-            log.error("Lost with the end of the process: %s", error)
+            lost = ", ".join(sorted(saving.paths()))
+            log.error("Not saved before the process ended: %s (%r)", lost, error.__cause__)

@@ -319,6 +319,9 @@ def test_a_storage_that_calls_its_own_filesystem_is_told_and_does_not_hang() -> 
     desk.storage.during = lambda what, path: desk.fs.delete("/m/a") if what == "save" else None
     with pytest.raises(StorageFailed, match="called its own filesystem"):
         desk.fs.write("/m/a", "x")
+    desk.storage.during = lambda what, path: None
+    desk.fs.flush()
+    assert desk.storage.contents() == {"a": "x"}
 
 
 @pytest.mark.spec("S1.8.7")
@@ -398,3 +401,29 @@ for i in range(20):
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=root, timeout=60)
     assert {p.read_text() for p in tmp_path.iterdir()} == {"new"}
     assert len(list(tmp_path.iterdir())) == 20
+
+
+@pytest.mark.spec("S1.8.7")
+def test_a_storage_that_hangs_or_fails_does_not_hold_up_the_end_of_the_process() -> None:
+    code = """
+import threading, time, sagents_nb as sa, sagents_nb.files.saving as saving
+from tests.files.keeping import RichStorage
+
+saving.PATIENCE = 0.5
+storage = RichStorage()
+fs = sa.open_filesystem(("test", 1), [sa.Mount("m", storage, debounce=3600)])
+for name in ("hangs", "fails"):
+    fs.write(f"/m/{name}", "old")
+    fs.write(f"/m/{name}", "new")
+storage.during = lambda what, path: path == "hangs" and time.sleep(3600)
+storage.broken = lambda what, path: path == "fails"
+threading.Thread(target=fs.flush, daemon=True).start()
+while ("save", "hangs") not in storage.asked[3:]:
+    time.sleep(0.01)
+"""
+    root = Path(sagents_nb.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, timeout=60, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert "Not saved before the process ended: /m/fails, /m/hangs" in done.stderr
