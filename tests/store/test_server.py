@@ -1,0 +1,191 @@
+"""What happens when PostgreSQL is slow, gone, or lost in the middle of a commit."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sql
+
+import sagents_nb.store.engine
+from sagents_nb.errors import StoreError
+from sagents_nb.store.database import Database
+from sagents_nb.store.journal import Journal
+from tests.store.journals import database_of, kept, note
+from tests.talking import PATIENCE
+
+
+def test_a_row_that_stays_locked_is_told_and_recovered_from(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.store.engine, "LOCK_SECONDS", 0.1)
+    with database_of(postgres_url, "c", "d") as database:
+        c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
+        engine = sql.create_engine(postgres_url)
+        table = database.tables.leases
+        with engine.connect() as other:
+            other.execute(table.update().where(table.c.conversation_id == "c").values(pid=0))
+            with pytest.raises(StoreError, match="another program has had it locked"):
+                c.append([note("lost")]).result(PATIENCE)
+            d.append([note("free")]).result(PATIENCE)
+        engine.dispose()
+        c.append([note("then")]).result(PATIENCE)
+        assert (kept(database), kept(database, "d")) == (["then"], ["free"])
+
+
+def end(url: str, connection: int) -> None:
+    """Have the server end a connection."""
+    engine = sql.create_engine(url)
+    with engine.connect() as own:
+        own.execute(sql.select(sql.func.pg_terminate_backend(connection))).one()
+    engine.dispose()
+
+
+def number_of(connection: sql.Connection) -> int:
+    """By which the server knows it."""
+    return connection.execute(sql.select(sql.func.pg_backend_pid())).scalar_one()
+
+
+def test_a_connection_that_was_lost_between_two_transactions_goes_unnoticed(
+    postgres_url: str,
+) -> None:
+    with database_of(postgres_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        for n in range(3):
+            end(postgres_url, database.run(number_of))
+            journal.append([note(n)]).result(PATIENCE)
+        assert kept(database) == [0, 1, 2]
+
+
+def test_a_transaction_whose_connection_was_lost_is_done_again(postgres_url: str) -> None:
+    with database_of(postgres_url) as database:
+        tries = []
+
+        def work(connection: sql.Connection) -> Any:
+            tries.append(1)
+            if len(tries) == 1:
+                end(postgres_url, number_of(connection))
+            return connection.scalar(sql.text("SELECT 7"))
+
+        assert database.run(work) == 7
+        assert len(tries) == 2
+
+
+def test_a_server_that_is_gone_is_told_without_the_password(postgres_url: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        url = sql.make_url(postgres_url).set(port=port, password="hunter2")
+        for address in (url, url.set(password=None).update_query_dict({"password": "hunter2"})):
+            database = Database(address)
+            with pytest.raises(StoreError, match="see that the server runs") as caught:
+                database.run(lambda _: None)
+            error: BaseException | None = caught.value
+            while error is not None:
+                assert "hunter2" not in f"{error} {error!r}"
+                error = error.__cause__ or error.__context__
+            assert "hunter2" not in repr(database)
+            database.close()
+
+
+def test_transactions_that_are_in_each_others_way_are_done_again(postgres_url: str) -> None:
+    with database_of(postgres_url, "a", "b") as one, database_of(postgres_url) as two:
+        both = threading.Barrier(2)
+
+        def work(first: str, second: str) -> Callable[[sql.Connection], int]:
+            met: list[int] = []
+
+            def change(connection: sql.Connection) -> int:
+                table = one.tables.conversations
+                for id in (first, second):
+                    query = table.update().where(table.c.id == id).values(title=first)
+                    connection.execute(query)
+                    if not met:
+                        met.append(both.wait(PATIENCE))
+                return len(met)
+
+            return change
+
+        futures = [one.submit(work("a", "b")), two.submit(work("b", "a"))]
+        assert [future.result(PATIENCE) for future in futures] == [1, 1]
+
+
+class Proxy:
+    """Stands before a server and cuts the connection at a COMMIT: before it, or after it."""
+
+    def __init__(self, port: int) -> None:
+        self.cut = ""
+        self.cuts = 0
+        self._server = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._server))
+            silent = threading.Event()
+            threading.Thread(target=self._up, args=(client, server, silent), daemon=True).start()
+            threading.Thread(target=self._down, args=(server, client, silent), daemon=True).start()
+
+    def _up(self, client: socket.socket, server: socket.socket, silent: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while data := client.recv(65536):
+                cut = self.cut if b"COMMIT" in data else ""
+                if cut:
+                    self.cut, self.cuts = "", self.cuts + 1
+                    silent.set()
+                if cut == "before":
+                    break
+                server.sendall(data)
+        for end in (client, server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def _down(self, server: socket.socket, client: socket.socket, silent: threading.Event) -> None:
+        with contextlib.suppress(OSError):
+            while data := server.recv(65536):
+                if silent.is_set():  # the answer to the commit
+                    break
+                client.sendall(data)
+        for end in (client, server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def proxy(postgres_url: str) -> Iterator[tuple[Proxy, str]]:
+    url = sql.make_url(postgres_url)
+    made = Proxy(url.port or 5432)
+    yield made, url.set(port=made.port).render_as_string(hide_password=False)
+    made.close()
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_a_connection_lost_at_its_commit_is_told_as_what_became_of_the_commit(
+    proxy: tuple[Proxy, str], cut: str
+) -> None:
+    between, url = proxy
+    with database_of(url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        expected = []
+        for n in range(5):
+            between.cut = cut
+            future = journal.append([note(n)])
+            if future.exception(PATIENCE) is None:
+                expected.append(n)
+        assert between.cuts == 5
+        assert kept(database) == expected == (list(range(5)) if cut == "after" else [])
