@@ -337,7 +337,7 @@ class Agent:
         prompt: Prompt,
         state: State | None,
         overrides: dict[str, Any],
-        sink: Callable[[Event], None] = lambda event: None,
+        sink: Callable[[Event], None] | None = None,
     ) -> Execution:
         base, messages = starting_point(prompt, state)
         overrides = dict(overrides)
@@ -353,7 +353,7 @@ class Agent:
             raise InvalidDecision("This result waits for nothing; run again instead of resuming.")
         agent = self._overridden(result.overrides)
         decisions = agent.checked(interrupt, given)
-        emitter = Emitter(lambda event: None, session_id=agent.agent_id, run_id=new_run_id())
+        emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
         loop = agent.loop(result.state, emitter, local=result.local, meter=result.meter)
         return Execution(loop, [], decisions, result.overrides)
 

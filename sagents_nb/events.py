@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -209,6 +209,10 @@ class MessageQueued(Event, frozen=True, tag="message_queued"):
     when: str = "queue"
 
 
+class Frozen(Event, frozen=True, tag="frozen"):
+    """What shows the session is to become static, as it is now."""
+
+
 class AgentShutdown(Event, frozen=True, tag="agent_shutdown"):
     """The session is closed; times are seconds since the epoch.
 
@@ -276,20 +280,18 @@ class SubagentEvent(Event, frozen=True, tag="subagent_event"):
     event: Any
 
 
-E = TypeVar("E", bound=Event)
-
-
 class Emitter:
     """Stamps events with sequence, time and ids, and hands them to ``sink``.
 
-    Not thread-safe: it belongs to the runtime loop, which is the only writer.
+    Where ``sink`` is None nobody listens, and no events are made. Not thread-safe: it belongs
+    to the runtime loop, which is the only writer.
     """
 
     __slots__ = ("_counter", "run_id", "session_id", "sink")
 
     def __init__(
         self,
-        sink: Callable[[Event], None],
+        sink: Callable[[Event], None] | None = None,
         session_id: str = "",
         run_id: str = "",
         first: int = 1,
@@ -304,14 +306,14 @@ class Emitter:
         """An emitter for one run that continues this one's sequence."""
         return Emitter(self.sink, self.session_id, run_id, counter=self._counter)
 
-    def emit(self, kind: type[E], **fields: Any) -> E:
+    def emit(self, kind: type[Event], **fields: Any) -> None:
         """Make the event and hand it on."""
-        event = kind(
-            seq=next(self._counter),
-            ts=time.time(),
-            session_id=self.session_id,
-            run_id=self.run_id,
-            **fields,
-        )
-        self.sink(event)
-        return event
+        if self.sink is not None:
+            event = kind(
+                seq=next(self._counter),
+                ts=time.time(),
+                session_id=self.session_id,
+                run_id=self.run_id,
+                **fields,
+            )
+            self.sink(event)

@@ -28,12 +28,13 @@ Prompt = str | Message | Part | Iterable[Message] | State
 
 
 def observed(
-    sink: Callable[[Event], None], hooks: Sequence[Callable[..., Any]], ctx: RunContext
+    sink: Callable[[Event], None] | None, hooks: Sequence[Callable[..., Any]], ctx: RunContext
 ) -> Callable[[Event], None]:
     """``sink``, with every event shown to the ``on_event`` hooks as well."""
 
     def both(event: Event) -> None:
-        sink(event)
+        if sink is not None:
+            sink(event)
         for hook in hooks:
             try:
                 hook(event, ctx)

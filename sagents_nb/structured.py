@@ -172,7 +172,7 @@ class Asking:
     def start(self, prompt: Prompt) -> Execution:
         """Begin on the runtime thread; :meth:`value` reads the result."""
         state, messages = starting_point(prompt, None)
-        emitter = Emitter(lambda _: None, session_id=self.agent.agent_id, run_id=new_run_id())
+        emitter = Emitter(session_id=self.agent.agent_id, run_id=new_run_id())
         return Execution(self.loop(state, emitter, local={}), messages, None, {})
 
     def value(self, result: RunResult) -> Any:

@@ -4,6 +4,7 @@ import itertools
 import time
 
 import msgspec
+import pytest
 
 import sagents_nb as sa
 from sagents_nb import events
@@ -53,6 +54,17 @@ def test_the_runs_of_a_session_share_one_sequence() -> None:
 
 
 def test_a_sequence_can_go_on_from_a_number() -> None:
-    assert Emitter(lambda event: None, first=8).emit(AgentStart).seq == 8
-    counter = itertools.count(3)
-    assert Emitter(lambda event: None, counter=counter).emit(AgentStart).seq == 3
+    heard: list[Event] = []
+    Emitter(heard.append, first=8).emit(AgentStart)
+    Emitter(heard.append, counter=itertools.count(3)).emit(AgentStart)
+    assert [event.seq for event in heard] == [8, 3]
+
+
+def test_where_nobody_listens_no_event_is_made() -> None:
+    class Never(Event, frozen=True, tag="never"):
+        def __post_init__(self) -> None:
+            raise AssertionError("it was made")
+
+    Emitter().emit(Never)
+    with pytest.raises(AssertionError):
+        Emitter(lambda event: None).emit(Never)

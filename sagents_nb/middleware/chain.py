@@ -239,14 +239,11 @@ def asked_once(interrupts: Sequence[Interrupt], call: ToolCall) -> Interrupt:
 async def call_hook(item: Middleware, hook: str, function: Callable[..., Any], *args: Any) -> Any:
     """Call a hook, sync or async; what it raises becomes an error that names it."""
     tracing = current()
-    if tracing is not None:
-        with tracing.hook(middleware_id(item), hook):
-            return await _call_hook(item, hook, function, *args)
-    return await _call_hook(item, hook, function, *args)
-
-
-async def _call_hook(item: Middleware, hook: str, function: Callable[..., Any], *args: Any) -> Any:
     try:
+        if tracing is not None:
+            with tracing.hook(middleware_id(item), hook):
+                outcome = function(*args)
+                return await outcome if inspect.isawaitable(outcome) else outcome
         outcome = function(*args)
         # Most hooks change nothing; asking whether None can be awaited costs more than they do.
         if outcome is not None and inspect.isawaitable(outcome):

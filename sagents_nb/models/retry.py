@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
 from typing import Any
 
 from ..errors import ConfigurationError, ModelError
@@ -74,10 +73,12 @@ class RetryingModel(ChatModel):
             begun = False
             try:
                 stream: Any = self.inner.stream(request)
-                async with aclosing(stream):
+                try:
                     async for item in stream:
                         begun = begun or type(item) is not RetryNotice
                         yield item
+                finally:
+                    await stream.aclose()
                 return
             except ModelError as error:
                 if begun or error.kind not in WORTH_IT:
