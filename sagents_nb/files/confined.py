@@ -254,3 +254,14 @@ def not_ours(path: str, what: str) -> FileError:
         f"{path} is {what} on the disk, so it is left alone; choose another path.",
         path,
     )
+
+
+def remove_empty(fd: int, name: str) -> bool:
+    """Remove a directory if it is empty, and say whether it was."""
+    try:
+        os.rmdir(name, dir_fd=fd)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True

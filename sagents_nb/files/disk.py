@@ -11,12 +11,13 @@ import stat
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from msgspec.structs import replace
 
-from .confined import CREATE, Confined, check_plain
+from ..errors import ConfigurationError
+from .confined import CREATE, Confined, check_plain, remove_empty
 from .entry import FileEntry
 from .errors import FileError, taken
 from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
@@ -62,6 +63,8 @@ class DiskStorage:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = True) -> None:
+        if not path:
+            raise ConfigurationError("DiskStorage needs the path of a directory.")
         self.path = os.path.abspath(os.path.expanduser(path))
         self._root = Confined(self.path, fsync=fsync)
         self._side = SideFile(self._root)
@@ -75,39 +78,42 @@ class DiskStorage:
 
     def list(self, scope: str) -> Iterable[FileEntry]:
         """All plain files and directories, without contents."""
+        found: dict[str, os.stat_result] = {}
+        waiting: deque[tuple[str, ...]] = deque([()])
         with self._root.telling("The files", "listed"):
-            self._refresh()
-            found: dict[str, FileEntry] = {}
-            waiting: deque[tuple[str, ...]] = deque([()])
             while waiting:
                 names = waiting.pop()
-                for entry in self._listed(names):
-                    found[entry.path] = entry
-                    if entry.is_directory:
-                        waiting.append((*names, entry.name))
-            return [entry for entry in found.values() if not self._unlisted(entry.path)]
+                for name, status in self._found_in(names):
+                    found["/".join((*names, name))] = status
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.append((*names, name))
+        # After the files: what is known of them is written down before they are put in place.
+        with self._lock:
+            self._refresh()
+            return [
+                self._side.described(path, status)
+                for path, status in found.items()
+                if not self._unlisted(path)
+            ]
 
-    def _listed(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
+    def _found_in(self, names: tuple[str, ...]) -> Iterator[tuple[str, os.stat_result]]:
         above = "".join(f"{name}/" for name in names)
         odd: Errors = []
         try:
             with self._root.directory(names) as fd, os.scandir(fd) as items:
                 for item in items:
-                    path = above + item.name
                     try:
                         check_name(above, item.name)
                         status = item.stat(follow_symlinks=False)
                         if not stat.S_ISDIR(status.st_mode):
-                            check_plain(status, path)
+                            check_plain(status, above + item.name)
                     except FileNotFoundError:
                         continue
                     except FileError as error:
                         if folded(item.name) != RESERVED:
                             odd.append(error)
                         continue
-                    with self._lock:
-                        entry = self._side.described(path, status)
-                    yield entry
+                    yield item.name, status
         except FileNotFoundError:  # removed meanwhile, or a root that is not made yet
             pass
         except (OSError, FileError) as error:
@@ -120,11 +126,11 @@ class DiskStorage:
     def load(self, scope: str, path: str) -> FileEntry:
         """A file with its content, also one that somebody else has put there."""
         names = segments(path)
-        self._refresh()
         with self._root.telling(path, "read"), self._root.directory(names[:-1]) as fd:
             data, status = self._root.read(fd, names)
         digest = hashlib.sha256(data).hexdigest()
         with self._lock:
+            self._refresh()
             kept = self._side.fitting(path, status)[0]
             entry = self._side.described(path, status)
         # The same content at another time was saved here all the same, and copied since.
@@ -206,16 +212,14 @@ class DiskStorage:
         """Delete a file, or a directory unless files lie in it; missing is fine."""
         names = segments(path)
         self._refresh()
-        with self._root.telling(path, "deleted"):
-            try:
-                with (
-                    self._root.directory(names[:-1]) as fd,
-                    self._lock,
-                    self._side.writing() as (folder, _),
-                ):
+        with (
+            self._root.telling(path, "deleted"),
+            suppress(FileNotFoundError),
+            self._root.directory(names[:-1]) as fd,
+        ):
+            if self._root.exists(fd, names[-1]):
+                with self._lock, self._side.writing() as (folder, _):
                     self._delete(fd, folder, names)
-            except FileNotFoundError:
-                return
 
     # inside
 
@@ -255,13 +259,11 @@ class DiskStorage:
                 self._side.sync()
 
     def _delete(self, fd: int, folder: int, names: Sequence[str]) -> None:
-        if not self._root.exists(fd, names[-1]):
-            return
         status = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
         if not stat.S_ISDIR(status.st_mode):
             check_plain(status, "/".join(names))
             os.unlink(names[-1], dir_fd=fd)
-        elif not _removed(fd, names[-1]):
+        elif not remove_empty(fd, names[-1]):
             self._side.append(folder, Line(path="/".join(names), listed=False))
             self._side.sync()
             return
@@ -277,7 +279,7 @@ class DiskStorage:
         above = names[:-1]
         if above and self._unlisted("/".join(above)):
             with self._root.directory(above[:-1]) as fd:
-                if _removed(fd, above[-1]):
+                if remove_empty(fd, above[-1]):
                     self._root.note(fd, removed=above[-1])
                     self._root.sync(fd)
                     self._forget(folder, above)
@@ -296,7 +298,7 @@ class DiskStorage:
         try:
             yield file, name
         except BaseException:
-            with self._root.directory(TEMPORARY) as above:
+            with suppress(OSError, FileError), self._root.directory(TEMPORARY) as above:
                 os.unlink(name, dir_fd=above)
             raise
         finally:
@@ -308,14 +310,3 @@ class DiskStorage:
                 self._side.clean()
                 self._started = True
             self._side.refresh()
-
-
-def _removed(fd: int, name: str) -> bool:
-    """Remove a directory if it is empty."""
-    try:
-        os.rmdir(name, dir_fd=fd)
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-            return False
-        raise
-    return True

@@ -94,6 +94,11 @@ def test_a_root_is_meant_as_it_was_when_the_storage_was_made(
     assert (tmp_path / "files/a.md").exists()
 
 
+def test_no_path_is_not_the_current_directory() -> None:
+    with pytest.raises(ConfigurationError, match="path of a directory"):
+        DiskStorage("")
+
+
 def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="could not be"):
