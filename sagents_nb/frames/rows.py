@@ -84,7 +84,7 @@ def messages(conversations: Conversations) -> Values:
         "stop_reason": (m.stop_reason for m in every),
         **_usage_values([m.usage for m in every]),
         "error": (m.error for m in every),
-        "run_id": (e and e.run_id for e in told),
+        "run_id": ((e and e.run_id) or None for e in told),
         "time": (e and e.ts for e in told),
     }
 
@@ -153,7 +153,7 @@ def tool_calls(conversations: Conversations) -> Values:
         "is_error": (r and r.is_error for r in results),
         "duration": (e and e.duration for e in ends),
         "sub_agent": inside,
-        "run_id": (e and e.run_id for e in ends),
+        "run_id": ((e and e.run_id) or None for e in ends),
         "time": (e and e.ts for e in ends),
     }
 
@@ -196,10 +196,10 @@ def usage(conversations: Conversations) -> Values:
     ]
     return {
         "session_id": (i[0] for i in items),
-        "model": (i[2].model for i in items),
+        "model": (i[2].model or None for i in items),
         **_usage_values([i[2].usage for i in items]),
         "sub_agent": (i[1] for i in items),
-        "run_id": (i[2].run_id for i in items),
+        "run_id": (i[2].run_id or None for i in items),
         "time": (i[2].ts for i in items),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import threading
 from collections.abc import Iterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -66,14 +67,15 @@ class MapRun:
         self.meter = Meter(budget)
         self._spent: BudgetExceeded | None = None
         self._task: asyncio.Task[Any] | None = None
-        self.future: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._ended = threading.Event()
 
     def start(self) -> concurrent.futures.Future[None]:
         """Begin, on the runtime thread."""
-        self.future = runtime.submit(self._run())
-        return self.future
+        return runtime.submit(self._run())
 
     async def _run(self) -> None:
+        if self._ended.is_set():  # it was stopped before it had begun
+            return
         self._task = asyncio.current_task()
         self.meter.begin()
         try:
@@ -83,6 +85,7 @@ class MapRun:
         finally:
             if self.journal is not None:
                 self.journal.close()
+            self._ended.set()
 
     def _waiting(self) -> Iterator[Row]:
         """The rows that have no answer yet, as long as the budget lasts."""
@@ -114,9 +117,15 @@ class MapRun:
 
     def cancel(self) -> None:
         """Stop the rows that run, and wait a little for them; from any other thread."""
-        if not self.future.cancel():  # it had begun
-            runtime.post(lambda: self._task and self._task.cancel())
-            concurrent.futures.wait([self.future], _PATIENCE)
+
+        def stop() -> None:
+            if self._task is None:
+                self._ended.set()
+            else:
+                self._task.cancel()
+
+        runtime.post(stop)
+        self._ended.wait(_PATIENCE)
 
     def show(self, bar: Progress) -> None:
         """Tell the bar how far it is."""
@@ -150,13 +159,13 @@ def map_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:
     run = MapRun(agent, **options)
     bar = Progress(len(run.rows), len(run.answers), progress)
     try:
-        run.start()
+        future = run.start()
         while True:
             try:
-                main_thread.wait(run.future, _TICK)
+                main_thread.wait(future, _TICK)
                 break
             except TimeoutError:
-                if run.future.done():
+                if future.done():
                     raise
                 run.show(bar)
         run.show(bar)

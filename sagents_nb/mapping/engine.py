@@ -41,20 +41,27 @@ class LocalEngine:
 
     async def run(self, rows: Iterator[Row], work: Work) -> AsyncGenerator[Answer, None]:
         """Yield the answers as they come."""
-        answers: asyncio.Queue[Answer | None] = asyncio.Queue()
+        answers: asyncio.Queue[Answer | asyncio.Task[None]] = asyncio.Queue()
 
         async def worker() -> None:
             for row in rows:
                 answers.put_nowait(await work(row))
 
         workers = [asyncio.ensure_future(worker()) for _ in range(self.concurrency)]
-        ended = asyncio.gather(*workers)
-        ended.add_done_callback(lambda _: answers.put_nowait(None))
+        for task in workers:
+            task.add_done_callback(answers.put_nowait)
+        left = len(workers)
         try:
-            while (answer := await answers.get()) is not None:
-                yield answer
-            await ended
+            while left:
+                answer = await answers.get()
+                if isinstance(answer, asyncio.Task):
+                    answer.result()  # raises what ends the whole map
+                    left -= 1
+                else:
+                    yield answer
         finally:
             for task in workers:
                 task.cancel()
             await asyncio.wait(workers)
+            for task in workers:
+                _ = task.cancelled() or task.exception()  # has been heard, or came too late
