@@ -20,7 +20,8 @@ _EXPORTS = {
     "errors": (
         "AgentError BudgetExceeded Busy ConfigurationError FailuresExceeded InvalidDecision "
         "MaxRunsExceeded MiddlewareError "
-        "ModelError NotFound NotRunning ReplayMiss SagentsError StaleApproval UntilToolNotCalled"
+        "ModelError NotFound NotRunning Owned ReplayMiss SagentsError StaleApproval StaleOwner "
+        "StoreError UntilToolNotCalled"
     ),
     "budget": "Budget",
     "tools": "Tool ToolOutput tool",
