@@ -30,6 +30,7 @@ from ..state import State
 from .approvals import Approvals
 from .attendance import Attendance
 from .log import EventLog, Listener
+from .owning import conversations_of
 from .persisting import Persister
 from .queues import Queues
 from .recorder import Recorder
@@ -117,14 +118,21 @@ class Holding:
             shown = around.display_persistence
             transcriber = Transcriber(shown, *whose, self._emit_now, self._trouble)
             self.log.subscribe(transcriber.hear)
+        named: list[Persister] = []  # who is told of a title
+        export = lambda: self.session.export_state()  # noqa: E731
         if around.agent_persistence is not None:
-            saving, export = around.agent_persistence, lambda: self.session.export_state()
-            persister = Persister(saving, *whose, export, self._trouble)
+            persister = Persister(around.agent_persistence, *whose, export, self._trouble)
+            named.append(persister)
+        if around.store is not None:  # its journal is the state; a conversation has a title too
+            kept = conversations_of(around.store, self.scope)
+            named.append(Persister(kept, *whose, export, self._trouble))
 
-            def titled(event: Event) -> None:
-                if isinstance(event, TitleGenerated):
-                    persister.post("on_title_generated")
+        def titled(event: Event) -> None:
+            if isinstance(event, TitleGenerated):
+                for one in named:
+                    one.post("on_title_generated")
 
+        if named:
             self.log.subscribe(titled)
         return transcriber, persister
 

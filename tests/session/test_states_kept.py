@@ -108,6 +108,20 @@ def test_a_title_is_kept_and_told() -> None:
 
 
 @pytest.mark.spec("S1.12.2")
+def test_a_title_is_that_of_the_conversation_in_the_store(store: sa.ConversationStore) -> None:
+    title = sa.ConversationTitle(model=sa.ScriptedModel(["Birds"]))
+    agent = sa.Agent(sa.ScriptedModel(["hi"]), replace_default_middleware=True, middleware=[title])
+    session = sa.Session(agent, "c1", store=store, scope=sa.Scope(user="alice"))
+    titled = threading.Event()
+    session.subscribe(lambda e: titled.set() if e.type == "title_generated" else None)
+    session.send("go").result()
+    assert titled.wait(PATIENCE)
+    session.close()
+    [conversation] = store.scoped(sa.Scope(user="alice")).list_conversations()
+    assert conversation.title == "Birds"
+
+
+@pytest.mark.spec("S1.12.2")
 def test_who_cannot_keep_it_stops_nothing_and_is_given_it_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
