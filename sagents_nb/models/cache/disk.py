@@ -76,7 +76,9 @@ def opened(directory: Path, size_limit: int) -> Cache:
         "size_limit": size_limit,
         "sqlite_mmap_size": 0,  # a mapped file that somebody cuts ends the process
     }
-    return Cache(str(directory), timeout=WAIT, disk=StrictDisk, **settings)
+    cache = Cache(str(directory), timeout=WAIT, disk=StrictDisk, **settings)
+    cache.reset("size", 0)  # of files: a row that claims to have some would push out all others
+    return cache
 
 
 def _inspect(database: Path) -> None:

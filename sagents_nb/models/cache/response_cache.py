@@ -108,7 +108,7 @@ class ResponseCache:
     def clear(self) -> int:
         """Remove every recording, or a database that is damaged; returns how many there were."""
         self._retry_at = 0.0
-        removed, _ = self._tried(lambda cache: (int(cache.clear()), cache.volume()), (0, 0))
+        removed = self._tried(_cleared, 0)
         if self._damaged:
             with self._lock:
                 for name in ("cache.db", "cache.db-wal", "cache.db-shm"):
@@ -159,6 +159,12 @@ class ResponseCache:
                 "The cache %s cannot be used (%s); models are asked instead, and %s.",
                 *(self.path, self._problem, advice),
             )
+
+
+def _cleared(cache: Any) -> int:
+    removed = int(cache.clear())
+    cache.reset("size", 0)  # which a row of somebody else's may have spoiled
+    return removed
 
 
 def _keys(cache: Any) -> list[str]:

@@ -176,6 +176,14 @@ def test_a_link_in_place_of_the_database_is_refused(tmp_path: Path) -> None:
     assert ResponseCache(attack.folder).get(KEY) is None
 
 
+def test_a_row_that_claims_to_be_large_pushes_nothing_out(tmp_path: Path) -> None:
+    attack = Attack(tmp_path)
+    attack.sql("UPDATE Cache SET size = ?", 2**62)
+    cache = ResponseCache(attack.folder)
+    cache.put(recording("more"))
+    assert cache.get(key("more").key) is not None
+
+
 @pytest.mark.parametrize("value", [b"bytes", 1, 1.5, None, ["x"], "text"])
 def test_only_text_is_stored(tmp_path: Path, value: Any) -> None:
     cache = diskcache.Cache(str(tmp_path), disk=StrictDisk)
