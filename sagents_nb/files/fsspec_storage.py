@@ -153,17 +153,21 @@ class FsspecStorage:
     def _list(self) -> Entries:
         found, sides = self._found()
         known: Known = {}
-        for above in sides:
-            known |= {above + name: data for name, data in self._known(above).items()}
-        entries = [data.entry(path) for path, data in known.items() if data.is_directory]
-        odd = []
-        for path, info in found.items():
+        places = [self._place(f"{SIDE}/{above}{INDEX}") for above in sides]
+        # All at once, where the filesystem can do that; what fails is in its place.
+        contents = self._fs.cat_ranges(places, None, None, on_error="return") if places else []
+        for above, content in zip(sides, contents, strict=True):
+            known |= {above + name: data for name, data in self._decoded(above, content).items()}
+        described = {path: data for path, data in known.items() if data.is_directory}
+        described |= {path: _described(path, info, known.get(path)) for path, info in found.items()}
+        entries, odd = [], []
+        for path, data in described.items():
             try:
                 segments(path)
             except FileError as error:
                 odd.append(error)
             else:
-                entries.append(_described(path, info, known.get(path)).entry(path))
+                entries.append(data.entry(path))
         if odd:
             log.warning("%d files in %s are left out: %s", len(odd), self._url, odd[0])
         return entries
@@ -268,11 +272,21 @@ class FsspecStorage:
             raise
 
     def _known(self, above: str) -> Known:
-        """What is known of the files in a directory; a side object that is damaged is none."""
+        """What is known of the files in a directory."""
         try:
-            return _decoder.decode(self._fs.cat_file(self._place(f"{SIDE}/{above}{INDEX}")))
+            content = self._fs.cat_file(self._place(f"{SIDE}/{above}{INDEX}"))
         except FileNotFoundError:
             return {}
+        return self._decoded(above, content)
+
+    def _decoded(self, above: str, content: bytes | Exception) -> Known:
+        """What a side object tells; one that is damaged, nothing."""
+        if isinstance(content, Exception):
+            if not isinstance(content, FileNotFoundError):
+                raise content
+            return {}
+        try:
+            return _decoder.decode(content)
         except msgspec.DecodeError as error:
             log.warning("The titles in %s/%s cannot be read: %s", self._url, above, error)
             return {}

@@ -16,7 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
-from sagents_nb.files.entry import FileEntry, new_file
+from sagents_nb.files.entry import FileEntry, new_directory, new_file
 from sagents_nb.files.fsspec_storage import FsspecStorage
 
 SCOPE = "user:1"
@@ -70,6 +70,15 @@ def test_a_damaged_side_object_loses_titles_and_no_file(url: str, damage: bytes)
     assert list(listed(url)) == ["d/a.md"]
     FsspecStorage(url).save(SCOPE, new_file("d/b.md", "b", title="New"))
     assert listed(url)["d/b.md"].title == "New"
+
+
+def test_a_side_object_that_tells_of_hostile_paths_is_not_believed(url: str) -> None:
+    storage = FsspecStorage(url)
+    storage.save(SCOPE, new_directory("d", "Title"))
+    fs, root = fsspec.url_to_fs(url)
+    side = f"{root}/.sagents/files/index.json"
+    fs.pipe_file(side, fs.cat_file(side).replace(b'"d"', b'"../d"'))
+    assert listed(url) == {}
 
 
 def test_a_save_writes_only_what_is_known_of_its_directory(url: str) -> None:
