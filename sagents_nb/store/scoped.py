@@ -16,7 +16,7 @@ from . import conversations, framing, rows, states
 from .conversations import Conversation
 from .database import Database
 from .display import DisplayMessage, Row, rows_of
-from .persistence import Lifecycle
+from .persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
 from .schema import Tables
 from .scope import owner_of
 
@@ -287,3 +287,9 @@ class ScopedStore:
     def _check(self, scope: Any) -> None:
         if scope is not None and owner_of(scope) != self._owner:
             raise NotFound("This store was made for another scope; use store.scoped(…).")
+
+
+if TYPE_CHECKING:
+
+    def _is_both(store: ScopedStore) -> tuple[AgentPersistence, DisplayMessagePersistence]:
+        return store, store
