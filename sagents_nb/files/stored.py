@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,12 @@ from .errors import FileError, InvalidPath
 
 if TYPE_CHECKING:
     import mimetypes
+
+# Unicode's Default_Ignorable_Code_Point, as far as it is not in the category Cf.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff]"
+)
 
 # Where a storage that has only files and directories keeps what does not fit in them.
 RESERVED = ".sagents"
@@ -122,7 +129,7 @@ def folded(name: str) -> str:
     if not name.isascii():
         # Unicode 3.13, canonical caseless matching, as ext4 and APFS do it.
         name = unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
-        name = "".join(c for c in name if unicodedata.category(c) != "Cf")
+        name = "".join(c for c in _UNSEEN.sub("", name) if unicodedata.category(c) != "Cf")
     return name.lower().rstrip(". ")
 
 
