@@ -166,7 +166,7 @@ class Core:
 
     def _remove(self, path: str) -> FileEntry:
         """Delete one entry, in its storage first."""
-        self._keep_for_snapshots(lambda entry: entry.path == path)
+        self._keep_for_snapshots(path, below=False)
         with self._lock:
             self._check_open()
             self._mounts.check_writable(path)
@@ -212,12 +212,12 @@ class Core:
             with self._claims.on((), trees=[path]):
                 self._saving.save(path)
 
-    def _keep_for_snapshots(self, changing: Callable[[FileEntry], bool]) -> None:
-        """Read what the snapshots, if there are any, would lose when those entries change."""
+    def _keep_for_snapshots(self, path: str, *, below: bool) -> None:
+        """Read what the snapshots, if there are any, would lose when that path changes."""
         if len(self._snapshots):
             with self._lock:
-                unread = [e.path for e in self._tree if not e.loaded and changing(e)]
-            self._loading.load_all(unread)
+                entries = self._tree.below(path) if below else [self._tree.get(path)]
+            self._loading.load_all([e.path for e in entries if e is not None and not e.loaded])
 
     # moving
 
@@ -231,7 +231,7 @@ class Core:
 
     def _move(self, old: str, new: str) -> list[FileEntry]:
         """Move the path and what is below it, in its storage first."""
-        self._keep_for_snapshots(lambda e: e.path == old or paths.is_below(e.path, old))
+        self._keep_for_snapshots(old, below=True)
         while True:
             failed: dict[str, Exception] = {}
             emptied: list[str] = []
@@ -251,8 +251,8 @@ class Core:
                     continue
                 carried = carry(mount, self._saving.scope, move, waiting)
                 with self._lock:
-                    # Planned again: who changes a file that is there does not wait for us.
-                    moved = self._carry_out(self._plan(old, new)[0], carried)
+                    # Who changes a file that is there does not wait for us.
+                    moved = self._carry_out(self._tree.planned_again(move), carried)
                     emptied = self._emptied([old, *(e.path for e, _ in move.pairs)])
                 failed = carried.failed | self._save(made)
             break

@@ -181,8 +181,7 @@ class Tree:
             )
         if self.has(new):
             raise taken(new)
-        sources = [e for e in self if e.path == old or paths.is_below(e.path, old)]
-        sources.sort(key=lambda entry: entry.path)
+        sources = sorted(self.below(old), key=lambda entry: entry.path)
         pairs = [(e, _at(e, paths.normalize(new + e.path[len(old) :]))) for e in sources]
         for entry in [old, *(e.path for e in sources)]:
             self._check_same_mount(entry, new + entry[len(old) :])
@@ -191,6 +190,20 @@ class Tree:
         directories = self.missing_parents(new)
         self._check_count(len(directories))
         return Move(old, new, pairs, [self._placed(entry) for entry in directories])
+
+    def planned_again(self, move: Move) -> Move:
+        """The same move with the entries as they are now; it was allowed and is done already."""
+        entries = [(self._entries.get(old.path), new.path) for old, new in move.pairs]
+        pairs = [(entry, _at(entry, path)) for entry, path in entries if entry is not None]
+        directories = [self._placed(entry) for entry in self.missing_parents(move.new)]
+        return Move(move.old, move.new, pairs, directories)
+
+    def below(self, path: str) -> list[FileEntry]:
+        """The entry at a path, if it is stored, and all below it."""
+        if path not in self._below:
+            entry = self._entries.get(path)
+            return [] if entry is None else [entry]
+        return [e for e in self if e.path == path or paths.is_below(e.path, path)]
 
     def carry_out(self, move: Move) -> list[FileEntry]:
         """Do what was planned; the entries at their new paths, sorted."""

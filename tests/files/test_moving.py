@@ -97,6 +97,21 @@ def test_a_new_file_in_a_directory_that_moves_waits_for_the_move() -> None:
     assert desk.storage.faults == []
 
 
+def test_a_move_that_has_begun_is_finished_whatever_the_limits_say_by_then() -> None:
+    desk = Desk(max_entries=4)
+    desk.fs.write("/m/a", "0")
+
+    def fill_up(what: str, path: str) -> None:
+        desk.storage.during = lambda what, path: None
+        for name in "xy":
+            desk.fs.write(f"/{name}", "")
+
+    desk.storage.during = fill_up
+    desk.fs.move("/m/a", "/m/d/b")
+    assert desk.fs.list() == ["/m/d/b", "/x", "/y"]
+    assert desk.storage.contents() == {"d/b": "0"}
+
+
 def test_an_unread_file_moves_without_being_kept_in_memory() -> None:
     for kind in (RichStorage, DictStorage):
         storage = kind()
