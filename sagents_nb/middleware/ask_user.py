@@ -118,6 +118,7 @@ class AskUser(Middleware):
                 description=_DESCRIPTION,
                 schema=schema,
                 run_on="loop",
+                idempotent=True,  # a crash loses the question at most, and it is asked again
                 display_text=lambda arguments: str(arguments["question"]),
             )
         ]

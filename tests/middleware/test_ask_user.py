@@ -348,3 +348,10 @@ def test_a_question_survives_a_restart_and_is_answered_there() -> None:
         fork.resume(sa.Respond("x"))
     assert fork.resume(sa.Respond("b")).result().text == "welcome back"
     assert results(fork.state) == ["The user chose: Blue (value 'b')."]
+
+
+def test_a_question_that_a_crash_cut_off_is_asked_again_and_nobody_is_asked_whether_it_ran() -> (
+    None
+):
+    (tool,) = sa.AskUser().tools()
+    assert tool.idempotent
