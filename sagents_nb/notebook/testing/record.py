@@ -29,6 +29,7 @@ def run_tests(paths: Sequence[str]) -> int:
     # Not the project's own settings of pytest: they are about its other tests.
     settings = ["-c", os.devnull, "--rootdir", os.path.commonpath([*map(os.path.dirname, found)])]
     options = ["-q", "-p", "no:cacheprovider", "-p", "sagents_nb.notebook.testing.plugin"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # it is imported already
     return int(
         pytest.main([*options, *settings, "--sagents", f"--nbval-cell-timeout={_CELL}", *found])
     )
