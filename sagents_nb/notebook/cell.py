@@ -12,6 +12,7 @@ from ..messages import Message, Usage
 from ..result import RunResult
 from ..session import Run, Session
 from ..transcript import markdown
+from .displays import Bundle, show
 from .policy import decide
 from .widget import Panel, run_view
 
@@ -121,17 +122,20 @@ class _Shown:
     def __init__(self, session: Session, run: Run, *, live: bool) -> None:
         self.panel: Panel | None = run_view(session, run.id) if live else None
         self.display_id = f"sagents-{run.id}"
+        self.text = "*The agent is working.*"
         if self.panel is not None:
-            data, metadata = self.panel.mimebundle("*The agent is working.*")
-            display(data, metadata=metadata, raw=True, display_id=self.display_id)
+            show(session, self.display_id, self.panel.mimebundle(self.text), self._static)
+
+    def _static(self) -> Bundle:
+        return {"text/plain": self.text, "text/markdown": self.text}, {}
 
     def finish(self, result: RunResult | None) -> None:
         """Show how it ended, if that is known."""
         if result is None:
             return
-        text = markdown(result.messages)
+        self.text = markdown(result.messages)
         if self.panel is None:
-            display({"text/plain": text, "text/markdown": text}, raw=True)
+            display(self._static()[0], raw=True)
         else:
-            data, metadata = self.panel.mimebundle(text)
+            data, metadata = self.panel.mimebundle(self.text)
             update_display(data, metadata=metadata, raw=True, display_id=self.display_id)

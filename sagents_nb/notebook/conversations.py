@@ -11,6 +11,7 @@ from ..agent import Agent
 from ..session import Session, sessions
 from ..tools import as_tool
 from .arguments import names
+from .kept import Kept
 from .tools import NotebookTools
 
 # What the default agent asks before: the one tool that can do anything.
@@ -23,6 +24,7 @@ class Conversations:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.current: Session | None = None
+        self.kept = Kept(shell)
         self._count = 0
         self._said = False  # which model was chosen, and why
 
@@ -39,7 +41,7 @@ class Conversations:
     def session_for(self, options: argparse.Namespace) -> Session:
         """The session that a ``%%agent`` line asks for, with its changes applied."""
         session, name = self.current, options.name
-        if name and name in sessions.list() and options.new:
+        if name and options.new and self._is_taken(name):
             raise UsageError(
                 f"There is a conversation {name!r} already; leave out --new to go on with it, or "
                 "choose another name."
@@ -56,12 +58,45 @@ class Conversations:
 
     def _start(self, agent: Agent, name: str | None = None) -> Session:
         """The conversation of that name, or a new one with a name of its own."""
-        taken = sessions.list()  # an extension that was loaded before left some, say
         while name is None:
             self._count += 1
-            if f"notebook-{self._count}" not in taken:
+            if not self._is_taken(f"notebook-{self._count}"):
                 name = f"notebook-{self._count}"
-        return sessions.start(agent, name)
+        if name in sessions.list():
+            return sessions.get(name)
+        options = self.kept.options(name)
+        if agent.filesystem_scope is not None:
+            options.pop("filesystem", None)
+        # It stays as long as its kernel: people come back to a notebook after a while.
+        return sessions.start(agent, name, inactivity_timeout=None, **options)
+
+    def _is_taken(self, name: str) -> bool:
+        """Whether there is a conversation of that name, live or kept."""
+        store = self.kept.store
+        return name in sessions.list() or (
+            store is not None and store.find_conversation(name) is not None
+        )
+
+    def load(self, id: str) -> Session:
+        """Go on with a conversation that is live, or kept."""
+        if not self._is_taken(id):
+            raise UsageError(f"There is no conversation {id!r}; %agent list shows what there is.")
+        self.current = self._start(self._agent(self.current), id)
+        return self.current
+
+    def save(self) -> str:
+        """See that the current conversation is kept; where it is."""
+        session, store = self.current, self.kept.store
+        if session is None:
+            raise UsageError("There is no conversation yet; start one with an %%agent cell.")
+        if store is None:
+            raise UsageError("Nothing is kept here; session.export_state() gives it as data.")
+        if session.surroundings.store is None:
+            if store.find_conversation(session.id) is None:
+                store.create_conversation(id=session.id)
+            store.save_agent_state(session.id, session.export_state())
+        session.files.flush()
+        return f"{session.id!r} is in {store.database.name}; %agent load {session.id} opens it."
 
     def _agent(self, session: Session | None) -> Agent:
         if session is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from ..mainthread import main_thread
@@ -9,10 +10,11 @@ from ..session import Session
 from .arguments import parse
 from .cell import run_cell
 from .conversations import Conversations
+from .displays import show
 from .interpolate import interpolate
 from .magics import AgentMagics
 from .policy import unattended
-from .widget import panel_of, static_bundle
+from .widget import folded_bundle, panel_of, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
 
@@ -33,12 +35,14 @@ class Extension:
         self.shell.input_transformers_cleanup.append(awaiting_cell)
         formatter = self.shell.display_formatter.mimebundle_formatter
         formatter.for_type(Session, _session_bundle)
+        self.shell.display_formatter.ipython_display_formatter.for_type(Session, _show_session)
 
     def remove(self) -> None:
         """Take it all away again."""
         if awaiting_cell in self.shell.input_transformers_cleanup:
             self.shell.input_transformers_cleanup.remove(awaiting_cell)
         self.shell.display_formatter.mimebundle_formatter.pop(Session, None)
+        self.shell.display_formatter.ipython_display_formatter.pop(Session, None)
         for kind in ("line", "cell"):
             self.shell.magics_manager.magics[kind].pop("agent", None)
 
@@ -84,6 +88,16 @@ async def run(line: str, body: str) -> Any:
 
 def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> Any:
     return static_bundle(session, repr(session)) or panel_of(session)._repr_mimebundle_()
+
+
+def _show_session(session: Session) -> None:
+    """Show the live panel so that it can be made static later; only where somebody can click."""
+    if static_bundle(session, repr(session)) is not None:
+        raise NotImplementedError
+    live = panel_of(session)._repr_mimebundle_()
+    show(
+        session, f"sagents-{uuid.uuid4().hex}", live, lambda: folded_bundle(session, repr(session))
+    )
 
 
 def load(shell: Any) -> None:

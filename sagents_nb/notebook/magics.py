@@ -25,14 +25,17 @@ HELP = """%%agent [options]         run the prompt below it
 %agent model [SPEC]       show or change the model
 %agent tools [add|remove NAME ...]
 %agent replay [MODE]      auto, record, replay or off: keep the model's answers for another run
-%agent list               the live conversations
+%agent list               the conversations, live and kept
+%agent load ID            go on with one of them, also after a restart of the kernel
+%agent save               see that this one is kept
+%agent freeze             make its panels static, for a notebook that is given to others
 %agent frame KIND         messages, tool_calls, todos, usage, files or decisions as a DataFrame
 %agent help               this text
 """
 
 _COMMANDS = (
-    *("approve", "cancel", "files", "frame", "help", "list", "model"),
-    *("reject", "replay", "reset", "status", "todos", "tools", "usage", "use"),
+    *("approve", "cancel", "files", "frame", "freeze", "help", "list", "load", "model"),
+    *("reject", "replay", "reset", "save", "status", "todos", "tools", "usage", "use"),
 )
 
 
@@ -141,8 +144,25 @@ class AgentMagics(Magics):
         session.replace(agent=session.agent.with_(tools=kept))
 
     def _list(self, rest: str) -> Text:
-        lines = [status_text(sessions.get(i)) for i in sessions.list()]
-        return Text("\n".join(lines) or "No conversation is live.")
+        live = sessions.list()
+        lines = [status_text(sessions.get(i)) for i in live]
+        store = self.conversations.kept.store
+        for kept in [] if store is None else store.list_conversations():
+            if kept.id not in live:
+                title = f", {kept.title}" if kept.title else ""
+                lines.append(f"{kept.id}: kept, last used {kept.updated_at:%Y-%m-%d %H:%M}{title}")
+        return Text("\n".join(lines) or "There is no conversation.")
+
+    def _load(self, rest: str) -> Text:
+        return Text(status_text(self.conversations.load(rest.strip())))
+
+    def _save(self, rest: str) -> Text:
+        return Text(self.conversations.save())
+
+    def _freeze(self, rest: str) -> Text:
+        session = self._session()
+        session.freeze()
+        return Text(f"The panels of {session.id!r} are static now; the next cell has a live one.")
 
     def _frame(self, rest: str) -> Any:
         return self._session().to_frame(rest or "messages")

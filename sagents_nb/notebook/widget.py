@@ -88,8 +88,11 @@ def static_bundle(session: Session, name: str) -> tuple[dict[str, Any], dict[str
 
     Static at once: the widget of a saved notebook is dead.
     """
-    if not unattended(get_ipython()):
-        return None
+    return folded_bundle(session, name) if unattended(get_ipython()) else None
+
+
+def folded_bundle(session: Session, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The conversation folded under its name."""
     return {"text/plain": name, "text/html": folded(name, session.messages)}, {}
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import ConfigurationError
-from ..events import Event
+from ..events import Event, Frozen
 from ..eventstream import EventStream
 from ..execution import Prompt, starting_point
 from ..interrupts import Approve, Decisions, Interrupt, Reject
@@ -415,6 +415,10 @@ class Session:
         if owner is not None:
             weakref.finalize(owner, stop).atexit = False
         return stop
+
+    def freeze(self) -> None:
+        """Have everything that shows this session become static: panels in a notebook, say."""
+        self.publish(Frozen())
 
     def publish(self, event: Event) -> None:
         """Tell everybody who listens an event of yours; it gets the next ``seq`` and the ids."""

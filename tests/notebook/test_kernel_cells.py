@@ -149,8 +149,8 @@ def test_no_content_is_in_the_traits_of_a_panel(kernel: Kernel) -> None:
     assert comms
     assert "secret" not in json.dumps([m["content"] for m in comms])
     shown = kernel.ok("s", front_end=True)
-    assert WIDGET in shown.value
-    assert shown.value["text/markdown"] == "> A secret question.\n\nA secret answer."
+    assert WIDGET in shown.shown[0]
+    assert shown.shown[0]["text/markdown"] == "> A secret question.\n\nA secret answer."
     seen = kernel.ok(
         "from sagents_nb.notebook.widget import panel_of\n"
         "print({k: v for k, v in panel_of(s).get_state().items() if k[0] != '_'})\n"

@@ -1,0 +1,132 @@
+"""What a notebook keeps of its conversations, over restarts of real kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.notebook.kernel import WIDGET, Kernel
+
+SETUP = """
+%load_ext sagents_nb
+import sagents_nb as sa
+"""
+
+
+@pytest.fixture
+def new_kernel(tmp_path: Path) -> Iterator[Callable[[], Kernel]]:
+    """Kernels of one notebook, each in the place of the last."""
+    running: list[Kernel] = []
+
+    def start() -> Kernel:
+        if running:
+            running.pop().stop()  # killed, as by a crash
+        kernel = Kernel(tmp_path)
+        running.append(kernel)
+        kernel.ok(SETUP)
+        return kernel
+
+    yield start
+    for kernel in running:
+        kernel.stop()
+
+
+def test_a_conversation_and_its_files_survive_a_restart_of_the_kernel(
+    new_kernel: Callable[[], Kernel], tmp_path: Path
+) -> None:
+    kernel = new_kernel()
+    said = kernel.ok("%%agent --name study --model demo\nSay hello.", front_end=True)
+    assert WIDGET in said.shown[0]
+    kernel.ok(
+        "s = sa.sessions.get('study'); s.files.write('/notes.md', 'remember'); s.files.flush()"
+    )
+    before = kernel.ok("print([m.text for m in s.messages])").text
+
+    kernel = new_kernel()
+    assert "study: kept, last used" in str(kernel.ok("%agent list", front_end=True).value)
+    assert "study: idle" in str(kernel.ok("%agent load study", front_end=True).value)
+    kernel.ok("s = sa.sessions.get('study')")
+    assert kernel.ok("print([m.text for m in s.messages])").text == before
+    assert kernel.ok("print(s.files.read('/notes.md').content)").text == "remember\n"
+    kernel.ok("%%agent\nAnd again.", front_end=True)
+    assert kernel.ok("print(len(s.messages) > 2)").text == "True\n"
+    assert (tmp_path / ".sagents" / ".gitignore").read_text() == "*\n"
+
+
+def test_the_name_alone_goes_on_with_it_and_new_ones_get_a_name_of_their_own(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    kernel.ok("%%agent --name study --model demo\nOne.", front_end=True)
+    kernel.ok("%%agent --new --model demo\nTwo.", front_end=True)
+
+    kernel = new_kernel()
+    kernel.ok("%%agent --name study --model demo\nThree.", front_end=True)
+    asked = "print([m.text for m in sa.sessions.get('study').messages if m.role == 'user'])"
+    assert kernel.ok(asked).text == "['One.', 'Three.']\n"
+    kernel.ok("%%agent --new --model demo\nFour.", front_end=True)
+    assert kernel.ok("print(sorted(sa.sessions.list()))").text == "['notebook-2', 'study']\n"
+
+
+def test_an_approval_that_waits_can_be_given_after_a_restart(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    agent = (
+        "agent = sa.Agent(sa.ScriptedModel([{turns}]), interrupt_on={{'write_file': True}})\n"
+        "%agent use agent"
+    )
+    call = "sa.ToolCall('c1', 'write_file', {'file_path': '/a.md', 'content': 'A'})"
+    kernel.ok(agent.format(turns=call), front_end=True)
+    kernel.ok("%%agent --no-wait\nWrite it.", front_end=True)
+    name = kernel.ok("print(sa.sessions.list()[0])").text.strip()
+
+    kernel = new_kernel()
+    kernel.ok(agent.format(turns="'Written.'"), front_end=True)
+    loaded = str(kernel.ok(f"%agent load {name}", front_end=True).value)
+    assert "interrupted" in loaded
+    assert "write_file" in loaded
+    kernel.ok(f"s = sa.sessions.get('{name}'); s.approve().result()")
+    assert kernel.ok("print(s.files.read('/a.md').content, s.messages[-1].text)").text == (
+        "A Written.\n"
+    )
+
+
+def test_an_unattended_notebook_keeps_nothing(
+    new_kernel: Callable[[], Kernel], tmp_path: Path
+) -> None:
+    kernel = new_kernel()
+    kernel.ok("%%agent --name study --model demo\nSay hello.")
+    assert not (tmp_path / ".sagents").exists()
+    assert kernel.run("%agent save").error == "UsageError"
+
+
+def test_a_session_of_ones_own_is_kept_when_asked(new_kernel: Callable[[], Kernel]) -> None:
+    kernel = new_kernel()
+    kernel.ok("mine = sa.Session(sa.Agent('demo'), id='mine'); mine.send('Hello.').result()")
+    kernel.ok("%agent use mine", front_end=True)
+    assert "'mine' is in" in str(kernel.ok("%agent save", front_end=True).value)
+
+    kernel = new_kernel()
+    kernel.ok("%agent load mine", front_end=True)
+    assert kernel.ok("print(sa.sessions.get('mine').messages[0].text)").text == "Hello.\n"
+    assert kernel.run("%agent load nobody", front_end=True).error == "UsageError"
+
+
+def test_a_frozen_session_leaves_text_instead_of_widgets(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    run = kernel.ok("%%agent --name study --model demo\nSay hello.", front_end=True)
+    shown = kernel.ok("sa.sessions.get('study')", front_end=True)
+    assert WIDGET in run.shown[0]
+    assert WIDGET in shown.shown[0]
+    updates = kernel.ok("%agent freeze\nimport asyncio; await asyncio.sleep(1)").updates
+    assert len(updates) == 2
+    assert all(WIDGET not in data for data in updates)
+    assert any("> Say hello." in data.get("text/markdown", "") for data in updates)
+    assert any("Say hello." in data.get("text/html", "") for data in updates)
+    live = kernel.ok("%%agent\nOnce more.", front_end=True)
+    assert WIDGET in live.shown[0]
