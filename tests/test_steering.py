@@ -231,14 +231,15 @@ def test_a_reset_forgets_messages_queues_and_the_error() -> None:
 
 
 @pytest.mark.spec("A2.1.6")
-def test_a_new_subscriber_hears_nothing_at_first_and_nothing_of_settings() -> None:
+def test_a_new_subscriber_hears_how_it_stands_and_nothing_of_settings() -> None:
     session = session_of("one", "two")
     session.send("go").result()
     heard: list[Any] = []
     unsubscribe = session.subscribe(heard.append)
     session.steering_mode = session.follow_up_mode = "all"
     session.steering_batch = "wait"
-    assert heard == []
+    assert [(event.type, event.reason) for event in heard] == [("status_changed", "snapshot")]
+    heard.clear()
     unsubscribe()
     session.send("more").result()
     assert heard == []
