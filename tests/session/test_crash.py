@@ -59,7 +59,7 @@ class Witness:
                 self.take(here, here.recv())
                 left -= 1
             if not self.finished:
-                time.sleep(self.chance.random() * 0.004)
+                time.sleep(self.chance.choice([0, 0.004]) * self.chance.random())
             process.kill()
             self.kills += not self.finished
             while True:  # what it said before it died
@@ -149,7 +149,7 @@ def survive(directory: Path, kills: int, seed: int) -> Counter[str]:
         figures["conversations"] += 1
         witness = Witness(directory / f"{figures['conversations']}.db", chance)
         while not witness.finished:
-            witness.one_life(most=12 + 4 * figures["conversations"])
+            witness.one_life(most=(8, 20, 50, 120)[figures["conversations"] % 4])
         witness.check_end()
         figures["kills"] += witness.kills
         figures["doubts"] += witness.doubts

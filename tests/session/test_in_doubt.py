@@ -346,6 +346,39 @@ def outcome(
     return status, ran
 
 
+def test_an_answer_that_was_recorded_is_taken_wherever_the_process_ends_then(
+    store: ConversationStore, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = Points(disk, store, monkeypatch)
+
+    class Slow(sa.Middleware):
+        def before_run(self, state: sa.State, ctx: Any) -> sa.State:
+            return state.put_metadata("runs", state.get_metadata("runs", 0) + 1)
+
+        def before_model(self, state: sa.State, ctx: Any) -> sa.State:
+            return state.set_todos([sa.Todo(f"{len(state.messages)}")])
+
+    def agent(*turns: Any) -> sa.Agent:
+        return agent_of(*turns, middleware=[sa.AskUser(), Slow()])
+
+    question = call("ask_user", "q", question="Why?", response_type="freeform")
+    session = sa.Session(agent(question, "thanks"), id="c1", store=store)
+    session.send("go").result()
+    points.active = True
+    session.resume(sa.Respond("So.")).result()
+    points.active = False
+    after = list(points.found)[list(points.found).index("after decided") :]
+    assert len(after) > 4
+    for point in after:
+        path, _ = points.found[point]
+        again = sa.Session.open("c1", agent=agent("thanks"), store=disk.store(path), take_over=True)
+        assert again.status in ("paused", "idle"), point
+        if again.status == "paused":
+            assert again.retry().result().text == "thanks"
+        assert "So." in results(again.state)[0], point
+        assert unanswered(again.messages) == []
+
+
 @pytest.mark.parametrize("way", list(TABLES))
 def test_a_commit_that_fails_wherever_it_is_runs_nothing_twice_and_loses_nothing(
     disk: Disk, monkeypatch: pytest.MonkeyPatch, way: str

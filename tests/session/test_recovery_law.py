@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sagents_nb as sa
+from sagents_nb.errors import StoreError
 from sagents_nb.session import recorder as recording
 from sagents_nb.session.recorder import Recorder
 from sagents_nb.store.folding import fold
@@ -185,6 +187,42 @@ def test_a_history_that_grows_is_written_row_by_row_and_never_again() -> None:
 
     on_the_loop(grow)
     assert [kinds for kinds in journal.batches[1:] if kinds != ["message"]] == []
+
+
+def test_what_could_not_be_written_goes_before_what_came_meanwhile() -> None:
+    journal = MemoryJournal()
+    recorder = recorder_on(journal)
+
+    class Slow(MemoryJournal):
+        def append(self, entries: Any) -> Any:
+            first: Future[int] = Future()
+            appended.append(([entry.data.get("n") for entry in entries], first))
+            return first
+
+    appended: list[Any] = []
+    state = sa.State()
+
+    def say(text: str) -> Any:
+        nonlocal state
+        state = state.add_message(sa.Message.user(text))
+        recorder.note(state)
+        return recorder.flush()
+
+    def write() -> None:
+        recorder.flush()
+        recorder._journal = Slow()
+        first, second, third = say("a"), say("b"), say("c")
+        assert second is third
+        assert first is not second
+        [(numbers, future)] = appended  # one batch is on its way at a time
+        future.set_exception(StoreError("full"))
+        assert first.exception() is not None
+        assert not second.done()
+        assert appended[1][0] == [*numbers, numbers[0] + 1, numbers[0] + 2]
+        appended[1][1].set_result(10)
+        assert second.exception() is None
+
+    on_the_loop(write)
 
 
 def test_metadata_that_only_look_equal_are_written() -> None:
