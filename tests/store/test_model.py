@@ -149,5 +149,5 @@ def test_nobody_sees_or_changes_what_is_not_theirs(open_store: sa.ConversationSt
 
 @pytest.mark.soak
 def test_nobody_ever_sees_or_changes_what_is_not_theirs(open_store: sa.ConversationStore) -> None:
-    long = settings(max_examples=300, stateful_step_count=60, deadline=None)
+    long = settings(max_examples=100, stateful_step_count=50, deadline=None)
     run_state_machine_as_test(lambda: Users(open_store), settings=long)
