@@ -1,0 +1,42 @@
+"""The notebooks of the repository, run from top to bottom as a person would."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.browser.lab import _NOTEBOOK, Lab
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+PATIENCE = 90.0
+
+
+@pytest.mark.parametrize("name", ["study", "files", "subagents"])
+def test_a_notebook_runs_to_its_end_and_whoever_is_asked_approves(lab: Lab, name: str) -> None:
+    source = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    for cell in source.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    notebook = lab.open(source.cells)
+    notebook.run_all()
+    approve = notebook.page.get_by_role("button", name="Approve", exact=True)
+    last = max(i for i, cell in enumerate(source.cells) if cell.cell_type == "code")
+    end = time.monotonic() + PATIENCE
+    count = (
+        f"{_NOTEBOOK}.content.model.cells.get({last}).executionCount"  # cells below are not drawn
+    )
+    while not notebook.page.evaluate(count):
+        assert time.monotonic() < end, "it is not done"
+        if approve.first.is_visible():
+            approve.first.click()
+        notebook.page.wait_for_timeout(200)
+    saved = notebook.save()
+    failed = [o for cell in saved.cells for o in cell.get("outputs", ()) if "ename" in o]
+    assert failed == []
+    assert saved.cells[last].outputs
+    assert notebook.foreign_requests == []
