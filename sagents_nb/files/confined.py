@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ..errors import ConfigurationError
-from .errors import FileError, is_directory
+from .errors import FileError, NotStorable, is_directory
 from .stored import folded
 
 try:
@@ -171,7 +171,7 @@ class Confined:
         if folded(name) in self._listing(fd).folded:
             like = self._listing(fd, anew=True).folded.get(folded(name), besides)
             if like != besides:
-                raise FileError(
+                raise NotStorable(
                     f"{'/'.join(names)} cannot be beside {like!r}: on some disks they are one "
                     "file; choose another name.",
                     "/".join(names),

@@ -11,7 +11,15 @@ from typing import Any
 from ..events import FileDeleted, FileMoved, FileUpdated
 from . import paths
 from .entry import FileEntry, new_file, with_content
-from .errors import FileError, FilesystemClosed, LimitExceeded, StorageFailed
+from .errors import (
+    REFUSALS,
+    FileError,
+    FilesystemClosed,
+    LimitExceeded,
+    NotStorable,
+    StorageFailed,
+    said,
+)
 from .loading import Loading
 from .mounts import Mounts
 from .moving import Carried, carry
@@ -92,13 +100,30 @@ class Core:
                     changed = entry != before
                     if changed:
                         entry = self._put(entry, content or stored is None, bool(claimed))
-                if changed:
+                if changed and claimed:
                     failed = self._save(claimed)
+                    with self._lock:
+                        if isinstance(failed.get(path), REFUSALS):
+                            self._take_back(entry, stored)
+                        elif (current := self._tree.get(path)) is not None:
+                            self._notices.queue([updated(current)])
             break
         self._notices.deliver()
+        if isinstance(refusal := failed.get(path), REFUSALS):
+            raise NotStorable(f"{path} cannot be kept there: {refusal}", path) from refusal
         if failed:
             raise unsaved(failed)
         return entry
+
+    def _take_back(self, entry: FileEntry, stored: FileEntry | None) -> None:
+        """Put ``stored`` in the place of ``entry``, unless that changed; the lock is held."""
+        if self._tree.get(entry.path) is not entry:
+            return
+        if stored is not None:
+            self._tree.put_back(stored)
+        else:
+            self._tree.pop(entry.path)
+            self._saving.forget(entry.path)
 
     def _with_content(self, path: str, needed: bool) -> FileEntry:
         """The entry, loaded; if that fails and is not ``needed``, as it is."""
@@ -132,7 +157,8 @@ class Core:
                     content=content or new is not stored[-1],
                     after=None if at_once else mount.debounce,
                 )
-        self._notices.queue(updated(entry) for entry in stored[-1:])
+        if not at_once:  # else it is told when it is saved
+            self._notices.queue(updated(entry) for entry in stored[-1:])
         return stored[-1]
 
     def _save(self, claimed: Iterable[str]) -> dict[str, Exception]:
@@ -183,8 +209,7 @@ class Core:
                     mount.storage.delete(self._saving.scope, mount.inside(path))
                 except Exception as error:
                     raise StorageFailed(
-                        f"{path} could not be deleted in its storage "
-                        f"({type(error).__name__}: {error}); it is still there.",
+                        f"{path} could not be deleted ({said(error)}); it is still there.",
                         path,
                     ) from error
             with self._lock:

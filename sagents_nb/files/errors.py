@@ -37,6 +37,10 @@ class ReadOnly(FileError):
     """The file lies in a mount that is only read."""
 
 
+class NotStorable(FileError):
+    """A storage can never keep that; with another name, or other metadata, it may."""
+
+
 class StorageFailed(FileError):
     """The storage of a mount failed; the message says what has become of the file.
 
@@ -46,6 +50,17 @@ class StorageFailed(FileError):
 
 class FilesystemClosed(FileError):
     """The filesystem was closed."""
+
+
+# What a storage raises where trying again is of no use.
+REFUSALS = (NotStorable, InvalidPath, PathTaken, WrongKind, LimitExceeded)
+
+
+def said(error: Exception) -> str:
+    """What a storage raised, within a sentence."""
+    if isinstance(error, FileError):
+        return str(error).removesuffix(".")
+    return f"{type(error).__name__}: {error}"
 
 
 def missing(path: str) -> FileMissing:

@@ -10,7 +10,7 @@ from functools import partial
 
 from .claims import Claims
 from .entry import FileEntry, with_content
-from .errors import FileError, LimitExceeded, StorageFailed
+from .errors import FileError, LimitExceeded, StorageFailed, said
 from .storage import content_of
 from .together import together
 from .tree import Tree
@@ -65,7 +65,7 @@ class Loading:
             content = content_of(mount.storage, self._scope, mount.inside(path))
         except Exception as error:
             raise StorageFailed(
-                f"{path} could not be read from its storage ({type(error).__name__}: {error}); "
+                f"{path} could not be read from its storage ({said(error)}); "
                 "try again, or see with reset() what is there.",
                 path,
             ) from error

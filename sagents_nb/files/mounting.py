@@ -11,7 +11,7 @@ from ..errors import ConfigurationError
 from ..events import FileDeleted
 from .core import Core, updated
 from .entry import FileEntry
-from .errors import InvalidPath, StorageFailed
+from .errors import InvalidPath, StorageFailed, said
 from .mounts import Mount, check_bases
 from .saving import unsaved
 from .snapshots import same
@@ -123,7 +123,7 @@ class Mounting(Core):
         self._tree.index(entry for entry in index if self._mounts.of(entry.path) is mount)
         new = [entry for entry in adopted if entry.path not in listed]
         for entry in new:
-            self._tree.adopt(entry)
+            self._tree.put_back(replace(entry, persistence="persisted"))
             if entry.path != mount.root:
                 self._saving.mark(entry.path)
         self._notices.queue(FileDeleted(path=path) for path in sorted(hidden))
@@ -140,8 +140,8 @@ class Mounting(Core):
             entries = list(mount.storage.list(self._saving.scope))
         except Exception as error:
             raise StorageFailed(
-                f"The storage of {mount.root} could not be listed "
-                f"({type(error).__name__}: {error}); see that it can be reached.",
+                f"The storage of {mount.root} could not be listed ({said(error)}); see that it "
+                "can be reached.",
                 mount.root,
             ) from error
         listed = []

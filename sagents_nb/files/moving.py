@@ -7,7 +7,7 @@ import logging
 from msgspec.structs import replace
 
 from .entry import FileEntry, with_content
-from .errors import StorageFailed
+from .errors import StorageFailed, said
 from .mounts import Mount
 from .storage import content_of
 from .tree import Move
@@ -91,7 +91,6 @@ def _delete(mount: Mount, scope: str, path: str, carried: Carried) -> None:
 
 def _nothing_moved(move: Move, error: Exception) -> StorageFailed:
     return StorageFailed(
-        f"{move.old} could not be moved, since its storage failed "
-        f"({type(error).__name__}: {error}); nothing was moved.",
+        f"{move.old} could not be moved ({said(error)}); nothing was moved.",
         move.old,
     )

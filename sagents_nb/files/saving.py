@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..runtime import runtime
 from .claims import Claims
 from .entry import FileEntry, with_content
-from .errors import StorageFailed
+from .errors import StorageFailed, said
 from .mounts import Mount
 from .storage import content_of
 from .together import together
@@ -246,7 +246,7 @@ def unsaved(failed: dict[str, Exception]) -> StorageFailed:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     first = failed[names[0]]
     error = StorageFailed(
-        f"{', '.join(names[:5])}{more} could not be saved ({type(first).__name__}: {first}); "
+        f"{', '.join(names[:5])}{more} could not be saved ({said(first)}); "
         "what you wrote is kept in memory and saved with the next flush().",
         names[0],
     )

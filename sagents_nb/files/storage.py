@@ -16,7 +16,9 @@ class FileStorage(Protocol):
     entries in both directions, are relative to the mount and without a leading "/"
     ("notes/a.md"). Calls for one path never overlap; those for different paths may.
     A change is safe (on disk, committed) when its call returns, and done wholly or not at
-    all. Any exception means that it failed: the filesystem tells it as StorageFailed.
+    all. Any exception means that it failed: the filesystem tells it as StorageFailed and tries
+    again. One of ``REFUSALS`` (NotStorable, PathTaken, …) means that it always would: what is
+    new is then refused and not kept.
 
     A storage may have more, used where it is there:
 

@@ -12,7 +12,7 @@ import msgspec
 
 from . import paths
 from .entry import FileEntry
-from .errors import FileError, InvalidPath
+from .errors import FileError, InvalidPath, NotStorable
 
 if TYPE_CHECKING:
     import mimetypes
@@ -81,7 +81,7 @@ def as_json(value: Any, path: str) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise FileError(
+        raise NotStorable(
             f"The custom metadata of {path} is no JSON data ({error}); use text, numbers, lists "
             "and dicts.",
             path,

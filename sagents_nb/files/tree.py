@@ -155,9 +155,9 @@ class Tree:
         self.loaded_size += entry.size
         self.unloaded -= 1
 
-    def adopt(self, entry: FileEntry) -> None:
-        """Store an entry that was here before, as one that a mount keeps from now on."""
-        self._store(replace(entry, persistence="persisted"))
+    def put_back(self, entry: FileEntry) -> None:
+        """Store an entry that was here before; no limit holds."""
+        self._store(entry)
 
     def index(self, entries: Iterable[FileEntry]) -> None:
         """Store what a storage lists: no limit holds, and what cannot be is left out."""

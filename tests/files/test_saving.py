@@ -14,10 +14,13 @@ import pytest
 
 import sagents_nb
 from sagents_nb.files import (
+    FileEntry,
     FileError,
     FileSystem,
     FilesystemClosed,
     Mount,
+    NotStorable,
+    PathTaken,
     StorageFailed,
     filesystems,
     open_filesystem,
@@ -161,6 +164,51 @@ def test_a_new_file_that_cannot_be_saved_is_an_error_and_is_kept() -> None:
     desk.storage.broken = lambda what, path: False
     desk.clock.pass_time(5)
     assert desk.storage.contents() == {"a.md": "x"}
+
+
+class Picky(RichStorage):
+    """One that refuses what it can never keep."""
+
+    def save(self, scope: str, entry: FileEntry) -> None:
+        if "A" in entry.path or "bad" in entry.custom:
+            raise PathTaken("a.md is there already")
+        super().save(scope, entry)
+
+    def save_metadata(self, scope: str, entry: FileEntry) -> None:
+        if "bad" in entry.custom:
+            raise NotStorable("no JSON")
+        super().save_metadata(scope, entry)
+
+
+@pytest.mark.spec("S1.8.15")
+def test_what_a_storage_can_never_keep_is_refused_and_not_kept() -> None:
+    desk = Desk(Picky())
+    events: list[Any] = []
+    desk.fs.subscribe(events.append)
+    with pytest.raises(NotStorable, match=r"/m/A\.md cannot be kept there: a\.md is there already"):
+        desk.fs.write("/m/A.md", "x")
+    assert (desk.fs.list(), desk.fs.stats().dirty, events) == ([], 0, [])
+    desk.fs.write("/m/a.md", "x", custom={"good": 1})
+    events.clear()
+    with pytest.raises(NotStorable, match="no JSON"):
+        desk.fs.update_metadata("/m/a.md", {"bad": object()})
+    assert desk.fs.read("/m/a.md").custom == {"good": 1}
+    assert events == []
+    desk.fs.flush()
+    assert desk.storage.files["a.md"].custom == {"good": 1}
+    desk.fs.close()
+
+
+def test_what_could_not_be_saved_yet_is_told_all_the_same() -> None:
+    desk = Desk()
+    events: list[Any] = []
+    desk.fs.subscribe(events.append)
+    desk.storage.broken = lambda what, path: True
+    with pytest.raises(StorageFailed):
+        desk.fs.write("/m/a.md", "x")
+    assert [e.path for e in events] == ["/m/a.md"]  # it is there to be read
+    desk.storage.broken = lambda what, path: False
+    desk.fs.flush()
 
 
 @pytest.mark.spec("S1.8.9")
