@@ -351,15 +351,12 @@ def test_an_answer_that_was_recorded_is_taken_wherever_the_process_ends_then(
 ) -> None:
     points = Points(disk, store, monkeypatch)
 
-    class Slow(sa.Middleware):
+    class Plans(sa.Middleware):
         def before_run(self, state: sa.State, ctx: Any) -> sa.State:
-            return state.put_metadata("runs", state.get_metadata("runs", 0) + 1)
-
-        def before_model(self, state: sa.State, ctx: Any) -> sa.State:
-            return state.set_todos([sa.Todo(f"{len(state.messages)}")])
+            return state.set_todos([sa.Todo(f"{len(state.messages)}")])  # which is told, so kept
 
     def agent(*turns: Any) -> sa.Agent:
-        return agent_of(*turns, middleware=[sa.AskUser(), Slow()])
+        return agent_of(*turns, middleware=[sa.AskUser(), Plans()])
 
     question = call("ask_user", "q", question="Why?", response_type="freeform")
     session = sa.Session(agent(question, "thanks"), id="c1", store=store)
