@@ -241,7 +241,8 @@ class DiskStorage:
                     else:
                         os.fchmod(file, before.st_mode & 0o777)
                     mtime = os.fstat(file).st_mtime_ns
-                    self._side.append(folder, Line(path=entry.path, data=kept, mtime=mtime))
+                    line = Line(path=entry.path, data=kept, mtime=mtime)
+                    self._side.append(folder, line, before)
                     os.replace(temporary, names[-1], src_dir_fd=above, dst_dir_fd=fd)
                     self._root.note(fd, added=names[-1])
                 self._side.sync()

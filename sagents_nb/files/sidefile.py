@@ -73,12 +73,18 @@ class SideFile:
 
     def fitting(self, path: str, status: os.stat_result) -> tuple[Stored | None, bool]:
         """What is known of a file, and whether it was written for just this content."""
-        lines = self._known.get(path, ())
-        for line in reversed(lines):
+        line = self._fitting_line(path, status)
+        if line is not None:
+            return line.data, True
+        last = self.last(path)
+        return (last.data if last else None), False
+
+    def _fitting_line(self, path: str, status: os.stat_result) -> Line | None:
+        for line in reversed(self._known.get(path, ())):
             data = line.data
             if data and (data.size, line.mtime) == (status.st_size, status.st_mtime_ns):
-                return data, True
-        return (lines[-1].data if lines else None), False
+                return line
+        return None
 
     def described(self, path: str, status: os.stat_result) -> FileEntry:
         """The entry of what has that status, as far as it is known without its content."""
@@ -149,10 +155,17 @@ class SideFile:
 
     # lines
 
-    def append(self, folder: int, line: Line) -> None:
-        """Add a line; the folder is locked. It is safe when the log was synced."""
+    def append(self, folder: int, line: Line, before: os.stat_result | None = None) -> None:
+        """Add a line; the folder is locked. It is safe when the log was synced.
+
+        ``before`` is the status of the file that is to be replaced: its line stays the last
+        but one, also if an earlier save wrote its line and failed then.
+        """
         data = as_json(line, line.path) + b"\n"
         self._read(folder)
+        fitting = self._fitting_line(line.path, before) if before else None
+        if fitting is not None and fitting is not self.last(line.path):
+            data = as_json(fitting, line.path) + b"\n" + data
         file = self._open(folder, os.O_RDWR | os.O_APPEND)
         try:
             if not self._head:

@@ -283,6 +283,40 @@ def test_the_side_file_stays_small(
     assert {p: e.title for p, e in listed(root).items()} == {"a.md": "109", "b.md": "b"}
 
 
+def test_a_side_file_in_the_place_of_the_one_that_was_read_is_noticed(
+    root: Path, disk: DiskStorage, tmp_path: Path
+) -> None:
+    disk.save(SCOPE, new_file("a.md", "a", title="before"))
+    assert disk.load(SCOPE, "a.md").title == "before"
+    other = DiskStorage(tmp_path / "other", fsync=False)
+    for name in "abcd":  # longer, and the line for a.md is where the old one was
+        other.save(SCOPE, new_file(f"{name}.md", name, title="after"))
+    os.replace(tmp_path / "other" / SIDE / "index.jsonl", root / SIDE / "index.jsonl")
+    assert disk.load(SCOPE, "a.md").title == "after"
+
+
+def test_a_title_is_never_that_of_another_content(
+    root: Path, disk: DiskStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even when the process dies after the line and before the file."""
+    disk.save(SCOPE, new_file("a.md", b"old", title="Old"))
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for content in ("new", "newer"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", die)
+            with pytest.raises(KeyboardInterrupt):
+                disk.save(SCOPE, new_file("a.md", content, title=content))
+        for again in (disk, DiskStorage(root)):
+            entry = again.load(SCOPE, "a.md")
+            assert (entry.content, entry.title) == (b"old", "Old")
+            assert entry.sha256 == listed(root)["a.md"].sha256
+    disk.save(SCOPE, new_file("a.md", "newest", title="newest"))
+    assert listed(root)["a.md"].title == "newest"
+
+
 def test_two_processes_know_each_others_titles(root: Path, disk: DiskStorage) -> None:
     other = DiskStorage(root, fsync=False)
     for number in range(20):
