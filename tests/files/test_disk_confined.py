@@ -51,7 +51,7 @@ def test_hostile_paths_touch_nothing_outside(tmp_path: Path) -> None:
     # The hook has looked at real work: some of these paths are good ones.
     assert min(report["seen"][name] for name in ("open", "os.mkdir", "os.rename")) > 100
     # What is refused is refused on purpose.
-    assert set(report["failures"]) <= OURS | {"FileNotFoundError", "StorageFailed"}
+    assert set(report["failures"]) <= OURS | {"FileNotFoundError", "NotStorable", "StorageFailed"}
 
 
 @pytest.mark.spec("S1.8.16")
@@ -64,7 +64,7 @@ def test_links_and_devices_are_neither_followed_nor_listed_nor_changed(tmp_path:
     assert sorted(report["listed"]) == ["etc", "etc/passwd"]
     assert report["paths"] >= 3 * 18
     assert report["slowest"] < 1
-    assert set(report["failures"]) <= OURS | {"FileNotFoundError", "StorageFailed"}
+    assert set(report["failures"]) <= OURS | {"FileNotFoundError", "NotStorable", "StorageFailed"}
 
 
 def test_the_watch_sees_what_goes_outside(tmp_path: Path) -> None:
@@ -217,6 +217,6 @@ def test_a_swap_during_use_leads_nowhere(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_hundred_thousand_swaps_during_use_lead_nowhere(tmp_path: Path) -> None:
-    done = swap_during_use(tmp_path, 100_000, 10_000)
+    done = swap_during_use(tmp_path, 100_000, 4_000)
     print(done)  # how much of it went well
     assert done["flips"] >= 100_000
