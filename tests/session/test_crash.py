@@ -112,11 +112,10 @@ class Witness:
         assert sorted(users + waiting, key=int) == [str(n) for n in range(len(users + waiting))]
         assert self.sent <= {*users, *waiting}, "an acknowledged message is lost"
         for key in self.decided:
-            result = f" {key}"
             known = any(d.request.arguments["key"] == key for d in folded.decisions)
-            answered = any(f"done {crashing.turn_of(key)}" in text for text in told)
-            turn = [t for t in told if t.startswith("tool") and (result in t or "rejected" in t)]
-            assert known or answered or turn, f"the decision on {key} is lost"
+            turn = told.index(f"user {crashing.turn_of(key)}")
+            used = any(text.startswith("tool ") for text in told[turn : turn + 3])
+            assert known or used, f"the decision on {key} is lost"
         once = {k: n for k, n in self.ran.items() if not is_idempotent(k)}
         assert all(n == 1 for n in once.values()), "a call was run again without the user's word"
 
@@ -165,4 +164,6 @@ def test_forty_kills_lose_nothing_and_run_nothing_twice(directory: Path) -> None
 
 @pytest.mark.soak
 def test_five_hundred_kills_lose_nothing_and_run_nothing_twice(directory: Path) -> None:
-    print(survive(directory, kills=500, seed=int(time.time())))
+    seed = int(time.time())
+    print(f"seed {seed}")
+    print(survive(directory, kills=500, seed=seed))
