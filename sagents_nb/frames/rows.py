@@ -67,6 +67,9 @@ def messages(conversations: Conversations) -> Values:
     whose: list[str] = []
     positions: list[int] = []
     told: list[Event | None] = []
+    said: list[str] = []
+    thoughts: list[str | None] = []
+    called: list[int] = []
     for c in conversations:
         ends = {id(e.message): e for e in c.events if isinstance(e, MessageEnd)}
         own = list(c.state.messages)
@@ -74,13 +77,18 @@ def messages(conversations: Conversations) -> Values:
         whose += [c.session_id] * len(own)
         positions += range(len(own))
         told += [ends.get(id(message)) for message in own]
+        for message in own:
+            text, thought, calls = _said(message)
+            said.append(text)
+            thoughts.append(thought)
+            called.append(calls)
     return {
         "session_id": whose,
         "position": positions,
         "role": (m.role for m in every),
-        "text": map(_said, every),
-        "thinking": map(_thought, every),
-        "tool_calls": (sum(type(part) is ToolCall for part in m.parts) for m in every),
+        "text": said,
+        "thinking": thoughts,
+        "tool_calls": called,
         "stop_reason": (m.stop_reason for m in every),
         **_usage_values([m.usage for m in every]),
         "error": (m.error for m in every),
@@ -89,16 +97,20 @@ def messages(conversations: Conversations) -> Values:
     }
 
 
-def _said(message: Message) -> str:
-    if message.role == "tool":
-        return "\n".join(result.text for result in message.tool_results)
-    texts = [part.text for part in message.parts if type(part) is TextPart]
-    return texts[0] if len(texts) == 1 else "".join(texts)
-
-
-def _thought(message: Message) -> str | None:
-    texts = [part.text for part in message.parts if type(part) is ThinkingPart]
-    return "".join(texts) or None
+def _said(message: Message) -> tuple[str, str | None, int]:
+    """The text, the thinking, and how many tools were called, in one pass."""
+    text, thought, calls = "", "", 0
+    for part in message.parts:
+        kind = type(part)
+        if kind is TextPart:
+            text += part.text  # type: ignore[union-attr]
+        elif kind is ToolCall:
+            calls += 1
+        elif kind is ToolResult and message.role == "tool":
+            text = f"{text}\n{part.text}" if text else part.text  # type: ignore[union-attr]
+        elif kind is ThinkingPart:
+            thought += part.text  # type: ignore[union-attr]
+    return text, thought or None, calls
 
 
 def _usage_values(usages: Sequence[Usage | None]) -> Values:

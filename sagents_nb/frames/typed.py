@@ -51,7 +51,7 @@ def series(column: Column, values: Sequence[Any]) -> pandas.Series:
     """
     pandas = pandas_module()
     if column.dtype == "string":
-        return pandas.Series([_text(v) for v in values], dtype="string")
+        return pandas.Series(_texts(values), dtype="string")
     if column.dtype == "category":
         texts = {value: _text(value) for value in set(values)}
         known = list(column.categories) or sorted({t for t in texts.values() if t is not None})
@@ -60,11 +60,18 @@ def series(column: Column, values: Sequence[Any]) -> pandas.Series:
         categories = pandas.Index(known, dtype=object).infer_objects()
         made = pandas.Categorical.from_codes([codes[v] for v in values], categories=categories)
         return pandas.Series(made)
-    if column.dtype in ("Int64", "int64"):
-        return pandas.Series([_whole(v) for v in values], dtype=column.dtype)
+    if column.dtype == "Int64":
+        return pandas.Series(_wholes(values))
     if column.dtype == TIME:
         return pandas.Series(_times(values)).dt.tz_localize("UTC")
     return pandas.Series(values, dtype=column.dtype)
+
+
+def _texts(values: Sequence[Any]) -> list[str | None]:
+    try:  # nearly always: no call for each
+        return [v if v is None or v.isascii() else _text(v) for v in values]
+    except AttributeError:  # one is no text
+        return [_text(v) for v in values]
 
 
 def _text(value: Any) -> str | None:
@@ -79,8 +86,17 @@ def _text(value: Any) -> str | None:
     return value
 
 
-def _whole(value: Any) -> int | None:
-    return value if value is not None and -_LARGEST <= value <= _LARGEST else None
+def _wholes(values: Sequence[Any]) -> Any:
+    import numpy
+
+    pandas, count = pandas_module(), len(values)
+    missing = numpy.fromiter((v is None for v in values), "bool", count)
+    try:
+        plain = numpy.fromiter((0 if v is None else v for v in values), "int64", count)
+    except OverflowError:
+        small = [v if v is not None and -_LARGEST <= v <= _LARGEST else None for v in values]
+        return _wholes(small)
+    return pandas.arrays.IntegerArray(plain, missing)
 
 
 def _times(values: Sequence[Any]) -> Any:
