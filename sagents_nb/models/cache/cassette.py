@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,12 +18,16 @@ from . import layout
 from .recording import Recording
 from .turns import Turns
 
+_SLOW = 0.05  # seconds that writing a file may take without a thought
+_LATEST = 2.0  # seconds that a recording may wait to be written
+
 
 class Cassette:
     """The recordings of the JSON file ``path``; there need be none yet.
 
-    It is written after each new recording, as a whole and in one step. What is recorded anew
-    with the same words keeps its text and its place. ``header`` holds what else stands in the
+    It is written after each new recording, as a whole and in one step; a large one at the
+    latest two seconds after it, or when the process ends. What is recorded anew with the same
+    words keeps its text and its place. ``header`` holds what else stands in the
     file. Raises :class:`~sagents_nb.errors.ConfigurationError` for a file that is no cassette.
 
     Use :meth:`at`: all who record into one file must share one Cassette.
@@ -36,8 +42,10 @@ class Cassette:
         self.header: dict[str, Any] = {}
         self._entries: dict[str, bytes] = {}  # JSON text of Recording: nothing is shared
         self._lock = threading.Lock()
+        self._unsaved: dict[str, bytes] = {}
         self._saved: tuple[int, int] | None = None
-        self._dirty = False
+        self._next = 0.0  # when the file may be written again
+        self._later: threading.Timer | None = None
         self._read()
 
     @classmethod
@@ -47,6 +55,7 @@ class Cassette:
         with cls._opening:
             if full not in cls._open:
                 cls._open[full] = cls(full)
+                atexit.register(cls._open[full]._finish)
             return cls._open[full]
 
     def __repr__(self) -> str:
@@ -68,11 +77,15 @@ class Cassette:
             self._read()
             if _same(self._entries.get(recording.key), recording):
                 return
-            self._entries[recording.key] = msgspec.json.encode(recording)
-            self._dirty = True
-        with self._lock:  # whoever waited here may find it written along with another's
-            if self._dirty:
+            text = msgspec.json.encode(recording)
+            self._entries[recording.key] = self._unsaved[recording.key] = text
+            wait = self._next - time.monotonic()
+            if wait <= 0:
                 self._write()
+            elif self._later is None:
+                self._later = threading.Timer(wait, self._finish)
+                self._later.daemon = True
+                self._later.start()
 
     def recordings(self) -> Iterator[Recording]:
         """The recordings, in the order in which they were made."""
@@ -102,9 +115,20 @@ class Cassette:
         with self._lock:
             self._write()
 
+    def _finish(self) -> None:
+        """Write what is not written yet; where nobody is left who could be told of a failure."""
+        with self._lock, suppress(OSError, ConfigurationError):
+            self._later = None
+            if self._unsaved:
+                self._read()  # another process may have written it since
+                self._write()
+
     def _read(self) -> None:
         stamp = _stamp(self.path)
-        if stamp == self._saved or stamp is None:
+        if stamp == self._saved:
+            return
+        if stamp is None:  # somebody removed it, to begin anew
+            self._entries, self._saved = dict(self._unsaved), None
             return
         try:
             self.header, entries = layout.from_text(self.path.read_bytes())
@@ -114,9 +138,11 @@ class Cassette:
                 "remove it and record again with sagents-nb test-notebook --record."
             ) from None
         self._entries = {key: msgspec.json.encode(entry) for key, entry in entries.items()}
+        self._entries.update(self._unsaved)
         self._saved = stamp
 
     def _write(self) -> None:
+        began = time.monotonic()
         self.path.parent.mkdir(parents=True, exist_ok=True)
         recordings = [_decoded(text) for text in self._entries.values()]
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
@@ -129,7 +155,11 @@ class Cassette:
         finally:
             with suppress(OSError):
                 beside.unlink()
-        self._saved, self._dirty = _stamp(self.path), False
+        self._saved, self._unsaved = _stamp(self.path), {}
+        # All of it is written each time: a large one is not written for every answer.
+        now = time.monotonic()
+        took = now - began
+        self._next = now + min(10 * took, _LATEST) if took > _SLOW else 0.0
 
 
 def _decoded(text: bytes) -> Recording:

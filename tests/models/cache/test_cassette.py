@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +20,7 @@ from hypothesis import strategies as st
 import sagents_nb as sa
 from sagents_nb.models import ModelRequest
 from sagents_nb.models.cache import Cassette, Recording, asked, layout
+from sagents_nb.models.cache import cassette as cassette_module
 from sagents_nb.models.cache.recording import made
 from tests.models.cache.asking import key, recording, say
 
@@ -113,6 +119,7 @@ def test_it_reads_like_the_conversation(tmp_path: Path) -> None:
     cassette = Cassette(tmp_path / "x.json")
     cassette.put(made(first, hello, "t3*2"))
     cassette.put(made(second, sa.Message.assistant("One\ntwo"), ""))
+    cassette.save()
     text = cassette.path.read_text()
     (name,) = json.loads(text)["systems"]
     text = text.replace(first.key, "FIRST").replace(second.key, "SECOND").replace(name, "SYSTEM")
@@ -123,6 +130,7 @@ def filled(path: Path, answers: dict[str, str]) -> Cassette:
     cassette = Cassette(path)
     for question, answer in answers.items():
         cassette.put(recording(question, answer))
+    cassette.save()  # on a slow machine the last may wait
     return cassette
 
 
@@ -142,6 +150,7 @@ def test_the_same_words_keep_their_bytes(tmp_path: Path) -> None:
     cassette.put(made(key("a"), other, "t1@300"))
     assert cassette.path.read_bytes() == before
     cassette.put(recording("a", "A2"))
+    cassette.save()
     assert cassette.path.read_bytes() != before
     assert [r.message.text for r in cassette.recordings()] == ["A2", "B"]
 
@@ -162,6 +171,7 @@ def test_a_header_is_kept(tmp_path: Path) -> None:
     cassette.save()
     again = Cassette(cassette.path)
     again.put(recording("b"))
+    again.save()
     assert json.loads(cassette.path.read_text())["default_model"] == "anthropic:claude"
 
 
@@ -185,6 +195,7 @@ def test_threads_that_record_at_once_lose_nothing(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    cassette.save()
     assert len(Cassette(cassette.path)) == 40
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
@@ -202,7 +213,56 @@ def test_what_another_process_recorded_is_seen_and_kept(tmp_path: Path) -> None:
     child.join()
     assert cassette.get(key("from a child").key) is not None
     cassette.put(recording("b"))
+    cassette.save()
     assert len(Cassette(cassette.path)) == 3
+
+
+def test_a_large_one_is_not_written_for_every_answer_and_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cassette_module, "_SLOW", 0.0)  # as if every write were slow
+    monkeypatch.setattr(cassette_module, "_LATEST", 0.2)
+    cassette = Cassette(tmp_path / "x.json")
+    for i in range(20):
+        cassette.put(recording(str(i)))
+        assert cassette.get(key(str(i)).key) is not None
+    assert len(Cassette(cassette.path)) < 20
+    filled(tmp_path / "other.json", {"another": "A"}).path.replace(cassette.path)
+    until = time.monotonic() + 5
+    wanted = {key("19").key, key("another").key}  # the last of ours, and another process's
+    while time.monotonic() < until:
+        if wanted <= {r.key for r in Cassette(cassette.path).recordings()}:
+            return
+        time.sleep(0.02)
+    raise AssertionError("something was lost")
+
+
+def test_what_waits_is_written_when_the_process_ends(tmp_path: Path) -> None:
+    script = f"""
+        import sagents_nb as sa
+        from sagents_nb.models.cache import cassette
+        from tests.models.cache.asking import say
+        cassette._SLOW, cassette._LATEST = 0.0, 60.0
+        model = sa.RecordedModel(sa.ScriptedModel(["x"] * 9), {str(tmp_path / "x.json")!r})
+        cassette.Cassette.at({str(tmp_path / "x.json")!r})._next = 1e12
+        for i in range(9):
+            say(model, str(i))
+    """
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        check=True,
+    )
+    assert len(Cassette(tmp_path / "x.json")) == 9
+
+
+def test_a_file_that_somebody_removed_is_forgotten(tmp_path: Path) -> None:
+    cassette = filled(tmp_path / "x.json", {"a": "A"})
+    cassette.path.unlink()
+    assert cassette.get(key("a").key) is None
+    cassette.put(recording("b"))
+    cassette.save()
+    assert [r.key for r in Cassette(cassette.path).recordings()] == [key("b").key]
 
 
 BROKEN = {
