@@ -108,7 +108,7 @@ class Actor(Deciding):
         if messages is not None:
             if self.recorder is not None:
                 self.recorder.withdraw(messages)
-            run.never_began(self._state)
+            self._never_begins(run)
         elif run is self.current_run:
             self.cancel()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Mapping
@@ -325,4 +326,9 @@ class Running(Holding):
             self._recording.stop()
         self._answers = None
         for run in self.queues.clear():
-            run.never_began(self._state)
+            self._never_begins(run)
+
+    def _never_begins(self, run: Run) -> None:
+        """Let who waits for that run know, once it is written; also if it cannot be."""
+        tell = functools.partial(run.never_began, self._state)
+        self.once_safe(tell, lambda error: tell())
