@@ -14,6 +14,7 @@ THREADS = 8
 # Seconds for one path. What is quicker is work of ours, which threads would only hold up.
 SLOW = 0.005
 PART = 16
+LOOKS = 3
 
 
 def together(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> list[T]:
@@ -22,13 +23,16 @@ def together(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> li
     The threads are new ones: those of a shared pool might all be waiting here.
     """
     results: list[T] = []
+    times: list[float] = []
     done = 0
     while done < len(paths):
-        part = paths[done : done + (PART if done else 2)]
+        part = paths[done : done + (PART if len(times) >= LOOKS else 1)]
         began = time.monotonic()
         results.append(function(part))
         done += len(part)
-        if time.monotonic() - began > SLOW * len(part) and len(paths) - done > 1:
+        times.append((time.monotonic() - began) / len(part))
+        # One long time may be anything; several in a row are how it is here.
+        if len(times) >= LOOKS and min(times[-LOOKS:]) > SLOW and len(paths) - done > 1:
             return results + _in_threads(function, paths[done:])
     return results
 
