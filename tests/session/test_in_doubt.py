@@ -158,6 +158,36 @@ def test_of_several_calls_those_with_a_result_keep_it_and_each_other_is_asked_ab
     ]
 
 
+@pytest.mark.parametrize("count", [1, 3, 10])
+@pytest.mark.parametrize("goes_on", ["message", "answers", "cancel"])
+def test_calls_that_were_cut_off_have_one_result_each_however_it_goes_on(
+    store: ConversationStore, disk: Disk, gate: Gate, count: int, goes_on: str
+) -> None:
+    ran: list[str] = []
+    turn = [call("hold", f"c{n}") for n in range(count)]
+    options: dict[str, Any] = {"max_parallel_tools": 10}
+    session = sa.Session(agent_of(turn, "over", tools=[gate.tool], **options), id="c1", store=store)
+    run = session.send("go")
+    gate.wait()
+    while len(folded(store).calls) < count:
+        time.sleep(0.005)
+    again = disk.crashed(session, "on", "more", tools=[again_tool(ran)], **options)
+    gate.open()
+    run.result()
+    if goes_on == "message":
+        again.send("leave it").result()
+    elif goes_on == "answers":
+        words = [sa.Respond(("ran", "did not run", "retry")[n % 3]) for n in range(count)]
+        again.resume(words).result()
+    else:
+        again.cancel()
+        again.send("leave it").result()
+    assert len(ran) == (count // 3 if goes_on == "answers" else 0)
+    assert len(results(again.state)) == count
+    assert unanswered(again.messages) == []
+    assert folded(disk.stores[-1]).state == again.state
+
+
 def test_a_call_that_people_edited_is_shown_and_run_again_as_they_edited_it(
     store: ConversationStore, disk: Disk
 ) -> None:

@@ -241,6 +241,31 @@ def test_decisions_that_were_made_are_not_asked_for_again(
     assert "rejected" in results(again.state)[0]
 
 
+@pytest.mark.spec("P4")
+def test_what_was_approved_is_not_asked_or_run_again_when_the_model_fails_after_it(
+    disk: Disk, store: ConversationStore
+) -> None:
+    for n in range(20):
+        RAN.clear()
+        session = sa.Session(
+            agent_of(call("write", path="/a"), sa.ModelError("500"), **GATED), f"c{n}", store=store
+        )
+        session.send("go").result()
+        with pytest.raises(sa.ModelError):
+            session.approve().result()  # type: ignore[union-attr]
+        again = disk.crashed(session, "done", **GATED) if n % 4 == 0 else reopened_as(session)
+        assert (again.status, again.interrupt) == ("idle", None)
+        assert again.retry().result().text == "done"
+        assert RAN == ["/a"]
+
+
+def reopened_as(session: sa.Session) -> sa.Session:
+    store = session.surroundings.store
+    session.close()
+    return sa.Session.open(session.id, agent=agent_of("done", **GATED), store=store)
+
+
+@pytest.mark.spec("P4")
 def test_a_stale_digest_of_an_earlier_owner_is_refused_for_a_call_that_looks_the_same(
     store: ConversationStore,
 ) -> None:

@@ -71,6 +71,7 @@ def race(store: ConversationStore, rounds: int) -> None:
     assert unanswered(session.messages) == []
 
 
+@pytest.mark.spec("P4")
 def test_of_four_who_answer_at_once_one_is_first_and_nothing_runs_twice(
     store: ConversationStore,
 ) -> None:
@@ -103,6 +104,7 @@ def test_four_who_answer_a_conversation_that_was_just_opened_are_one_and_three(
         RAN.clear()
 
 
+@pytest.mark.spec("P4")
 def test_an_approval_of_a_call_id_that_is_used_again_runs_nothing(
     store: ConversationStore,
 ) -> None:
@@ -126,6 +128,7 @@ def test_an_approval_of_a_call_id_that_is_used_again_runs_nothing(
     assert RAN == []
 
 
+@pytest.mark.spec("P4")
 def test_another_sessions_approval_runs_nothing(store: ConversationStore) -> None:
     sessions = [
         sa.Session(agent_of(call("write", path="/a"), "x", **GATED), id=f"c{n}", store=store)
