@@ -36,10 +36,10 @@ def columns_of(kind: str) -> dict[str, Column]:
     return COLUMNS[kind]
 
 
-def framed(columns: Mapping[str, Column], values: Mapping[str, Iterable[Any]]) -> pandas.DataFrame:
-    """A frame of these columns; the values of one are let go before the next are made."""
+def framed(columns: Mapping[str, Column], values: dict[str, Iterable[Any]]) -> pandas.DataFrame:
+    """A frame of these columns; the values of one are taken out before the next are made."""
     pandas = pandas_module()
-    made = {name: series(column, list(values[name])) for name, column in columns.items()}
+    made = {name: series(column, list(values.pop(name))) for name, column in columns.items()}
     return pandas.DataFrame(made, columns=list(columns))
 
 
