@@ -1,11 +1,9 @@
-"""What a session holds: its state, its status, what was told of it, and who keeps it safe."""
+"""What a session holds: its state, its status, and what was told of it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..agent import Agent
 from ..closing import closing_message
@@ -38,17 +36,16 @@ from .recovery import Beginning
 from .run import Run
 from .surroundings import Surroundings
 from .transcribing import Transcriber
+from .writing import Writing
 
 if TYPE_CHECKING:
     from .session import Session
-
-T = TypeVar("T")
 
 # The reason of a status that is told to somebody who comes late, and is no news.
 SNAPSHOT = "snapshot"
 
 
-class Holding:
+class Holding(Writing):
     """The state of one session and its events.
 
     Every method runs on the runtime loop, so nothing here needs a lock; other threads read
@@ -92,7 +89,6 @@ class Holding:
         self._run_id = beginning.run_id or ""  # of the active run, or the last one
         self._unfinished: Unfinished | None = beginning.unfinished  # of the last message's calls
         self._told = recorder is None  # of the status it began with
-        self._acting: list[tuple[Callable[[], Any], Callable[..., Any]]] | None = None
         self._moved = ""  # this process, if the conversation was in another one before
         self._tell_todos()  # no event of a run tells of those that are there already
         self._unsubscribe_files = self.files.subscribe(self._file_event)
@@ -146,78 +142,6 @@ class Holding:
     def rest(self, reason: str) -> None:
         """Nobody needs the session now."""
         raise NotImplementedError
-
-    # what is safe
-
-    def flush(self) -> Future[None] | None:
-        """Write what changed; None if all is safe. The future raises StoreError."""
-        if self.recorder is None:
-            return None
-        if self._loop is None:  # else the run notes its own changes
-            self.recorder.note(self._state)
-        return self.recorder.flush()
-
-    def once_safe(
-        self, do: Callable[[], Any], undo: Callable[[BaseException], Any] = lambda error: None
-    ) -> None:
-        """Call ``do`` once all that happened so far is safe, or ``undo`` if it cannot be written.
-
-        Without a store all is safe at once.
-        """
-        if self.recorder is not None and self._acting is not None:
-            self._acting.append((do, undo))
-            return
-        self._after(self.flush(), do, undo)
-
-    def _after(
-        self, future: Future[None] | None, do: Callable[[], Any], undo: Callable[..., Any]
-    ) -> None:
-        if future is None:
-            do()
-            return
-
-        def ended(future: Future[None]) -> None:
-            error = future.exception()
-            do() if error is None else undo(error)
-
-        future.add_done_callback(ended)
-
-    def acted(
-        self, function: Callable[..., T], args: tuple[Any, ...]
-    ) -> tuple[T, Future[None] | None]:
-        """What a public method returns, and a future for its being safe and told, or None.
-
-        All that it changes is written together.
-        """
-        acting: list[tuple[Callable[[], Any], Callable[..., Any]]] = []
-        self._acting = acting
-        try:
-            value = function(*args)
-        finally:
-            self._acting = None
-            future = self.flush()
-            for do, undo in acting:
-                self._after(future, do, undo)
-        if future is None:
-            return value, None
-        told: Future[None] = Future()  # who waits for it comes after those who are told of it
-
-        def tell() -> None:
-            told.set_result(None)
-
-        def fail(error: BaseException) -> None:
-            self._not_safe(error)
-            told.set_exception(error)
-
-        self._after(future, tell, fail)
-        return value, told
-
-    def _not_safe(self, error: BaseException) -> None:
-        """What was done while nothing runs could not be written: it is, before anything else."""
-        if self._loop is None and self.status not in ("closed", "interrupted"):
-            self.error = str(error)
-            self.status, previous = "error", self.status
-            self._emitter.emit(StatusChanged, status="error", previous=previous, reason=self.error)
 
     # what is told
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -17,68 +16,22 @@ from ..interrupts import Decision
 from ..loop import PAUSE_REASON, Loop
 from ..loopconfig import Outcome
 from ..messages import Message, Usage
-from ..middleware.base import middleware_id
-from ..middleware.chain import call_hook
 from ..runtime import runtime
-from ..state import State
 from ..store.folding import LastRun
-from .holding import Holding
+from .mailing import Mailing
 from .persisting import ENDS
 from .run import Run
 from .runrecorder import RunRecorder
 
-logger = logging.getLogger(__name__)
 
-
-class Running(Holding):
+class Running(Mailing):
     """A session's runs. Everything here runs on the runtime loop."""
 
     _task: asyncio.Task[None] | None = None  # of the active run
-    _booting: asyncio.Task[None] | None = None  # the hooks of a session that starts
     _recording: RunRecorder | None = None  # of the active run
     _meter: Meter | None = None  # of the last run, which may go on
     _answers: Mapping[str, Decision] | None = None  # all that a stopped run has to take yet
     _refused: Any = None  # why the answers to the active run could not be written
-
-    def boot(self) -> None:
-        """Call the hooks of a session that starts; runs wait for them."""
-        if self.agent._chain.hooks["on_session_start"]:
-            self._booting = runtime.spawn(self._boot())
-
-    async def _boot(self) -> None:
-        before = self._state
-        loop = self._idle_loop()
-        for item, hook in self.agent._chain.hooks["on_session_start"]:
-            try:
-                outcome = await call_hook(item, "on_session_start", hook, loop.state, loop.ctx)
-                if isinstance(outcome, State):
-                    loop.state = outcome
-                elif outcome is not None:
-                    kind = type(outcome).__name__
-                    logger.warning(
-                        "%s.on_session_start returned %s; return None or a State",
-                        middleware_id(item),
-                        kind,
-                    )
-            except AgentError:
-                logger.exception("A session started without one of its hooks")
-        await self._read_mail(loop, before)
-
-    async def _read_mail(self, loop: Loop, before: State) -> None:
-        """Let middleware read its messages while nothing runs, and keep what it made of them."""
-        await loop.read_mail()
-        if self._state is not before:  # a run began meanwhile
-            return
-        if loop.state is not before:
-            self._state = loop.state
-            self.debug("state_updated", messages=len(self._state.messages))
-        held = loop.ctx.held or []
-
-        def tell() -> None:
-            for kind, fields in held:
-                loop.ctx.emitter.emit(kind, **fields)
-
-        self.once_safe(tell)
 
     def _start(
         self,
@@ -120,7 +73,7 @@ class Running(Holding):
 
     def _start_next(self) -> Run:
         messages, run = self.queues.take()
-        return self._start(run, messages)
+        return self._start(run, messages, self._answers)  # what was answered is not lost to it
 
     async def _execute(
         self,
@@ -239,17 +192,6 @@ class Running(Holding):
         error = future.exception()
         return error if error is None or isinstance(error, AgentError) else AgentError(str(error))
 
-    async def _booted(self, loop: Loop) -> None:
-        before = loop.state
-        while self._booting is not None and not self._booting.done():
-            try:
-                await asyncio.wait([self._booting])
-            except asyncio.CancelledError:
-                if task := asyncio.current_task():
-                    task.uncancel()
-        if self._loop is loop and loop.state is before:
-            loop.state = self._state
-
     def retry(self) -> Run:
         """Run again from the last user or tool message, or with what is queued, or go on."""
         self.check_open()
@@ -272,30 +214,6 @@ class Running(Holding):
             if not (messages and self.queues.has_messages):
                 raise NotRunning("There is nothing to retry: the last message is an answer.")
         return self._start(Run(self.session, new_run_id()), [])
-
-    def notify(self, middleware_id: str, message: Any) -> None:
-        """Deliver a message to a middleware: between turns, or now if nothing runs."""
-        if self._loop is not None:
-            self._loop.mail.append((middleware_id, message))
-        elif self.status != "closed":
-            runtime.spawn(self._deliver(middleware_id, message))
-
-    async def _deliver(self, middleware_id: str, message: Any) -> None:
-        if self._loop is not None:  # a run began meanwhile
-            self._loop.mail.append((middleware_id, message))
-            return
-        loop = self._idle_loop()
-        loop.mail.append((middleware_id, message))
-        await self._read_mail(loop, self._state)
-
-    def _idle_loop(self) -> Loop:
-        emitter = self._emitter.for_run(self._run_id)
-        loop = self.agent.loop(
-            self._state, emitter, files=self.files, scope=self.scope, local=self.local
-        )
-        if self.recorder is not None:
-            loop.ctx.held = []  # what hooks tell waits until it is safe
-        return loop
 
     def pause(self, reason: str) -> None:
         """Ask the active run to stop after its next model call."""

@@ -14,6 +14,7 @@ import sagents_nb as sa
 from sagents_nb.errors import Owned, StaleOwner
 from sagents_nb.events import AgentShutdown, StatusChanged, TodosUpdated
 from sagents_nb.store import ConversationStore
+from sagents_nb.store.journal import Journal
 from tests.middleware.delegating import helper, parent_of, task
 from tests.session.gates import Gate
 from tests.session.stored import Disk, folded, rows_of
@@ -218,6 +219,35 @@ def test_a_question_waits_in_an_opened_session(disk: Disk, store: ConversationSt
     assert (again.status, again.interrupt) == ("interrupted", session.interrupt)
     assert again.resume(sa.Respond("So.")).result().text == "thanks"
     assert "So." in results(again.state)[0]
+
+
+def test_an_answer_that_was_recorded_is_not_lost_to_a_message(
+    disk: Disk, store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = call("ask_user", "q", question="Why?", response_type="freeform")
+    asks: dict[str, Any] = {"middleware": [sa.AskUser()]}
+    session = session_in(store, question, "thanks", **asks)
+    session.send("go").result()
+    copies = []
+    monkeypatch.setattr(
+        Journal, "append", lambda j, e, append=Journal.append: _copied(disk, append, j, e, copies)
+    )
+    session.resume(sa.Respond("So.")).result()
+    monkeypatch.undo()
+    again = sa.Session.open(
+        "c1", agent=agent_of("both", **asks), store=disk.store(copies[0]), take_over=True
+    )
+    assert again.status == "paused"
+    assert again.send("and this").result().text == "both"
+    assert "So." in results(again.state)[0]
+    assert [m.text for m in again.messages if m.role == "user"] == ["go", "and this"]
+
+
+def _copied(disk: Disk, append: Any, journal: Any, entries: Any, copies: list[Any]) -> Any:
+    future = append(journal, entries)
+    future.result()
+    copies.append(disk.snapshot(disk.stores[0]))
+    return future
 
 
 def two_writes(store: ConversationStore) -> sa.Session:
