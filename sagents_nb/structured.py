@@ -127,6 +127,8 @@ class Asking:
     """
 
     def __init__(self, agent: Agent, annotation: Any, max_runs: int) -> None:
+        if not isinstance(max_runs, int) or max_runs < 1:
+            raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
         self.output = output = Output(annotation)
         taken = {tool.name for tool in agent.tools}
         names = ("submit", *(f"submit_{n}" for n in range(2, len(taken) + 3)))

@@ -185,3 +185,9 @@ def test_a_type_that_no_json_can_hold_is_refused_before_the_model_is_asked() -> 
     with pytest.raises(sa.ConfigurationError, match=r"No answer can be a Agent"):
         agent.extract("go", sa.Agent)
     assert agent.model.requests == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("limit", [0, -1, "many"])
+def test_it_takes_at_least_one_model_call(limit: Any) -> None:
+    with pytest.raises(sa.ConfigurationError, match="max_runs"):
+        agent_of().extract("go", int, max_runs=limit)
