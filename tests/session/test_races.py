@@ -197,3 +197,25 @@ def test_what_another_process_has_open_is_not_opened_until_it_ends(disk: Disk) -
     process.join(20)
     session = sa.Session.open(crashing.ID, agent=agent_of("hi"), store=store)
     assert session.send("hello").result().text == "hi"
+
+
+# many who talk
+
+
+def test_sixteen_threads_on_one_stored_session_lose_and_reorder_nothing(
+    store: ConversationStore,
+) -> None:
+    session = sa.Session(agent_of(*["ok"] * 160), id="c1", store=store)
+
+    def talk(thread: int) -> None:
+        runs = [session.send(f"{thread} {n}") for n in range(10)]
+        for run in runs:
+            assert run.result(60).text == "ok"
+
+    assert in_threads(16, talk) == [None] * 16
+    now = folded(store)
+    assert (now.state, now.queued) == (session.state, [])
+    said = [m.text for m in now.state.messages if m.role == "user"]
+    for thread in range(16):
+        mine = [text for text in said if text.split()[0] == str(thread)]
+        assert mine == [f"{thread} {n}" for n in range(10)]
