@@ -137,7 +137,8 @@ class Holding(Writing):
     def _needed(self, reason: str) -> bool:
         """Whether the session must not rest now, for that reason."""
         waits = self.status == "interrupted" and reason == "no_viewers"
-        return self.status in ("running", "closed") or waits or self.queues.has_runs
+        behind = self.recorder is not None and self.recorder.is_behind  # it is only here
+        return self.status in ("running", "closed") or waits or behind or self.queues.has_runs
 
     def rest(self, reason: str) -> None:
         """Nobody needs the session now."""

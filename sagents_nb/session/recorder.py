@@ -223,6 +223,11 @@ class Recorder:
 
     # writing
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is not written yet, or could not be."""
+        return bool(self._noted) or self._writing is not None
+
     def flush(self) -> Future[None] | None:
         """Write what was noted; None if all of it is safe. The future raises StoreError."""
         if self._writing is None:

@@ -410,6 +410,25 @@ def test_a_change_between_runs_that_cannot_be_written_is_an_error_and_goes_first
     assert texts(store) == ["other", "two"]
 
 
+def test_a_session_with_something_unwritten_does_not_rest(
+    store: ConversationStore, full: Full
+) -> None:
+    session = sa.Session(agent_of("one", "two"), id="c1", store=store, inactivity_timeout=0.05)
+    full.full = lambda kinds: kinds == ["run"]
+    with pytest.raises(StoreError):
+        session.send("go").result()
+    threading.Event().wait(0.3)
+    assert session.status == "error"
+    full.full = lambda kinds: False
+    session.send("next").result()
+    for _ in range(500):
+        if session.status == "closed":
+            break
+        threading.Event().wait(0.01)
+    assert session.status == "closed"
+    assert texts(store) == ["go", "one", "next", "two"]
+
+
 # the file
 
 
