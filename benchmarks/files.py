@@ -7,6 +7,7 @@ by hand in the same run; ours may take three times as long.
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 import re
 import resource
@@ -27,7 +28,7 @@ from sagents_nb.state import State
 
 FILES = 10_000
 SIZE = 2_000
-ROUNDS = 5
+ROUNDS = 9
 PATTERN = r"needle\d+"
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "value", "return", "x1", "=", "needle")
 
@@ -48,15 +49,12 @@ def make(root: Path) -> None:
         path.write_text("\n".join(lines)[:SIZE])
 
 
-def shortest(work: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    """Seconds of the quickest of some rounds."""
-    times = []
-    for _ in range(rounds):
-        gc.collect()
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
+def taken(work: Callable[..., Any], *prepared: Any) -> float:
+    """Seconds of one call."""
+    gc.collect()
+    began = time.perf_counter()
+    work(*prepared)
+    return time.perf_counter() - began
 
 
 def opened(root: Path) -> FileSystem:
@@ -111,110 +109,119 @@ def replaced_by_hand(directory: Path, name: str, text: str) -> None:
     temporary.replace(directory / name)
 
 
-def row(what: str, ours: float, hand: float, unit: str, goal: float | None) -> None:
-    """One line of the table."""
+def shown(number: float) -> str:
+    """Three digits at least."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def row(
+    what: str,
+    unit: str,
+    goal: float | None,
+    ours: Callable[..., Any],
+    by_hand: Callable[[], Any],
+    *,
+    prepare: Callable[[], tuple[Any, ...]] = tuple,
+    times: int = 1,
+) -> None:
+    """One line of the table: the quickest of some rounds, in which the two take turns.
+
+    ``prepare`` makes, outside of the time, what ours is given; each does its work so many
+    ``times`` over.
+    """
+    pairs = [(taken(ours, *prepare()), taken(by_hand)) for _ in range(ROUNDS)]
+    mine, theirs = (min(column) / times for column in zip(*pairs, strict=True))
     scale = {"s": 1.0, "ms": 1e3, "µs": 1e6}[unit]
     told = "" if goal is None else f"< {goal:g} {unit}"
-    met = "" if goal is None else ("met" if ours * scale < goal else "MISSED")
-    ratio = ours / hand
+    met = "" if goal is None else ("met" if mine * scale < goal else "MISSED")
     print(
-        f"| {what} | {ours * scale:,.4g} {unit} | {hand * scale:,.4g} {unit} | {ratio:.2f} | "
-        f"{told} {met} |"
+        f"| {what} | {shown(mine * scale)} {unit} | {shown(theirs * scale)} {unit} | "
+        f"{mine / theirs:.2f} | {told} {met} |",
+        flush=True,
     )
 
 
-def times() -> None:
+def read_all(root: Path) -> None:
+    """Open the directory and go through all contents."""
+    for entry in opened(root).contents():
+        assert entry.loaded
+
+
+def compare(place: Path) -> None:
     """The table of times."""
     print("| | ours | by hand | ratio | goal |\n|---|---:|---:|---:|---|")
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place) / "files"
-        root.mkdir()
-        make(root)
-        opened(root)  # reads and writes what a first use does
-        row(
-            f"open {FILES:,} files (the index)",
-            shortest(lambda: opened(root)),
-            shortest(lambda: listed_by_hand(root)),
-            "s",
-            1.0,
-        )
-        fs = opened(root)
-        assert len(fs.list("/data/*/*7.md")) == FILES // 10
-        row(
-            "ls of a glob",
-            shortest(lambda: fs.entries("/data/*/*7.md")),
-            shortest(lambda: [(p, p.stat()) for p in root.glob("*/*7.md")]),
-            "ms",
-            50,
-        )
-        hits = len(searched_by_hand(root))
-        assert search(fs).count("needle42") == hits == FILES // 1000
-        row(
-            "search_text over 20 MB, none read before",
-            min(shortest(partial(search, opened(root)), 1) for _ in range(ROUNDS)),
-            shortest(lambda: searched_by_hand(root)),
-            "s",
-            1.5,
-        )
-        texts = {str(path): path.read_text() for path in sorted(root.rglob("*.md"))}
-        row(
-            "search_text over 20 MB in memory",
-            shortest(lambda: search(fs)),
-            shortest(lambda: searched_in_memory(texts)),
-            "s",
-            1.5,
-        )
+    root = place / "files"
+    root.mkdir()
+    make(root)
+    fs = opened(root)
+    assert len(fs.list("/data/*/*7.md")) == FILES // 10
+    hits = len(searched_by_hand(root))
+    assert search(fs).count("needle42") == hits == FILES // 1000
+    row(
+        f"open {FILES:,} files (the index)",
+        "s",
+        1.0,
+        partial(opened, root),
+        partial(listed_by_hand, root),
+    )
+    row(
+        "ls of a glob",
+        "ms",
+        50,
+        partial(fs.entries, "/data/*/*7.md"),
+        lambda: [(path, path.stat()) for path in root.glob("*/*7.md")],
+    )
+    row(
+        "search_text over 20 MB, none read before",
+        "s",
+        1.5,
+        search,
+        partial(searched_by_hand, root),
+        prepare=lambda: (opened(root),),
+    )
+    texts = {str(path): path.read_text() for path in sorted(root.rglob("*.md"))}
+    row(
+        "search_text over 20 MB in memory",
+        "s",
+        1.5,
+        partial(search, fs),
+        partial(searched_in_memory, texts),
+    )
+    row(
+        "open and read all",
+        "s",
+        None,
+        partial(read_all, root),
+        lambda: [(path, path.read_text()) for path in root.rglob("*.md")],
+    )
+    text = "x" * SIZE
+    memory = FileSystem()
+    file = place / "one.md"
 
-        def read_all() -> None:
-            for entry in opened(root).contents():
-                assert entry.loaded
+    def write_and_read() -> None:
+        for _ in range(1000):
+            memory.write("/notes/a.md", text)
+            memory.read("/notes/a.md")
 
-        row(
-            "open and read all",
-            shortest(read_all, 3),
-            shortest(lambda: [(p, p.read_text()) for p in root.rglob("*.md")], 3),
-            "s",
-            None,
-        )
-        mounted = FileSystem(
-            ("bench", 2), [Mount("m", DiskStorage(Path(place) / "new", fsync=False))]
-        )
-        (Path(place) / "hand").mkdir()
-        text = "x" * SIZE
-        count = iter(range(10**9))
-        by_hand = iter(range(10**9))
-        row(
-            "write 200 new files to a disk, without fsync",
-            shortest(lambda: [mounted.write(f"/m/{next(count)}.md", text) for _ in range(200)]),
-            shortest(
-                lambda: [
-                    replaced_by_hand(Path(place) / "hand", f"{next(by_hand)}.md", text)
-                    for _ in range(200)
-                ]
-            ),
-            "ms",
-            None,
-        )
-        memory = FileSystem()
-        file = Path(place) / "one.md"
+    def by_pathlib() -> None:
+        for _ in range(1000):
+            file.write_text(text)
+            file.read_text()
 
-        def write_and_read() -> None:
-            for _ in range(1000):
-                memory.write("/notes/a.md", text)
-                memory.read("/notes/a.md")
+    row("write and read one file in memory", "µs", 200, write_and_read, by_pathlib, times=1000)
+    mounted = FileSystem(("bench", 2), [Mount("m", DiskStorage(place / "new", fsync=False))])
+    (place / "hand").mkdir()
+    count = itertools.count()
 
-        def by_pathlib() -> None:
-            for _ in range(1000):
-                file.write_text(text)
-                file.read_text()
+    def write_new() -> None:
+        for _ in range(200):
+            mounted.write(f"/m/{next(count)}.md", text)
 
-        row(
-            "write and read one file in memory",
-            shortest(write_and_read) / 1000,
-            shortest(by_pathlib) / 1000,
-            "µs",
-            200,
-        )
+    def write_new_by_hand() -> None:
+        for _ in range(200):
+            replaced_by_hand(place / "hand", f"{next(count)}.md", text)
+
+    row("write a new file, without fsync", "µs", None, write_new, write_new_by_hand, times=200)
 
 
 def memory() -> None:
@@ -239,5 +246,6 @@ def memory() -> None:
 
 
 if __name__ == "__main__":
-    times()
+    with tempfile.TemporaryDirectory() as directory:
+        compare(Path(directory))
     memory()
