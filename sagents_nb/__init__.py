@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .lazily import face
+
 __version__ = "0.1.0"
 
 _EXPORTS = {
@@ -56,16 +58,7 @@ if TYPE_CHECKING:
     from .session import Session as Session
     from .tools import tool as tool
 
-
-def __getattr__(name: str) -> Any:
-    module = _HOME.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = face(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

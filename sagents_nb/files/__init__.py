@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..lazily import face
 from .edits import replace_lines, replace_text, split_lines
 from .entry import FileEntry
 from .errors import (
@@ -72,10 +73,4 @@ __all__ = [
     "split_lines",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _STORAGES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(f"{__name__}.{_STORAGES[name]}"), name)
+__getattr__ = face(__name__, _STORAGES)

@@ -5,8 +5,9 @@ Importing this loads no provider's SDK and no HTTP client; names are loaded when
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazily import face
 
 if TYPE_CHECKING:
     from .anthropic import AnthropicModel
@@ -55,13 +56,7 @@ __all__ = [
     "resolve_model",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = face(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

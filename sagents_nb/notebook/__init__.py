@@ -5,8 +5,9 @@ Names are loaded when asked for: a pytest plugin lives below, which must cost no
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazily import face
 
 if TYPE_CHECKING:
     from .tools import NotebookTools
@@ -24,10 +25,4 @@ _MODULES = {
 
 __all__ = ["ApprovalView", "ChatView", "FilesView", "NotebookTools", "Panel", "TodoView"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+__getattr__ = face(__name__, _MODULES)

@@ -229,11 +229,7 @@ class ScopedStore:
 
     async def load_state(self, scope: Any, conversation_id: str) -> dict[str, Any] | None:
         """The exported state, or None where there is none to be seen."""
-        self._check(scope)
-        try:
-            return await self._await(states.load, conversation_id)
-        except NotFound:
-            return None
+        return await self._if_there(scope, states.load, conversation_id)
 
     async def save_message(
         self, scope: Any, conversation_id: str, message: Message
@@ -256,31 +252,32 @@ class ScopedStore:
         info: dict[str, Any],
     ) -> DisplayMessage | None:
         """The row of a tool call that has another status now, or None."""
-        self._check(scope)
-        try:
-            return await self._await(
-                rows.change_tool_call, tool_call_id, conversation_id, status, info
-            )
-        except NotFound:
-            return None
+        return await self._if_there(
+            scope, rows.change_tool_call, tool_call_id, conversation_id, status, info
+        )
 
     async def record_decision(
         self, scope: Any, conversation_id: str, tool_call_id: str, decision: str
     ) -> DisplayMessage | None:
         """The row of a tool call that somebody "approved" or "rejected", or None."""
-        self._check(scope)
-        try:
-            return await self._await(rows.record_decision, tool_call_id, conversation_id, decision)
-        except NotFound:
-            return None
+        return await self._if_there(
+            scope, rows.record_decision, tool_call_id, conversation_id, decision
+        )
 
     async def resolve_tool_result(
         self, scope: Any, conversation_id: str, tool_call_id: str, content: str
     ) -> DisplayMessage | None:
         """The row of a result that is interrupted no more, or None."""
+        return await self._if_there(
+            scope, rows.resolve_result, tool_call_id, conversation_id, content
+        )
+
+    async def _if_there(
+        self, scope: Any, query: Query[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T | None:
         self._check(scope)
         try:
-            return await self._await(rows.resolve_result, tool_call_id, conversation_id, content)
+            return await self._await(query, *args, **kwargs)
         except NotFound:
             return None
 
