@@ -25,7 +25,7 @@ DELTAS = 5_000
 GROWN = (10, 5_000)  # messages of history before the first turn
 GROWN_TURNS = 20
 TOGETHER, CALLS, SLEEP = 100, 10, 0.020
-ROUNDS = 7
+ROUNDS = 40
 MOST_SECONDS = 3.0  # what is so slow needs no more rounds
 
 # Nothing may be sent to anybody, nor a key be asked for.
