@@ -24,7 +24,8 @@ from sagents_nb.files.stored import guessed_type
 from tests.files import hostile
 
 SCOPE = "user:1"
-place, what = Path(sys.argv[1]).resolve(), sys.argv[2]
+# Without arguments when it is only looked at, for doctests.
+place, what = (Path(sys.argv[1]).resolve(), sys.argv[2]) if __name__ == "__main__" else (Path(), "")
 root = place / "root"
 touched: list[str] = []
 seen: dict[str, int] = {}
