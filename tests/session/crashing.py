@@ -7,6 +7,7 @@ once the session has said so. ``asked KEY`` is a request as a person is shown it
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable
@@ -22,6 +23,13 @@ LOADED = (sa.Session, sa.ScriptedModel, sa.tool, sa.HumanInTheLoop)
 
 TURNS = 20
 ID = "crashing"
+
+
+def fork_server() -> Any:
+    """Where such processes come from, ready in a moment."""
+    context: Any = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 def calls_of(turn: int) -> list[tuple[str, str]]:

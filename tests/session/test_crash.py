@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
 import os
 import random
 import sqlite3
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,8 +20,7 @@ import pytest
 from sagents_nb.store.folding import Folded, fold
 from tests.session import crashing
 
-SPAWN: Any = multiprocessing.get_context("forkserver")
-SPAWN.set_forkserver_preload(["tests.session.crashing"])
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kill -9 of a fork server's child")
 
 
 @pytest.fixture
@@ -49,8 +48,9 @@ class Witness:
 
     def one_life(self, most: int) -> None:
         """Start the process, and kill it after up to ``most`` things it said."""
-        here, there = SPAWN.Pipe()
-        process = SPAWN.Process(target=crashing.live, args=(there, f"sqlite:///{self.path}"))
+        context = crashing.fork_server()
+        here, there = context.Pipe()
+        process = context.Process(target=crashing.live, args=(there, f"sqlite:///{self.path}"))
         process.start()
         there.close()
         left = self.chance.randint(1, most)

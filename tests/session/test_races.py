@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -181,9 +181,9 @@ def test_of_two_processes_that_take_it_from_each_other_the_last_one_writes(
     assert [s.status for s in sessions[:-1]] == ["closed"] * 10
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a fork server's child")
 def test_what_another_process_has_open_is_not_opened_until_it_ends(disk: Disk) -> None:
-    context: Any = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.session.crashing"])
+    context = crashing.fork_server()
     url = f"sqlite:///{disk.directory}/shared.db"
     here, there = context.Pipe()
     process = context.Process(target=crashing.hold, args=(there, url))
