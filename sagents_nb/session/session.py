@@ -10,7 +10,6 @@ import asyncio
 import functools
 import threading
 import uuid
-import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,29 +18,28 @@ from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import ConfigurationError
-from ..events import Event, Frozen
-from ..eventstream import EventStream
 from ..execution import Prompt, starting_point
-from ..interrupts import Approve, Decisions, Interrupt, Reject
-from ..messages import Message, Usage
+from ..interrupts import Approve, Decisions, Reject
+from ..messages import Message
 from ..runtime import runtime
-from ..state import State, Todo, export_state, restore_state
+from ..state import State, restore_state
 from .actor import Actor
-from .owning import Held, conversations_of, created, here, opened
+from .owning import Held, conversations_of, created, opened
 from .preprocessing import MessageContext, Preprocessor, preprocessed
 from .recovery import from_state
 from .run import Run
 from .surroundings import Surroundings
+from .watched import Watched
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 T = TypeVar("T")
 
 _waking = threading.Lock()
 
 
-class Session:
+class Session(Watched):
     """A conversation with ``agent`` that goes on over many runs.
 
     ``id`` names it; ``files`` is its virtual filesystem; ``around`` are the fields of
@@ -140,19 +138,6 @@ class Session:
         session._begin(agent, id, held, surroundings)
         return session
 
-    def __repr__(self) -> str:
-        return f"<Session {self.id!r}: {self._actor.status}, {len(self.messages)} messages>"
-
-    @property
-    def agent(self) -> Agent:
-        """The agent that answers."""
-        return self._actor.agent
-
-    @property
-    def scope(self) -> Any:
-        """Whose it is, or None."""
-        return self.surroundings.scope
-
     def _act(self, function: Callable[..., T], *args: Any) -> T:
         """Have the actor do something, and wait until it is safe where that blocks nobody."""
         if self._actor.asleep:
@@ -172,86 +157,6 @@ class Session:
                 if around.store is not None:
                     held = opened(around.store, around.scope, self.agent, self.id)
                 runtime.call(self._actor.wake, held)
-
-    # reading: snapshots, from any thread
-
-    @property
-    def status(self) -> str:
-        """One of "idle", "running", "interrupted", "paused", "cancelled", "error" and "closed"."""
-        return self._actor.status
-
-    @property
-    def state(self) -> State:
-        """The state now, also in the middle of a run."""
-        return self._actor.state
-
-    @property
-    def messages(self) -> list[Message]:
-        """The conversation so far."""
-        return self.state.messages[:]
-
-    @property
-    def initial_messages(self) -> list[Message]:
-        """What the conversation held when this session began; no event tells of it."""
-        return self._actor.initial[:]
-
-    @property
-    def todos(self) -> list[Todo]:
-        """The to-do list now."""
-        return self.state.todos[:]
-
-    @property
-    def interrupt(self) -> Interrupt | None:
-        """What waits for people, or None."""
-        return self.state.interrupt
-
-    @property
-    def usage(self) -> Usage:
-        """The sum over all runs so far."""
-        return self._actor.usage
-
-    @property
-    def error(self) -> str | None:
-        """What the last run failed with, or None."""
-        return self._actor.error
-
-    @property
-    def stream_message(self) -> Message | None:
-        """What has arrived of the answer that is being streamed, without calls; else None."""
-        return self._actor.log.partial()
-
-    @property
-    def pending_tool_calls(self) -> list[str]:
-        """The ids of the calls that are at work now."""
-        return list(self._actor.log.calls)
-
-    @property
-    def current_run(self) -> Run | None:
-        """The active run, or the last one; None before the first."""
-        return self._actor.current_run
-
-    def info(self) -> dict[str, Any]:
-        """A summary as plain data."""
-        return {
-            "id": self.id,
-            "agent": self.agent.name,
-            "model": self.agent.model.name,
-            "status": self._actor.status,
-            "messages": len(self.state.messages),
-            "todos": len(self.state.todos),
-            "queued": len(self._actor.queues),
-            "started_at": self._actor.started_at,
-            "last_activity_at": self._actor.attendance.last_activity,
-            "node": here(),
-            "scope": getattr(self.scope, "owner_id", self.scope),
-            "viewers": self.viewers,
-            "problems": list(self._actor.problems),
-        }
-
-    @property
-    def viewers(self) -> list[str]:
-        """The ids of those who watch now; a panel in a page is one."""
-        return list(self._actor.attendance.viewers)
 
     # talking
 
@@ -403,69 +308,9 @@ class Session:
         """Somebody needs the session: it does not rest for another ``inactivity_timeout``."""
         runtime.post(self._actor.attendance.touch)
 
-    # watching
-
-    def watch(self, viewer: str, owner: Any = None) -> Callable[[], None]:
-        """Count ``viewer`` among those who watch, until the returned function is called.
-
-        With an ``owner`` also until that object is gone: who dies does not watch for ever.
-        """
-        leave = runtime.call(self._actor.attendance.join, viewer)
-        stop = functools.partial(runtime.post, leave)
-        if owner is not None:
-            weakref.finalize(owner, stop).atexit = False
-        return stop
-
-    def freeze(self) -> None:
-        """Have everything that shows this session become static: panels in a notebook, say."""
-        self.publish(Frozen())
-
-    def publish(self, event: Event) -> None:
-        """Tell everybody who listens an event of yours; it gets the next ``seq`` and the ids."""
-        runtime.call(self._actor.publish, event)
-
-    def subscribe(
-        self, callback: Callable[[Event], Any], since: int | None = None, *, debug: bool = False
-    ) -> Callable[[], None]:
-        """Call ``callback`` on the runtime loop for every further event; it must not block.
-
-        An async one is awaited, one event after the other. With ``since`` it is first called
-        for the kept events after that sequence number; without, who comes late is first told the
-        status, with the reason "snapshot". With ``debug`` it hears
-        :class:`~sagents_nb.events.Debug` events as well. Subscribing twice is one subscription.
-        Returns the unsubscribe.
-        """
-        runtime.call(self._actor.subscribe, callback, since, debug)
-        return lambda: runtime.post(self._actor.log.unsubscribe, callback)
-
-    def events(self, since: int = 0) -> EventStream:
-        """The events after ``since`` and all further ones, to iterate on any loop."""
-        stream = EventStream()
-        runtime.call(self._actor.follow, stream, since)
-        return stream
-
-    def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
-        """Feed ``stream`` with the events of one run, up to its next end."""
-        runtime.call(self._actor.log.follow, stream, since, run_id)
-
     def replace(self, agent: Agent | None = None, state: State | None = None) -> None:
         """Go on with another agent or another state; raises Busy while a run is active."""
         self._act(self._actor.replace, agent, state)
-
-    def export_state(self) -> dict[str, Any]:
-        """The state as JSON-ready data; see :meth:`State.export`."""
-        return export_state(self.state, self.agent._chain.state_schema)
-
-    def to_frame(self, kind: str = "messages") -> pandas.DataFrame:
-        """The conversation as a frame.
-
-        ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or
-        "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
-        """
-        from ..frames import Conversation, frame_of
-
-        events = runtime.call(self._actor.log.kept)
-        return frame_of(kind, [Conversation(self.id, self.state, events, self.files.entries())])
 
     @classmethod
     def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:
