@@ -102,9 +102,11 @@ class Holding(Writing):
     def check_open(self) -> None:
         """Raise NotRunning if the session is closed."""
         if self.status == "closed":
-            raise NotRunning(
-                f"Session {self.session.id!r} is closed; start a new one with its state."
+            stored = self.session.surroundings.store is not None
+            step = (
+                "open it again by Session.open(…)" if stored else "start a new one with its state"
             )
+            raise NotRunning(f"Session {self.session.id!r} is closed; {step}.")
 
     def _keepers(self, around: Surroundings) -> tuple[Transcriber | None, Persister | None]:
         """Who keeps what people see, and the state at the turns of the session's life."""
