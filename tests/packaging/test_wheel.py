@@ -82,7 +82,8 @@ def test_the_sdist_has_the_bundle_and_its_sources(sdist: Path) -> None:
 def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    assert names >= {*BUNDLE, "sagents_nb/py.typed", "sagents_nb/store/migrations/versions/v0001.py"}
+    step = "sagents_nb/store/migrations/versions/v0001.py"
+    assert names >= {*BUNDLE, "sagents_nb/py.typed", step}
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"sagents_nb"}
     assert not [name for name in names if name.endswith((".ipynb", ".ts", ".tsx"))]
 
