@@ -1,18 +1,16 @@
-"""The agent: immutable configuration, and one-off runs of it."""
+"""The agent: immutable configuration."""
 
 from __future__ import annotations
 
-import functools
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from .budget import Budget, Meter
 from .context import RunContext
-from .errors import ConfigurationError, InvalidDecision
-from .events import Emitter, Event
-from .eventstream import EventStream
-from .execution import Execution, Prompt, new_run_id, observed, starting_point
+from .errors import ConfigurationError
+from .events import Emitter
+from .execution import observed
 from .gate import checked_decisions
 from .interrupts import Decision, Decisions, Interrupt
 from .loop import Loop
@@ -20,23 +18,13 @@ from .loopconfig import LoopConfig
 from .middleware.base import Middleware
 from .middleware.chain import Chain
 from .models.base import ChatModel
-from .result import RunResult
+from .runnable import Runnable
 from .runtime import runtime
 from .state import State
 from .tools import Tool, as_tool
 
-if TYPE_CHECKING:
-    import pandas
 
-    from .mapping import Engine
-
-T = TypeVar("T")
-
-# What may be given for one run only; remembered when it is resumed.
-_OVERRIDES = ("max_runs", "until_tool", "until_tool_success", "budget")
-
-
-class Agent:
+class Agent(Runnable):
     """What an agent can do. Frozen and shareable; it holds no conversation.
 
     ``model`` is a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the
@@ -79,6 +67,7 @@ class Agent:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         put = super().__setattr__
         # Loaded with the first agent: importing the package stays light.
+        from .middleware.defaults import default_middleware, human_in_the_loop
         from .models import default_model, resilient, resolve_model
 
         config["model"] = default_model() if model is None else resolve_model(model)
@@ -197,176 +186,6 @@ class Agent:
                 f"{', '.join(self._tools) or 'none'}."
             )
 
-    # running
-
-    def run(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
-        """Run to the end and return the result; from any thread, also in a notebook cell.
-
-        ``overrides`` are ``max_runs``, ``until_tool``, ``until_tool_success`` and ``budget``
-        for this run and its resumption, and ``should_pause``, a function that is asked after
-        each model call whether to stop there. Raises :class:`~sagents_nb.errors.AgentError`
-        subclasses, with the result so far in ``.result``; an interrupt is a result.
-        """
-        return self._start(prompt, state, overrides).result()
-
-    async def arun(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
-        """:meth:`run`, to await on any loop. Cancelling the await cancels the run."""
-        return await self._start(prompt, state, overrides)
-
-    async def stream(
-        self, prompt: Prompt, state: State | None = None, **overrides: Any
-    ) -> AsyncIterator[Event]:
-        """The events of a run as they happen; leaving the loop early cancels the run."""
-        events = EventStream()
-        execution = self._start(prompt, state, overrides, events.push)
-        execution.future.add_done_callback(lambda _: events.close())
-        try:
-            async for event in events:
-                yield event
-        finally:
-            execution.cancel()
-        await execution
-
-    def resume(self, result: RunResult, decisions: Decisions) -> RunResult:
-        """Go on after an interrupt; raises InvalidDecision, and then nothing has changed."""
-        return self._resume(result, decisions).result()
-
-    async def aresume(self, result: RunResult, decisions: Decisions) -> RunResult:
-        """:meth:`resume`, to await on any loop."""
-        return await self._resume(result, decisions)
-
-    def extract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
-        """The answer as a value of ``type``, in at most ``max_runs`` model calls.
-
-        ``type`` is a dataclass, TypedDict, msgspec.Struct or pydantic model, or any type of
-        plain data such as ``list[str]`` or ``Literal["yes", "no"]``. An answer that does not
-        fit goes back to the model with what is wrong. The agent's tools can be used on the way.
-        Raises :class:`~sagents_nb.errors.AgentError`, with ``.result``, if there is none.
-
-        >>> from sagents_nb import Agent, ScriptedModel, ToolCall
-        >>> model = ScriptedModel([ToolCall("c1", "submit", {"value": ["Oslo", "Bergen"]})])
-        >>> Agent(model).extract("Which cities are named?", list[str])
-        ['Oslo', 'Bergen']
-        """
-        from .structured import extract
-
-        return extract(self, prompt, type, max_runs)
-
-    async def aextract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
-        """:meth:`extract`, to await on any loop."""
-        from .structured import aextract
-
-        return await aextract(self, prompt, type, max_runs)
-
-    def map(
-        self,
-        inputs: Any,
-        prompt: str | None = None,
-        output: Any = None,
-        *,
-        concurrency: int = 10,
-        cache: Any = None,
-        progress: bool = True,
-        budget: Budget | None = None,
-        engine: Engine | None = None,
-    ) -> pandas.DataFrame:
-        """One run for each row, several at a time; a frame with the index of ``inputs``.
-
-        ``inputs`` is a Series or an iterable of prompts, or a DataFrame with a ``prompt`` such as
-        ``"Translate to {language}: {text}"``. The columns are those of the kind "map" in
-        :data:`sagents_nb.frames.COLUMNS`; with ``output``, a type as for :meth:`extract`, its
-        fields are columns too (``output_text`` if there is a ``text`` already). An error is in
-        its row, and the other rows go on.
-
-        ``cache`` names a file, a directory or a ResponseCache that keeps finished rows: those
-        are not run again, after a restart either. Without one, what a stopped map had finished
-        is kept until the next map of this process. ``budget`` is for all rows that are run: once
-        it is used up no row is begun, and those that run may end. ``engine`` runs the rows
-        elsewhere; see :class:`sagents_nb.mapping.Engine`. Raises ConfigurationError for wrong
-        arguments and ModelError if no row can be answered, as without a key.
-
-        >>> from sagents_nb import Agent, ScriptedModel
-        >>> agent = Agent(ScriptedModel(["Hei"]))
-        >>> agent.map(["Hello"], progress=False)[["text", "status"]]
-          text     status
-        0  Hei  completed
-        """
-        from .mapping import map_rows
-
-        return map_rows(
-            self,
-            progress,
-            inputs=inputs,
-            prompt=prompt,
-            output=output,
-            concurrency=concurrency,
-            cache=cache,
-            budget=budget,
-            engine=engine,
-        )
-
-    async def amap(
-        self,
-        inputs: Any,
-        prompt: str | None = None,
-        output: Any = None,
-        *,
-        concurrency: int = 10,
-        cache: Any = None,
-        progress: bool = True,
-        budget: Budget | None = None,
-        engine: Engine | None = None,
-    ) -> pandas.DataFrame:
-        """:meth:`map`, to await on any loop."""
-        from .mapping import amap_rows
-
-        return await amap_rows(
-            self,
-            progress,
-            inputs=inputs,
-            prompt=prompt,
-            output=output,
-            concurrency=concurrency,
-            cache=cache,
-            budget=budget,
-            engine=engine,
-        )
-
-    def _start(
-        self,
-        prompt: Prompt,
-        state: State | None,
-        overrides: dict[str, Any],
-        sink: Callable[[Event], None] | None = None,
-    ) -> Execution:
-        base, messages = starting_point(prompt, state)
-        overrides = dict(overrides)
-        should_pause = overrides.pop("should_pause", None)
-        agent = self._overridden(overrides)
-        emitter = Emitter(sink, session_id=agent.agent_id, run_id=new_run_id())
-        loop = agent.loop(base, emitter, local={}, should_pause=should_pause)
-        return Execution(loop, messages, None, overrides)
-
-    def _resume(self, result: RunResult, given: Decisions) -> Execution:
-        interrupt = result.interrupt
-        if interrupt is None:
-            raise InvalidDecision("This result waits for nothing; run again instead of resuming.")
-        agent = self._overridden(result.overrides)
-        decisions = agent.checked(interrupt, given)
-        emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
-        loop = agent.loop(result.state, emitter, local=result.local, meter=result.meter)
-        return Execution(loop, [], decisions, result.overrides)
-
-    def _overridden(self, overrides: dict[str, Any]) -> Agent:
-        given = {name: value for name, value in overrides.items() if value is not None}
-        unknown = sorted(set(given) - set(_OVERRIDES))
-        if unknown:
-            raise ConfigurationError(
-                f"A run has no option {', '.join(unknown)}; it takes {', '.join(_OVERRIDES)} and "
-                "should_pause."
-            )
-        return self.with_(**given) if given else self
-
     def loop(
         self,
         state: State,
@@ -419,48 +238,3 @@ class Agent:
         )
         ctx.notify = notify or (lambda to, message: loop.mail.append((to, message)))
         return loop
-
-
-def default_middleware(
-    todos: Mapping[str, Any] | None,
-    files: Mapping[str, Any] | None,
-    sub_agents: Mapping[str, Any] | None,
-    summarization: Mapping[str, Any] | None,
-) -> list[Middleware]:
-    """What an agent has unless it says otherwise, each with its options."""
-    from .middleware import FileSystem, PatchToolCalls, SubAgents, Summarization, TodoList
-
-    return [
-        _made(TodoList, "todo_options", todos),
-        _made(FileSystem, "filesystem_options", files),
-        _made(SubAgents, "subagent_options", sub_agents),
-        _made(Summarization, "summarization_options", summarization),
-        _shared(PatchToolCalls),
-    ]
-
-
-@functools.cache
-def _shared(kind: Callable[..., Middleware]) -> Middleware:
-    """The one without options, with its tools: it holds nothing of an agent or a conversation."""
-    return kind()
-
-
-def _made(
-    kind: Callable[..., Middleware], option: str, given: Mapping[str, Any] | None
-) -> Middleware:
-    if not given:
-        return _shared(kind)
-    try:
-        return kind(**given)
-    except TypeError as error:
-        names = ", ".join(given)
-        raise ConfigurationError(
-            f"{option} ({names}) do not fit {kind.__name__}: {str(error).rstrip('.')}."
-        ) from error
-
-
-def human_in_the_loop(interrupt_on: Mapping[str, Any]) -> Middleware:
-    """The gate over these tools, always last."""
-    from .middleware import HumanInTheLoop
-
-    return HumanInTheLoop(interrupt_on)
