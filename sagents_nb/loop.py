@@ -100,7 +100,9 @@ class Loop:
             if self._unanswered is not None:  # the answers were not even looked at
                 status = "interrupted"
                 self.state = self.state.with_interrupt(self._unanswered)
-        except (Exception, SystemExit, KeyboardInterrupt) as raised:  # else the thread ends
+        except GeneratorExit:  # nobody waits for its end
+            raise
+        except BaseException as raised:  # else the thread ends, or its session waits for ever
             status, error = "error", _failure(raised)
             broken = Message("assistant", stop_reason="error", error=str(error))
         self.ctx.meter.end()

@@ -43,7 +43,9 @@ class Actor(Deciding):
         self._moved = here() if held.moved else ""
         self.started_at = time.time()
         self.asleep = False  # it rests: it is closed, and the next call wakes it
+        self.gone = False  # it is closed for good
         self._awake_as = self.status
+        self.ended: Future[None] = Future()  # of the last rest, or of its close
         self._restore(held.beginning)
 
     def _restore(self, beginning: Beginning) -> None:
@@ -155,7 +157,9 @@ class Actor(Deciding):
 
         What is queued stays in the store.
         """
-        self.asleep = False
+        rests, self.asleep, self.gone = self.asleep, False, True
+        if rests and self.ended.done():
+            self.log.close()
         return self._stop(reason)
 
     def rest(self, reason: str) -> None:
@@ -171,10 +175,9 @@ class Actor(Deciding):
         return self.close("transferring")
 
     def _stop(self, reason: str) -> Future[None]:
-        done: Future[None] = Future()
         if self.status == "closed":
-            done.set_result(None)
-            return done
+            return self.ended
+        self.ended = done = Future[None]()
         if self._loop is not None:
             self._state = self._loop.settled("the session was closed")
         self._stop_now()

@@ -13,7 +13,10 @@ from .session import Session
 
 
 class Sessions:
-    """What ``sa.sessions`` is: start, find, list and stop sessions by id."""
+    """What ``sa.sessions`` is: start, find, list and stop sessions by id.
+
+    A session that rests is one of them: whoever needs it wakes it. One that was closed is not.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +29,7 @@ class Sessions:
         """
         with self._lock:
             session = self._sessions.get(id)
-            if session is None or session.status == "closed":
+            if session is None or not _is_live(session):
                 if is_stored(options.get("store"), options.get("scope"), id):
                     session = Session.open(id, agent=agent, **options)
                 else:
@@ -37,7 +40,7 @@ class Sessions:
     def get(self, id: str) -> Session:
         """The live session with that id; raises NotFound."""
         session = self._sessions.get(id)
-        if session is None or session.status == "closed":
+        if session is None or not _is_live(session):
             raise NotFound(
                 f"No session {id!r} is live here; start it with sessions.start(agent, id)."
             )
@@ -46,8 +49,10 @@ class Sessions:
     def list(self, pattern: str = "*") -> list[str]:
         """The ids of live sessions that match a glob, sorted."""
         with self._lock:
-            items = list(self._sessions.items())
-        return sorted(i for i, s in items if s.status != "closed" and fnmatchcase(i, pattern))
+            # Those that were closed are forgotten, with all that they hold.
+            self._sessions = {i: s for i, s in self._sessions.items() if _is_live(s)}
+            ids = list(self._sessions)
+        return sorted(id for id in ids if fnmatchcase(id, pattern))
 
     def count(self) -> int:
         """How many sessions are live."""
@@ -65,7 +70,12 @@ class Sessions:
         session = self.get(id)
         session.close("stopped")
         with self._lock:
-            self._sessions.pop(id, None)
+            if self._sessions.get(id) is session:
+                del self._sessions[id]
+
+
+def _is_live(session: Session) -> bool:
+    return not session._actor.gone
 
 
 sessions = Sessions()

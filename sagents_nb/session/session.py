@@ -153,10 +153,18 @@ class Session(Watched):
         around = self.surroundings
         with _waking:  # two who need it at once wake it once
             if self._actor.asleep:
+                self._await_rest()
                 held = None
                 if around.store is not None:
                     held = opened(around.store, around.scope, self.agent, self.id)
                 runtime.call(self._actor.wake, held)
+
+    def _await_rest(self) -> None:
+        """Return once a rest that has begun has let go of what it kept."""
+        ended = self._actor.ended
+        if not ended.done():
+            runtime.refuse_here("Waking a session", "call it from another thread")
+            ended.result()
 
     # talking
 

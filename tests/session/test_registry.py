@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.runtime import runtime
 from sagents_nb.session import Sessions
-from tests.talking import agent_of, in_threads
+from sagents_nb.store import ConversationStore
+from tests.talking import PATIENCE, agent_of, all_of, in_threads
 
 
 @pytest.fixture
@@ -86,3 +92,102 @@ def test_a_new_session_of_an_old_name_has_files_of_its_own() -> None:
     first.close()
     assert sa.Session(agent, id="again").files.list() == []
     assert first.files.read("/a.md").content == "old"
+
+
+# those that rest
+
+
+class Resting:
+    """A session that rests, because nobody used it; who listens heard of it."""
+
+    def __init__(self, session: sa.Session) -> None:
+        self._rests = threading.Event()
+        session.subscribe(self._hear)
+        session.send("go").result()
+        assert self._rests.wait(PATIENCE)
+
+    def _hear(self, event: Any) -> None:
+        if event.type == "status_changed" and event.status == "closed":
+            self._rests.set()
+
+
+@pytest.mark.spec("S1.11.15")
+def test_a_session_that_rests_is_found_and_wakes_when_it_is_needed(sessions: Sessions) -> None:
+    session = sessions.start(agent_of("a", "b"), id="a", inactivity_timeout=0.02)
+    Resting(session)
+    assert session.status == "closed"
+    assert (sessions.list(), sessions.count()) == (["a"], 1)
+    assert sessions.info("a")["status"] == "closed"  # type: ignore[index]
+    assert sessions.get("a") is session
+    assert sessions.start(agent_of(), id="a") is session
+    assert sessions.get("a").send("again").result().text == "b"
+    assert [m.text for m in session.messages] == ["go", "a", "again", "b"]
+
+
+def test_a_stored_session_is_needed_again_the_moment_it_rests(store: ConversationStore) -> None:
+    """Its conversation is let go first, then taken again."""
+    session = sa.Session(agent_of(*"abc"), id="a", store=store, inactivity_timeout=None)
+    session.send("go").result()
+    for text in "bc":
+        runtime.call(session._actor.rest, "inactivity")
+        assert session.send("again").result().text == text
+    assert session.status == "idle"
+
+
+def test_a_session_that_is_stopped_while_it_rests_is_gone_and_its_streams_end(
+    sessions: Sessions,
+) -> None:
+    session = sessions.start(agent_of("a"), id="a", inactivity_timeout=0.02)
+    stream = session.events()
+    Resting(session)
+    sessions.stop("a")
+    assert all_of(stream)[-1].type == "status_changed"
+    assert sessions.info("a") is None
+    with pytest.raises(sa.NotRunning, match="closed"):
+        session.send("too late")
+
+
+def test_a_session_that_was_closed_is_let_go(sessions: Sessions) -> None:
+    gone = weakref.ref(sessions.start(agent_of(), id="a"))
+    sessions.get("a").close()
+    assert sessions.count() == 0
+    runtime.call(lambda: None)
+    gc.collect()
+    assert gone() is None
+
+
+# crashes
+
+
+class Crash(BaseException):
+    """What no hook may raise."""
+
+
+class Broken(sa.Middleware):
+    """Crashes, once."""
+
+    def __init__(self) -> None:
+        self.times = 1
+
+    def before_model(self, state: sa.State, ctx: Any) -> None:
+        if self.times:
+            self.times -= 1
+            raise Crash("boom")
+
+
+@pytest.mark.spec("S1.11.7")
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_session_whose_run_crashed_is_there_and_begins_clean(
+    sessions: Sessions, store: ConversationStore, kept: bool
+) -> None:
+    agent = agent_of("b", middleware=[Broken()])
+    around: dict[str, Any] = {"store": store} if kept else {}
+    session = sessions.start(agent, id="a", **around)
+    run = session.send("go")
+    with pytest.raises(sa.SagentsError):
+        run.result(PATIENCE)
+    assert session.status == "error"
+    again = sessions.start(agent, id="a", **around)
+    assert again is session
+    assert again.send("on").result().text == "b"
+    assert (again.status, again.error) == ("idle", None)
