@@ -16,7 +16,9 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 PATIENCE = 90.0
 
 
-@pytest.mark.parametrize("name", ["study", "files", "subagents"])
+@pytest.mark.parametrize(
+    "name", ["study", "files", "subagents", "approvals", "persistence", "middleware"]
+)
 def test_a_notebook_runs_to_its_end_and_whoever_is_asked_approves(lab: Lab, name: str) -> None:
     source = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     for cell in source.cells:
