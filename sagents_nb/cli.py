@@ -1,4 +1,4 @@
-"""``sagents-nb``: a demonstration in the terminal, a check of the installation, the version."""
+"""``sagents-nb``: a demonstration in the terminal, notebooks as tests, a new project, a check."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .errors import SagentsError
 from .events import Event, MessageEnd, MessageUpdate, TodosUpdated, ToolExecutionEnd
 from .interrupts import ActionRequest, Approve, Decision, Reject
 from .messages import TextDelta
+from .project import command as project
 from .session import Session
 from .transcript import visible
 
@@ -32,6 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
     test.add_argument(
         "--record", action="store_true", help="ask the models anew, and save what they say"
     )
+    setup = commands.add_parser(
+        "setup", help="write a small project to begin with", description=project.DESCRIPTION
+    )
+    project.add_arguments(setup)
     options = parser.parse_args(arguments)
     try:
         if options.command == "demo":
@@ -42,6 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
             from .notebook.testing.record import record, run_tests
 
             return record(options.paths) if options.record else run_tests(options.paths)
+        if options.command == "setup":
+            return project.run(options)
     except SagentsError as error:
         print(f"sagents-nb: {error}", file=sys.stderr)
         return 1

@@ -84,6 +84,8 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
         names = set(archive.namelist())
     step = "sagents_nb/store/migrations/versions/v0001.py"
     assert names >= {*BUNDLE, "sagents_nb/py.typed", step}
+    templates = (ROOT / "sagents_nb" / "project" / "templates").rglob("*.in")
+    assert names >= {str(path.relative_to(ROOT)) for path in templates}
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"sagents_nb"}
     assert not [name for name in names if name.endswith((".ipynb", ".ts", ".tsx"))]
 
