@@ -78,10 +78,12 @@ def _campaign(folder: Path, processes: int, operations: int, kills: int) -> None
     ResponseCache(folder).put(recording())
     alive = [started() for _ in range(processes)]
     killed = 0
-    while not all(report(process).exists() for process in alive):
+    while killed < kills or not all(report(process).exists() for process in alive):
         time.sleep(0.2)
         working = [process for process in alive if not report(process).exists()]
-        if killed < kills and working:
+        if killed < kills and not working:  # a fast machine: there is nobody left to kill
+            alive.append(started())
+        elif killed < kills:
             victim = rng.choice(working)
             victim.kill()
             victim.join()
