@@ -47,7 +47,7 @@ def run(folder: Path, *arguments: str) -> str:
         for name, value in os.environ.items()
         if not name.startswith(("SAGENTS", "PYTEST"))
     }
-    environment |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
