@@ -146,8 +146,13 @@ class Loop:
             await self.record.append(broken)
             self.steps.end_turn(broken)
         await self._append_pending()  # what somebody said is kept, also when nobody answered
-        if self.mail:
-            await self._read_mail()
+        while self.mail:
+            try:
+                await self._read_mail()
+            except asyncio.CancelledError:  # stopped twice: the letter that is being read is lost
+                self.mail.popleft()
+                if task := asyncio.current_task():
+                    task.uncancel()
         await self.record.keep()
 
     async def _drive(
@@ -258,10 +263,11 @@ class Loop:
 
     async def _read_mail(self) -> None:
         while self.mail:
-            middleware_id, message = self.mail.popleft()
+            # It stays first while it is read: whoever stops the run then does not mean it.
             self.state = await self.config.chain.handle_message(
-                middleware_id, message, self.state, self.ctx
+                *self.mail[0], self.state, self.ctx
             )
+            self.mail.popleft()
             await self.record.tell_changes()
 
     async def _append_pending(self) -> None:

@@ -66,6 +66,11 @@ class Actor(Deciding):
         if recorder is not None:
             recorder.on_lost = self._lost
 
+    @property
+    def awakes_as(self) -> str | None:
+        """The status after a rest; None while it does not rest."""
+        return self._awake_as if self.asleep else None
+
     # messages
 
     def send(self, messages: list[Message], when: str) -> Run:
@@ -205,6 +210,8 @@ class Actor(Deciding):
             await self.persister.keep("on_shutdown")
         if self.recorder is not None:
             with suppress(AgentError):  # what cannot be written is not more lost than before
+                await self.recorder.committed()
+            with suppress(AgentError):
                 await asyncio.wrap_future(self.recorder.release())
 
     def _tell_end(self, reason: str, previous: str) -> None:

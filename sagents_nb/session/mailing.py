@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from typing import Any
 
 from ..errors import AgentError
@@ -20,12 +21,13 @@ logger = logging.getLogger(__name__)
 class Mailing(Holding):
     """A session's middleware while nothing runs. Everything here runs on the runtime loop."""
 
-    _booting: asyncio.Task[None] | None = None  # the hooks of a session that starts
+    _working: asyncio.Task[None] | None = None  # hooks, while nothing runs; one at a time
+    _letters: deque[tuple[str, Any]] | None = None  # what they have not read yet
 
     def boot(self) -> None:
         """Call the hooks of a session that starts; runs wait for them."""
         if self.agent._chain.hooks["on_session_start"]:
-            self._booting = runtime.spawn(self._boot())
+            self._working = runtime.spawn(self._boot())
 
     async def _boot(self) -> None:
         before = self._state
@@ -44,14 +46,27 @@ class Mailing(Holding):
                     )
             except AgentError:
                 logger.exception("A session started without one of its hooks")
-        await self._read_mail(loop, before)
+        self._keep_work(loop, before)
+        await self._read_letters()
 
-    async def _read_mail(self, loop: Loop, before: State) -> None:
+    async def _read_letters(self) -> None:
         """Let middleware read its messages while nothing runs, and keep what it made of them."""
-        await loop.read_mail()
-        if self._state is not before:  # a run began meanwhile
-            return
+        while self._letters and self.status != "closed":
+            letter = self._letters.popleft()
+            if self._loop is not None:  # a run began meanwhile
+                self._loop.mail.append(letter)
+                continue
+            before, loop = self._state, self._idle_loop()
+            loop.mail.append(letter)
+            await loop.read_mail()
+            if not self._keep_work(loop, before):
+                self._letters.appendleft(letter)  # it is read again, beside what changed
+
+    def _keep_work(self, loop: Loop, before: State) -> bool:
+        """Keep what a hook made of the state; False if that was changed meanwhile."""
         if loop.state is not before:
+            if self._state is not before:
+                return False
             self._state = loop.state
             self.debug("state_updated", messages=len(self._state.messages))
         held = loop.ctx.held or []
@@ -61,12 +76,13 @@ class Mailing(Holding):
                 loop.ctx.emitter.emit(kind, **fields)
 
         self.once_safe(tell)
+        return True
 
     async def _booted(self, loop: Loop) -> None:
         before = loop.state
-        while self._booting is not None and not self._booting.done():
+        while self._working is not None and not self._working.done():
             try:
-                await asyncio.wait([self._booting])
+                await asyncio.wait([self._working])
             except asyncio.CancelledError:
                 if task := asyncio.current_task():
                     task.uncancel()
@@ -78,15 +94,10 @@ class Mailing(Holding):
         if self._loop is not None:
             self._loop.mail.append((middleware_id, message))
         elif self.status != "closed":
-            runtime.spawn(self._deliver(middleware_id, message))
-
-    async def _deliver(self, middleware_id: str, message: Any) -> None:
-        if self._loop is not None:  # a run began meanwhile
-            self._loop.mail.append((middleware_id, message))
-            return
-        loop = self._idle_loop()
-        loop.mail.append((middleware_id, message))
-        await self._read_mail(loop, self._state)
+            self._letters = self._letters or deque()
+            self._letters.append((middleware_id, message))
+            if self._working is None or self._working.done():
+                self._working = runtime.spawn(self._read_letters())
 
     def _idle_loop(self) -> Loop:
         emitter = self._emitter.for_run(self._run_id)

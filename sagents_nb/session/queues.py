@@ -97,7 +97,8 @@ class Queues:
         return found
 
     def clear(self) -> list[Run]:
-        """Empty all queues; returns the runs that will not happen."""
+        """Empty all queues and forget a pause; returns the runs that will not happen."""
+        self._pause = False
         runs = [run for _, run in self._runs]
         self._steering.clear()
         self._follow_ups.clear()
