@@ -449,6 +449,6 @@ def test_where_links_can_only_be_followed_it_says_what_to_use_instead(
     monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
     import sagents_nb.files
 
-    monkeypatch.delattr(sagents_nb.files, "DiskStorage", raising=False)  # it may be loaded
+    monkeypatch.delitem(vars(sagents_nb.files), "DiskStorage", raising=False)  # it may be loaded
     with pytest.raises(ConfigurationError, match=r"needs Linux or macOS.*SQLStorage"):
         sagents_nb.files.DiskStorage  # noqa: B018
