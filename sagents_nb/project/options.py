@@ -14,7 +14,7 @@ from ..errors import ConfigurationError
 from .existing_scope import check_scope, is_name
 
 NO_OWNER = "none"
-_OTHER_PACKAGES = {"data", "notebooks", "sagents_nb", "site", "tests"}
+_OTHER_PACKAGES = {"data", "notebooks", "sagents_nb", "tests"}
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

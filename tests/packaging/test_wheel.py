@@ -100,3 +100,11 @@ def test_the_tour_runs_with_the_notebook_extra(wheel: Path, tmp_path: Path) -> N
     programs = new_environment(tmp_path / "venv", f"sagents-nb[notebook] @ {wheel.as_uri()}")
     shutil.copy(TOUR, tmp_path)
     run(programs / "python", "-c", EXECUTE, TOUR.name, path=programs, cwd=tmp_path)
+
+
+def test_a_new_project_passes_its_tests_where_it_is_installed(wheel: Path, tmp_path: Path) -> None:
+    programs = new_environment(tmp_path / "venv", f"sagents-nb[testing] @ {wheel.as_uri()}")
+    project = tmp_path / "my-agents"
+    run(programs / "sagents-nb", "setup", project, "--yes", path=programs)
+    run(*UV, "pip", "install", "--python", programs / "python", "--editable", project)
+    run(programs / "python", "-m", "pytest", "-q", path=programs, cwd=project)
