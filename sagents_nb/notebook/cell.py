@@ -14,6 +14,7 @@ from ..session import Run, Session
 from ..transcript import markdown
 from .displays import Bundle, show
 from .policy import decide
+from .text import interrupt_text
 from .widget import Panel, run_view
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
@@ -61,7 +62,11 @@ async def _settled(session: Session, run: Run, unattended: bool, wait: bool) -> 
         if result.status != "interrupted" or interrupt is None:
             return result
         if unattended and interrupt.action_requests:
-            run = session.resume(decide(session.headless, interrupt), by="policy")
+            decisions = decide(session.headless, interrupt)
+            if decisions is None:
+                print(f"Nobody is there to decide. {interrupt_text(session)}")
+                return result
+            run = session.resume(decisions, by="policy")
             continue
         if unattended or not wait:
             return result

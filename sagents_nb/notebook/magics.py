@@ -9,10 +9,18 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 
 from ..errors import SagentsError
 from ..models.recorded import RecordedModel, with_mode
-from ..session import Session, sessions
+from ..session import Session
 from .arguments import names, parser
 from .conversations import Conversations
-from .text import Text, files_text, interrupt_text, status_text, todos_text, usage_text
+from .text import (
+    Text,
+    files_text,
+    interrupt_text,
+    list_text,
+    status_text,
+    todos_text,
+    usage_text,
+)
 
 HELP = """%%agent [options]         run the prompt below it
 %agent use VARIABLE       talk to that Agent or Session from now on
@@ -144,14 +152,7 @@ class AgentMagics(Magics):
         session.replace(agent=session.agent.with_(tools=kept))
 
     def _list(self, rest: str) -> Text:
-        live = sessions.list()
-        lines = [status_text(sessions.get(i)) for i in live]
-        store = self.conversations.kept.store
-        for kept in [] if store is None else store.list_conversations():
-            if kept.id not in live:
-                title = f", {kept.title}" if kept.title else ""
-                lines.append(f"{kept.id}: kept, last used {kept.updated_at:%Y-%m-%d %H:%M}{title}")
-        return Text("\n".join(lines) or "There is no conversation.")
+        return Text(list_text(self.conversations.current, self.conversations.kept.store))
 
     def _load(self, rest: str) -> Text:
         return Text(status_text(self.conversations.load(rest.strip())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..interrupts import Approve, Interrupt, Reject
+from ..interrupts import ActionRequest, Approve, Interrupt, Reject
 
 DENIED = "Nobody was there to decide, so the policy for unattended runs denied it."
 
@@ -16,20 +16,31 @@ def unattended(shell: Any) -> bool:
     return kernel is None or not getattr(kernel, "_allow_stdin", False)
 
 
-def decide(policy: Any, interrupt: Interrupt) -> list[Any]:
-    """One decision per waiting call.
+def decide(policy: Any, interrupt: Interrupt) -> list[Any] | None:
+    """One decision per waiting call, or None if only a person can answer one of them.
 
     ``policy`` is "deny", "approve", or a list of decisions that is used up from its front;
-    once it is empty, the rest is denied. Raises ConfigurationError for any other policy.
+    once it is empty, the rest is denied. What cannot be approved is denied. Raises
+    ConfigurationError for any other policy.
     """
-    count = len(interrupt.action_requests)
-    if policy == "approve":
-        return [Approve()] * count
-    if policy == "deny":
-        return [Reject(DENIED)] * count
+    requests = interrupt.action_requests
+    given: list[Any] = []
     if isinstance(policy, list):
-        taken, policy[:count] = policy[:count], []
-        return [*taken, *([Reject(DENIED)] * (count - len(taken)))]
-    raise ConfigurationError(
-        f"headless is 'deny', 'approve' or a list of decisions, not {policy!r}."
-    )
+        given = policy[: len(requests)]
+    elif policy not in ("approve", "deny"):
+        raise ConfigurationError(
+            f"headless is 'deny', 'approve' or a list of decisions, not {policy!r}."
+        )
+    rest = [_decision(policy == "approve", request) for request in requests[len(given) :]]
+    if None in rest:
+        return None
+    if isinstance(policy, list):
+        del policy[: len(given)]
+    return [*given, *rest]
+
+
+def _decision(approve: bool, request: ActionRequest) -> Any:
+    if approve and "approve" in request.allowed_decisions:
+        return Approve()
+    # Whether a call ran that a crash cut off, say: no policy knows.
+    return Reject(DENIED) if "reject" in request.allowed_decisions else None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..session import Session
+from typing import Any
+
+from ..interrupts import Interrupt
+from ..session import Session, sessions
 from ..transcript import visible
 
 _MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
@@ -17,11 +20,34 @@ class Text(str):
 
 def status_text(session: Session) -> str:
     """One line, and what waits."""
-    model = session.agent.model.name
-    line = f"{session.id}: {session.status}, {len(session.messages)} messages, model {model}"
+    line = f"{session.id}: {status_line(session)}"
     if session.interrupt is not None:
         return f"{line}\n{interrupt_text(session)}"
     return f"{line}\n{session.error}" if session.error else line
+
+
+def status_line(session: Session) -> str:
+    """What it is doing, without its name."""
+    count = len(session.messages)
+    model = session.agent.model.name
+    return f"{session.status}, {count} message{'' if count == 1 else 's'}, model {model}"
+
+
+def list_text(current: Session | None, store: Any) -> str:
+    """A line for each conversation, live or kept; an asterisk marks the current one."""
+    live = {id: sessions.get(id) for id in sessions.list()}
+    if current is not None:
+        live.setdefault(current.id, current)
+    lines = {id: status_line(session) for id, session in live.items()}
+    for kept in [] if store is None else store.list_conversations():
+        if kept.id not in lines:
+            title = f", {kept.title}" if kept.title else ""
+            when = kept.updated_at.astimezone()  # the clock on the reader's wall
+            lines[kept.id] = f"kept, last used {when:%Y-%m-%d %H:%M}{title}"
+    if not lines:
+        return "There is no conversation."
+    marked = current.id if current is not None else None
+    return "\n".join(f"{'*' if id == marked else ' '} {id}: {line}" for id, line in lines.items())
 
 
 def interrupt_text(session: Session) -> str:
@@ -29,11 +55,25 @@ def interrupt_text(session: Session) -> str:
     interrupt = session.interrupt
     if interrupt is None:
         return "Nothing waits for a decision."
-    lines = [f"{len(interrupt.action_requests)} call(s) wait for a decision:"]
-    for request in interrupt.action_requests:
+    requests = interrupt.action_requests
+    lines = [_question(interrupt)]
+    for request in requests:
         lines.append(f"  {request.tool_call_id}  {request.tool_name}")
         lines += [f"      {name} = {value!r}" for name, value in request.arguments.items()]
+    if any("approve" not in request.allowed_decisions for request in requests):
+        # No magic answers in words; the panel has a button for each answer.
+        shown = (
+            f"sa.sessions.get({session.id!r})" if session.id in sessions.list() else "The session"
+        )
+        lines.append(f"{shown} as the last line of a cell shows buttons to answer with.")
     return "\n".join(lines)
+
+
+def _question(interrupt: Interrupt) -> str:
+    count = len(interrupt.action_requests)
+    if interrupt.message is not None:
+        return interrupt.message
+    return "1 call waits for a decision:" if count == 1 else f"{count} calls wait for a decision:"
 
 
 def todos_text(session: Session) -> str:

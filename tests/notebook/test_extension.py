@@ -321,7 +321,7 @@ def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(
     session = use(shell, session_of(two, "Done.", gate=True))
     session.send("Go").result(10)
     text = say(shell, "status")
-    assert "2 call(s) wait for a decision:" in text
+    assert "2 calls wait for a decision:" in text
     assert "file_path = '/a.md'" in text
     assert "\x1b" not in text
     assert "w2" in say(shell, "approve w1")

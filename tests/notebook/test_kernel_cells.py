@@ -65,6 +65,20 @@ def test_where_nobody_can_click_a_policy_decides(
     assert "policy" in kernel.ok("print(list(s.to_frame('decisions').by))").text
 
 
+def test_what_only_a_person_can_answer_is_the_cells_result(kernel: Kernel) -> None:
+    kernel.ok(
+        "def pay(amount: int):\n    'Pay.'\n    from sagents_nb.closing import in_doubt\n"
+        "    return in_doubt([ToolCall('p1', 'pay', {'amount': amount})])\n"
+        "start(ToolCall('p1', 'pay', {'amount': 9}), told, tools=[pay], headless='approve')"
+    )
+    cell = kernel.ok("%%agent\nPay.")
+    assert cell.value["text/plain"] == "Agent run interrupted: 1 turn, 1 tool call"
+    assert cell.text.startswith("Nobody is there to decide. The process ended while this ran: pay.")
+    assert "amount = 9" in cell.text
+    assert "The session as the last line of a cell shows buttons" in cell.text
+    assert kernel.ok("print(s.status)").text == "interrupted\n"
+
+
 def test_a_wrong_policy_fails_the_cell_and_runs_nothing(kernel: Kernel) -> None:
     kernel.ok("start(write(), told, headless='maybe')")
     cell = kernel.run("%%agent\nWrite.")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.closing import in_doubt
 from sagents_nb.interrupts import Interrupt
 from sagents_nb.notebook.policy import DENIED, decide, unattended
 
@@ -28,6 +29,28 @@ def test_a_list_is_used_up_from_its_front_and_the_rest_is_denied() -> None:
     assert decide(policy, waiting(2)) == [sa.Edit({"a": 1}), sa.Reject(DENIED)]
     assert policy == []
     assert decide(policy, waiting(1)) == [sa.Reject(DENIED)]
+
+
+def asking(*allowed: str) -> Interrupt:
+    return Interrupt("tool", (sa.ActionRequest("c1", "t", allowed_decisions=allowed),))
+
+
+def test_a_question_that_cannot_be_approved_is_denied() -> None:
+    assert decide("approve", asking("respond", "reject")) == [sa.Reject(DENIED)]
+
+
+@pytest.mark.parametrize("policy", ["deny", "approve", []])
+def test_whether_a_call_ran_before_a_crash_no_policy_knows(policy: Any) -> None:
+    doubt = in_doubt([sa.ToolCall("c1", "pay", {})])
+    assert decide(policy, doubt) is None
+    assert decide([sa.Respond("ran")], doubt) == [sa.Respond("ran")]
+
+
+def test_a_list_that_does_not_answer_all_that_only_a_person_can_is_not_used_up() -> None:
+    policy: list[Any] = [sa.Respond("ran")]
+    doubt = in_doubt([sa.ToolCall("c1", "pay", {}), sa.ToolCall("c2", "pay", {})])
+    assert decide(policy, doubt) is None
+    assert policy == [sa.Respond("ran")]
 
 
 @pytest.mark.parametrize("policy", ["maybe", None, True, ("approve",)])
