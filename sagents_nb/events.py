@@ -147,6 +147,8 @@ class ToolCallsPatched(Event, frozen=True, tag="tool_calls_patched"):
 
 # Reasons for which a status is told though it is the same: the conversation is another one now.
 REPLACED = ("reset", "replaced")
+# Reasons for which a session is "closed" only until somebody needs it again.
+RESTS = ("inactivity", "no_viewers")
 
 
 class StatusChanged(Event, frozen=True, tag="status_changed"):

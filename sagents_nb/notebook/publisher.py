@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ..events import REPLACED, Event, StatusChanged, SubagentEvent
+from ..events import REPLACED, RESTS, Event, StatusChanged, SubagentEvent
 from ..messages import Message
 from ..runtime import runtime
 from ..session import Session
@@ -65,7 +65,7 @@ class Publisher:
 
     def _start(self) -> None:
         session = self.session
-        self._closed = session.status == "closed"
+        self._closed = session.status == "closed" and session.resting is None
         self._set_entries(session.initial_messages)
         self._unsubscribe = session.subscribe(self.push, since=0)
         self._take()
@@ -74,7 +74,7 @@ class Publisher:
     def _read_session(self) -> None:
         """Set what the session knows best by itself."""
         session = self.session
-        self.state["status"] = session.status
+        self.state["status"] = session.resting or session.status
         self.state["todos"] = plain(to_data(session.todos))
         self.state["files"] = plain([file_data(e.describe()) for e in session.files.entries()])
         waiting = session.interrupt
@@ -95,6 +95,8 @@ class Publisher:
         """Take an event; it travels with the next batch."""
         if isinstance(event, SubagentEvent):  # pages show the progress of the parent's call
             return
+        if isinstance(event, StatusChanged) and event.reason in RESTS:
+            return  # a request wakes it, so nothing has changed for a person
         self._waiting.append(event)
         if isinstance(event, StatusChanged):
             self._closed = event.status == "closed"

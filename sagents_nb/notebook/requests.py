@@ -5,11 +5,13 @@ Runs on the runtime loop; the comm handler only enqueues.
 
 from __future__ import annotations
 
+import functools
 import reprlib
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import SagentsError
+from ..runtime import runtime
 from ..session import Session
 from ..state import to_data
 from .protocol import plain
@@ -21,6 +23,14 @@ Reply = Callable[[dict[str, Any]], None]
 
 def answer(session: Session, request: dict[str, Any], send: Reply) -> None:
     """Do what the page asks; a request that makes no sense is an error, never an exception."""
+    if session.resting is None:
+        _answer(session, request, send)
+    else:  # it wakes once its store has answered, which the runtime loop must not wait for
+        back = functools.partial(runtime.post, send)
+        runtime.loop.run_in_executor(None, _answer, session, request, back)
+
+
+def _answer(session: Session, request: dict[str, Any], send: Reply) -> None:
     kind, request_id = request.get("type"), request.get("id", "")
     try:
         handler = _HANDLERS.get(kind) if isinstance(kind, str) else None

@@ -50,6 +50,11 @@ class Watched:
         return self._actor.status
 
     @property
+    def resting(self) -> str | None:
+        """The status that it wakes with, while it rests; else None."""
+        return self._actor.awakes_as
+
+    @property
     def state(self) -> State:
         """The state now, also in the middle of a run."""
         return self._actor.state

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from jupyter_client.session import json_packer
 
 import sagents_nb as sa
+from sagents_nb.notebook.publisher import Publisher
 from sagents_nb.notebook.requests import answer
 from sagents_nb.runtime import runtime
-from tests.notebook.pages import session_of, until, write
+from sagents_nb.store import ConversationStore
+from tests.notebook.pages import Page, Wire, hello, session_of, until, write
 
 MESSAGES = Path(__file__).parents[2] / "tests/fixtures/protocol/messages.json"
 
@@ -26,6 +28,16 @@ def ask(session: Any, request: Any) -> dict[str, Any]:
     assert len(answers) == 1
     json_packer(answers[0])
     return answers[0]
+
+
+def page_of(session: Any) -> Page:
+    """A page that shows the session."""
+    wire = Wire()
+    publisher = Publisher(session, wire)
+    page = Page(lambda have: hello(publisher, have))
+    wire.pages.append(page)
+    page.ask()
+    return page
 
 
 def waiting_session(*more: Any) -> Any:
@@ -49,6 +61,32 @@ def test_send_starts_a_run() -> None:
     reply = ask(session, {"type": "send", "id": "7", "text": "hi"})
     assert reply == {"type": "reply", "id": "7", "run_id": session.current_run.id}
     assert session.current_run.result(10).text == "Hello."
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
+def test_a_session_that_rests_is_shown_as_it_wakes_and_an_answer_wakes_it(
+    kept: bool, tmp_path: Path
+) -> None:
+    store = ConversationStore(tmp_path / "agents.db") if kept else None
+    session = session_of(write(), "Done.", gate=True, store=store, inactivity_timeout=0.05)
+    early = page_of(session)
+    session.send("Write.").result(10)
+    until(lambda: session.status == "closed")
+    session._actor.ended.result(10)  # it has let go of its conversation
+    late = page_of(session)
+    for page in (early, late):
+        until(lambda page=page: page.state["interrupt"] is not None)
+        assert page.state["status"] == "interrupted"
+    answers: list[dict[str, Any]] = []
+    runtime.call(answer, session, decision(session), answers.append)
+    until(lambda: answers == [{"type": "reply", "id": "1"}])
+    for page in (early, late):
+        until(lambda page=page: page.state["status"] == "idle")
+        assert [file["path"] for file in page.state["files"]] == ["/report.md"]
+        assert not page.closed
+    session.close()
+    if store is not None:
+        store.close()
 
 
 def test_send_while_a_run_is_active_waits_behind_it() -> None:
