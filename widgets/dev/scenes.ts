@@ -162,6 +162,15 @@ export const scenes: Record<string, ViewState> = {
   approval: waiting([write]),
   approvals: waiting([edit, write]),
   question: waiting([{ tool_call_id: "q", tool_name: "ask_user", digest: "q", allowed_decisions: ["respond", "reject"], arguments: { question: "Which species shall I plot?", options: [{ label: "All", value: "all" }, { label: "Gentoo", value: "g" }], allow_other: true } }]),
+  doubt: emptyState({
+    status: "interrupted",
+    entries: [user("Pay the rent."), agent(text("I pay the rent."), call("t1", "transfer", { amount: 900, to: "landlord" }))],
+    interrupt: {
+      id: "i1", type: "in_doubt", run_id: "",
+      message: "The process ended while this ran: transfer. Look whether it ran, and say 'ran', 'did not run', 'retry'.",
+      action_requests: [{ tool_call_id: "t1", tool_name: "transfer", digest: "dt", allowed_decisions: ["respond"], arguments: { amount: 900, to: "landlord" } }],
+    },
+  }),
   error: emptyState({
     status: "error", entries: talk, tools, todos, runs: ended("error"), usage,
     error: "AuthenticationError: the key for anthropic was not accepted (401). Set ANTHROPIC_API_KEY and run the cell again.",

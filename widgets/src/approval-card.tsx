@@ -35,14 +35,21 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
   const reject = () => onDecide({ type: "reject", digest, message });
+  const doubt = kind === "in_doubt";
 
   return (
-    <div class="sagents-approval" data-testid="approval" data-tool={tool_name} role="group" aria-label={`Approval of ${tool_name}`}>
+    <div class="sagents-approval" data-testid="approval" data-tool={tool_name} role="group" aria-label={doubt ? `Whether ${tool_name} ran` : `Approval of ${tool_name}`}>
       <div class="sagents-approval-head">
-        <Icon name="hand" />
+        <Icon name={doubt ? "alert" : "hand"} />
         <span class="sagents-tool-name">{tool_name}</span>
         <span class="sagents-tool-summary">{display_text}</span>
       </div>
+      {doubt && (
+        <p class="sagents-ask">
+          Did this call run? The kernel ended while it was at work, so only you can find out. Look before you answer: what
+          runs again may happen twice.
+        </p>
+      )}
       {mode === "edit" ? (
         <EditForm
           values={values}
@@ -85,7 +92,7 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
           </button>
         </div>
       )}
-      {mode === "ask" && (
+      {mode === "ask" && ALL.some(may) && (
         <div class="sagents-actions">
           {may("approve") && (
             <button

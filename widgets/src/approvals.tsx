@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { ApprovalCard } from "./approval-card";
 import { Icon } from "./icons";
-import { undecided, type Decision, type Interrupt, type ViewState } from "./protocol";
+import { undecided, wants, type Decision, type Interrupt, type ViewState } from "./protocol";
 import { useRequest } from "./use-store";
 
 export function Approvals({ state, alone = false }: { state: ViewState; alone?: boolean }) {
@@ -13,12 +13,19 @@ export function Approvals({ state, alone = false }: { state: ViewState; alone?: 
     <section class={alone ? "sagents-approvals" : "sagents-approvals sagents-docked"} aria-label="Approvals">
       {/* Announced as soon as there is one; the card itself is too long to be read out. */}
       <div class="sagents-sr" role="alert">
-        {interrupt && (names.length > 0 ? `Approval needed for ${names.join(", ")}` : interrupt.message)}
+        {interrupt && (names.length > 0 ? `${headline(state, interrupt)}: ${names.join(", ")}` : interrupt.message)}
       </div>
       {interrupt && <Question key={interrupt.id || interrupt.run_id} state={state} interrupt={interrupt} />}
       {alone && !interrupt && <p class="sagents-empty">Nothing waits for approval.</p>}
     </section>
   );
+}
+
+/** For those who hear the page: what kind of answer is asked for. */
+function headline(state: ViewState, interrupt: Interrupt): string {
+  if (interrupt.type === "in_doubt") return "It is not known whether this ran";
+  const approval = undecided(state).some((request) => wants(interrupt, request) === "approval");
+  return approval ? "Approval needed" : "An answer is needed";
 }
 
 function Question({ state, interrupt }: { state: ViewState; interrupt: Interrupt }) {
@@ -48,13 +55,13 @@ function Question({ state, interrupt }: { state: ViewState; interrupt: Interrupt
 
   return (
     <>
-      {interrupt.message && (
+      {interrupt.message && interrupt.type !== "in_doubt" && (
         <p class="sagents-question">
           <Icon name="hand" />
           {interrupt.message}
         </p>
       )}
-      {open.length > 1 && open.every((request) => request.allowed_decisions?.includes("approve") ?? true) && (
+      {open.length > 1 && open.every((request) => wants(interrupt, request) === "approval") && (
         <div class="sagents-all">
           <span>{open.length} calls need approval; they go ahead together.</span>
           <button type="button" class="sagents-button" data-testid="approve-all" disabled={sent} onClick={approveAll}>

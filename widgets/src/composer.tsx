@@ -5,12 +5,17 @@ import { Icon } from "./icons";
 import type { ViewState } from "./protocol";
 import { useRequest, useStore } from "./use-store";
 
+const HINTS: Record<string, string> = {
+  running: "Message, sent when this run is over",
+  // The kernel answers the waiting calls as cancelled.
+  interrupted: "Message, sent instead of an answer",
+};
+
 export function Composer({ state }: { state: ViewState }) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
   const [text, setText] = useState("");
   const area = useRef<HTMLTextAreaElement>(null);
-  const running = state.status === "running" || state.status === "interrupted";
   const ready = store.open && !busy && text.trim() !== "";
 
   useLayoutEffect(() => {
@@ -43,7 +48,7 @@ export function Composer({ state }: { state: ViewState }) {
           rows={1}
           value={text}
           disabled={!store.open}
-          placeholder={store.open ? (running ? "Message, sent when this run is over" : "Message") : "Closed"}
+          placeholder={store.open ? (HINTS[state.status] ?? "Message") : "Closed"}
           aria-label="Message to the agent. Enter sends, Shift and Enter make a new line."
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={onKeyDown}

@@ -47,7 +47,7 @@ export function Header({ state, status, view, runId }: Props) {
 }
 
 /** A session's name, if somebody gave it one: the made-up ones say nothing to a person. */
-const givenName = (id = "") => (/^session-[0-9a-f]{12}$/.test(id) ? "" : id);
+export const givenName = (id = "") => (/^session-[0-9a-f]{12}$/.test(id) ? "" : id);
 
 function Elapsed({ from, to }: { from: number; to: number | null }) {
   const [now, setNow] = useState(Date.now() / 1000);

@@ -239,6 +239,12 @@ export function undecided(state: ViewState): ActionRequest[] {
   return requests.filter((request) => !(request.tool_call_id in state.decided));
 }
 
+/** What a call waits for: leave to run, words, or what became of it in a crash. */
+export function wants(interrupt: Interrupt, request: ActionRequest): "approval" | "answer" | "doubt" {
+  if (interrupt.type === "in_doubt") return "doubt";
+  return (request.allowed_decisions?.includes("approve") ?? true) ? "approval" : "answer";
+}
+
 function grow(parts: PartialPart[], delta: Delta): PartialPart[] {
   const last = parts.at(-1);
   const text = delta.text ?? "";

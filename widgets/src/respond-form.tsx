@@ -3,13 +3,13 @@ import { useState } from "preact/hooks";
 import type { Json, JsonObject } from "./protocol";
 
 type Props = { options: Option[]; values: JsonObject; disabled: boolean; onAnswer: (answer: Json) => void };
-export type Option = { label: string; value: Json };
+export type Option = { label: string; value: Json; hint?: string };
 
 /** After a crash nobody but a person can know what became of a call. */
 const IN_DOUBT: Option[] = [
-  { label: "It ran", value: "ran" },
-  { label: "It did not run", value: "did not run" },
-  { label: "Run it again", value: "retry" },
+  { label: "It ran", value: "ran", hint: "The agent is told that it ran and that its result is lost" },
+  { label: "It did not run", value: "did not run", hint: "The agent is told so and decides what to do" },
+  { label: "Run it again", value: "retry", hint: "The call above is run once more" },
 ];
 
 /** The options a question offers: texts, or objects with a label and a value. */
@@ -35,12 +35,13 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
     <div class="sagents-respond">
       {options.length > 0 && (
         <div class="sagents-actions">
-          {options.map(({ label, value }) => (
+          {options.map(({ label, value, hint }) => (
             <button
               key={label}
               type="button"
               class="sagents-button"
               data-testid="answer-option"
+              title={hint}
               aria-pressed={several ? picked.includes(value) : undefined}
               disabled={disabled}
               onClick={() => (several ? toggle(value) : onAnswer(value))}

@@ -1,5 +1,5 @@
 // What a session, or one run of it, is doing, in words.
-import type { ViewState } from "./protocol";
+import { wants, type Interrupt, type ViewState } from "./protocol";
 
 export type Status = {
   /** The word of the protocol, or "connecting" or "completed". */
@@ -14,7 +14,6 @@ const LABELS: Record<string, string> = {
   waiting: "Waiting to start",
   idle: "Ready",
   running: "Running",
-  interrupted: "Needs approval",
   paused: "Paused",
   cancelled: "Stopped",
   error: "Failed",
@@ -25,9 +24,16 @@ const LABELS: Record<string, string> = {
 
 export function statusOf(state: ViewState | null, open: boolean, runId: string): Status {
   const name = nameOf(state, open, runId);
-  const label = name === "interrupted" && !state?.interrupt?.action_requests?.length ? "Waiting" : LABELS[name];
+  const label = name === "interrupted" ? labelOf(state?.interrupt) : LABELS[name];
   const active = open && ["connecting", "waiting", "running", "interrupted"].includes(name);
   return { name, label: label ?? name, active };
+}
+
+function labelOf(interrupt: Interrupt | null | undefined): string {
+  const requests = interrupt?.action_requests ?? [];
+  if (!interrupt || requests.length === 0) return "Waiting";
+  const approval = requests.some((request) => wants(interrupt, request) === "approval");
+  return approval ? "Needs approval" : "Needs an answer";
 }
 
 function nameOf(state: ViewState | null, open: boolean, runId: string): string {

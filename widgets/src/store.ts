@@ -22,6 +22,8 @@ export class Store {
   state: ViewState | null = null;
   /** Whether the kernel can still be asked for something. */
   open = true;
+  /** Whether the kernel itself is gone, and not only the session closed. */
+  lost = false;
   #seq = 0;
   #asked = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -36,7 +38,10 @@ export class Store {
     model.on("msg:custom", (message: FromKernel) => this.receive(message));
     model.on("destroy", () => this.close());
     // A comm is alive from the start and never comes back, so this is its end: a kernel's restart.
-    model.on("comm_live_update", () => this.close());
+    model.on("comm_live_update", () => {
+      this.lost = true;
+      this.close();
+    });
     this.#hello(0);
   }
 

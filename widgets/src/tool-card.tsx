@@ -20,6 +20,9 @@ const icons: Record<string, IconName> = {
   cancelled: "stopped",
   skipped: "skip",
   interrupted: "hand",
+  unfinished: "stopped",
+  answer: "hand",
+  doubt: "alert",
 };
 const words: Record<string, string> = {
   pending: "Waiting",
@@ -30,6 +33,9 @@ const words: Record<string, string> = {
   cancelled: "Stopped",
   skipped: "Skipped",
   interrupted: "Needs approval",
+  unfinished: "Unfinished",
+  answer: "Needs an answer",
+  doubt: "Did it run?",
 };
 
 export function statusOfCall({ call, info, result, over }: Props): string {
@@ -37,7 +43,7 @@ export function statusOfCall({ call, info, result, over }: Props): string {
   if (result?.is_interrupt) return over ? "interrupted" : "pending";
   if (result) return result.is_error ? "failed" : "completed";
   if (call.error) return "failed";
-  return over ? "cancelled" : "pending";
+  return over ? "unfinished" : "pending";
 }
 
 export function ToolCard(props: Props) {

@@ -5,7 +5,7 @@ import { PartialTurn } from "./partial";
 import { count } from "./format";
 import { Icon } from "./icons";
 import { ownersOf, resultsByEntry } from "./calls";
-import type { ToolInfo, ViewState } from "./protocol";
+import { wants, type ToolInfo, type ViewState } from "./protocol";
 
 export function Transcript({ state, runId = "" }: { state: ViewState; runId?: string }) {
   const pane = useStickyPane(state);
@@ -62,19 +62,20 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
   );
 }
 
-/** What is known of the calls that wait for a person: they have not started. */
+/** What is known of the calls that wait for a person. */
 function askedCalls(interrupt: ViewState["interrupt"]): Record<string, ToolInfo> {
-  const requests = interrupt?.action_requests ?? [];
-  return Object.fromEntries(
-    requests.map((request) => [
-      request.tool_call_id,
-      { name: request.tool_name, status: "interrupted", display_text: request.display_text ?? null },
-    ]),
-  );
+  if (!interrupt) return {};
+  const infos = (interrupt.action_requests ?? []).map((request): [string, ToolInfo] => {
+    const want = wants(interrupt, request);
+    const status = want === "approval" ? "interrupted" : want;
+    return [request.tool_call_id, { name: request.tool_name, status, display_text: request.display_text ?? null }];
+  });
+  return Object.fromEntries(infos);
 }
 
 /** Whether nothing of the run can be on its way: one that asks goes on after the answer. */
 function isOver(state: ViewState, runId: string): boolean {
+  if (state.status === "closed") return true;
   const run = state.runs[runId];
   return run?.ended != null && !(run.status === "interrupted" && state.interrupt);
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Approvals } from "./approvals";
 import { Composer } from "./composer";
 import { Files } from "./files";
-import { Header } from "./header";
+import { givenName, Header } from "./header";
 import { statusOf } from "./status";
 import { Todos } from "./todos";
 import { Transcript } from "./transcript";
@@ -53,8 +53,24 @@ export function View({ store, name, runId }: { store: Store; name: ViewName; run
         ) : (
           <Body state={state} name={name} runId={runId} wide={wide} />
         )}
+        {state && store.lost && status.name === "closed" && <Lost id={givenName(state.session_id)} />}
       </div>
     </StoreContext.Provider>
+  );
+}
+
+/** What a conversation without a kernel needs: a kept one goes on in the next. */
+function Lost({ id }: { id: string }) {
+  return (
+    <p class="sagents-lost" data-testid="lost">
+      The kernel of this panel has ended.
+      {id && (
+        <>
+          {" "}
+          <code>%agent load {id}</code> goes on with what was kept.
+        </>
+      )}
+    </p>
   );
 }
 

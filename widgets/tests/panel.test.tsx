@@ -271,6 +271,41 @@ test("a panel whose kernel is gone is closed, and says what it knew", async () =
   expect(find("entry").length).toBeGreaterThan(0);
 });
 
+test("what a kernel's end cut off is unfinished, and the panel says how a kept conversation goes on", async () => {
+  await show(scenes.doubt!);
+  model.fire("comm_live_update");
+  await settle();
+  expect(one("tool-card").textContent).toContain("Unfinished");
+  expect(find("answer-option")).toHaveLength(0);
+  expect(one("lost").textContent).toContain("%agent load conversation-1");
+  controller.abort();
+  controller = new AbortController();
+  await show({ ...scenes.doubt!, session_id: "session-0123456789ab" });
+  model.receive({ type: "closed" });
+  await settle();
+  expect(find("lost")).toHaveLength(0);
+});
+
+test("a call in doubt says what happened and offers three answers, nothing else", async () => {
+  await show(scenes.doubt!);
+  const card = one("approval");
+  expect(card.textContent).toContain("Did this call run? The kernel ended while it was at work");
+  expect(card.textContent).toContain("landlord");
+  expect(card.textContent).not.toContain("did not run', 'retry'");
+  expect([...card.querySelectorAll("button")].map((button) => button.textContent)).toEqual(["It ran", "It did not run", "Run it again"]);
+  expect(find("answer")).toHaveLength(0);
+  expect(one("status").textContent).toBe("Needs an answer");
+  expect(one("tool-card").dataset.status).toBe("doubt");
+});
+
+test.each([[0, "ran"], [1, "did not run"], [2, "retry"]])("answer %i of a call in doubt is %s", async (index, answer) => {
+  await show(scenes.doubt!);
+  model.answer = () => {};
+  await click("answer-option", index);
+  expect(sent("decide")).toMatchObject([{ interrupt_id: "i1", decisions: { t1: { type: "respond", digest: "dt", answer } } }]);
+  expect((one("answer-option") as HTMLButtonElement).disabled).toBe(true);
+});
+
 test("a call that waits for a person says so in the transcript, and a free one beside it waits too", async () => {
   const call = (id: string, name: string) => ({ type: "tool_call" as const, id, name });
   const message = { role: "assistant", parts: [call("w1", "write_file"), call("l1", "ls")] };
