@@ -118,7 +118,8 @@ class Transcriber:
         elif isinstance(event, DecisionMade):
             said = "rejected" if isinstance(event.decision, Reject) else "approved"
             record = self._persistence.record_decision
-            self._put(DisplayMessageUpdated, record, event.tool_call_id, said)
+            about = {"by": event.by, "at": event.ts, "decision": to_data(event.decision)}
+            self._put(DisplayMessageUpdated, record, event.tool_call_id, said, about)
 
     async def end(self, outcome: Outcome) -> None:
         """Save how a run ended, where its messages do not say it, and wait for all that is due."""

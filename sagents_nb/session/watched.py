@@ -15,7 +15,7 @@ from ..messages import Message, Usage
 from ..runtime import runtime
 from ..state import State, Todo, export_state
 from .actor import Actor
-from .owning import here
+from .owning import conversations_of, here
 from .run import Run
 from .surroundings import Surroundings
 
@@ -183,6 +183,11 @@ class Watched:
         "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
         """
         from ..frames import Conversation, frame_of
+        from .earlier import earlier
 
         events = runtime.call(self._actor.log.kept)
-        return frame_of(kind, [Conversation(self.id, self.state, events, self.files.entries())])
+        state = self.state
+        if self.surroundings.store is not None:
+            kept = conversations_of(self.surroundings.store, self.scope).history(self.id)
+            events = [*earlier(kept, state, events), *events]
+        return frame_of(kind, [Conversation(self.id, state, events, self.files.entries())])

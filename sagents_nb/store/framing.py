@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import msgspec
 import sqlalchemy as sql
 
 from ..errors import ConfigurationError
-from ..events import Event, MessageEnd, TokenUsage, ToolExecutionEnd
+from ..events import DecisionMade, Event, MessageEnd, TokenUsage, ToolExecutionEnd
 from ..frames import Conversation
+from ..interrupts import Decision
 from ..messages import ToolResult
 from ..state import State, restore_state
 from . import conversations, rows, states
 from .display import DisplayMessage
 from .schema import Tables
 
-KINDS = ("messages", "tool_calls", "todos", "usage")
+KINDS = ("messages", "tool_calls", "todos", "usage", "decisions")
 """The kinds of frames that a store can fill; the others are of what only a session knows."""
 
 
@@ -36,12 +38,14 @@ def kept(connection: sql.Connection, tables: Tables, owner: str) -> list[Convers
     """
     found = conversations.listed(connection, tables, owner, 2**31, 0)
     found.sort(key=lambda conversation: (conversation.created_at, conversation.id))
-    made = []
-    for conversation in found:
-        state, times = _state(connection, tables, owner, conversation.id)
-        shown = rows.load(connection, tables, owner, conversation.id)
-        made.append(Conversation(conversation.id, state, list(_events(state, times, shown))))
-    return made
+    return [one(connection, tables, owner, conversation.id) for conversation in found]
+
+
+def one(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation:
+    """The conversation of that id."""
+    state, times = _state(connection, tables, owner, id)
+    shown = rows.load(connection, tables, owner, id)
+    return Conversation(id, state, list(_events(state, times, shown)))
 
 
 def _state(
@@ -68,6 +72,8 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
         answered |= {result.tool_call_id: (result, ts) for result in message.tool_results}
     for row in shown:
         call_id = row.content.get("call_id")
+        if row.content_type == "tool_call" and (decided := _decided(row)):
+            yield decided
         if row.content_type == "tool_call" and str(call_id) in answered:
             result, ts = answered[str(call_id)]
             duration = row.metadata.get("duration")
@@ -79,6 +85,21 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
                 duration=duration if isinstance(duration, int | float) else math.nan,
                 ts=ts,
             )
+
+
+def _decided(row: DisplayMessage) -> Event | None:
+    try:
+        said = msgspec.convert(row.metadata.get("decision"), _Said)
+    except msgspec.ValidationError:  # nobody decided, or somebody else's metadata
+        return None
+    call_id = str(row.content.get("call_id"))
+    return DecisionMade(tool_call_id=call_id, decision=said.decision, by=said.by, ts=said.at)
+
+
+class _Said(msgspec.Struct):
+    decision: Decision
+    by: str
+    at: float
 
 
 def _status(row: DisplayMessage) -> str:

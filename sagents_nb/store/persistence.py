@@ -67,9 +67,17 @@ class DisplayMessagePersistence(Protocol):
         """
 
     def record_decision(
-        self, scope: Any, conversation_id: str, tool_call_id: str, decision: str
+        self,
+        scope: Any,
+        conversation_id: str,
+        tool_call_id: str,
+        decision: str,
+        said: dict[str, Any],
     ) -> Awaitable[DisplayMessage | None] | DisplayMessage | None:
-        """Somebody "approved" or "rejected" a call; the changed row, or None."""
+        """Somebody "approved" or "rejected" a call; the changed row, or None.
+
+        ``said`` has the whole "decision", who made it ("by") and when ("at", seconds).
+        """
 
     def resolve_tool_result(
         self, scope: Any, conversation_id: str, tool_call_id: str, content: str

@@ -137,8 +137,12 @@ def record_decision(
     tool_call_id: str,
     conversation_id: str | None,
     decision: str,
+    said: Mapping[str, Any] | None = None,
 ) -> DisplayMessage:
-    """The newest call of that id, with the decision in its metadata and in its result's."""
+    """The newest call of that id, with the decision in its metadata and in its result's.
+
+    ``said`` is more about it, which goes into the metadata of the call alone.
+    """
     if decision not in ("approved", "rejected"):
         raise ConfigurationError(f"A decision is 'approved' or 'rejected', not {decision!r:.40}.")
     calls = _of_call(tables, owner, tool_call_id, conversation_id, "tool_call")
@@ -150,7 +154,8 @@ def record_decision(
     result = _newest(connection, tables, results, tables.display_messages.c.id > call.id)
     if result is not None:
         _change(connection, tables, result, metadata=result.metadata | stamp)
-    return _change(connection, tables, call, metadata=call.metadata | stamp)
+    more = {"decision": dict(said)} if said else {}
+    return _change(connection, tables, call, metadata=call.metadata | stamp | more)
 
 
 def resolve_result(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 import sqlalchemy as sql
 
 from ..errors import ConfigurationError, NotFound
+from ..frames import Conversation as Framed
 from ..frames import frame_of
 from ..messages import Message
 from ..todos import Todo
@@ -218,6 +219,10 @@ class ScopedStore:
         framing.check_kind(kind)
         return frame_of(kind, self._run(framing.kept))
 
+    def history(self, id: str) -> Framed:
+        """What frames are made of for one conversation: its state, and events of what is known."""
+        return self._run(framing.one, id)
+
     # what a session calls: AgentPersistence and DisplayMessagePersistence
 
     async def save_state(
@@ -257,11 +262,16 @@ class ScopedStore:
         )
 
     async def record_decision(
-        self, scope: Any, conversation_id: str, tool_call_id: str, decision: str
+        self,
+        scope: Any,
+        conversation_id: str,
+        tool_call_id: str,
+        decision: str,
+        said: dict[str, Any],
     ) -> DisplayMessage | None:
         """The row of a tool call that somebody "approved" or "rejected", or None."""
         return await self._if_there(
-            scope, rows.record_decision, tool_call_id, conversation_id, decision
+            scope, rows.record_decision, tool_call_id, conversation_id, decision, said
         )
 
     async def resolve_tool_result(

@@ -84,7 +84,7 @@ def test_frames_have_the_same_columns_also_when_empty(mine: ScopedStore, kind: s
     assert to_frame(kind, [mine, mine]).empty
 
 
-@pytest.mark.parametrize("kind", ["events", "files", "decisions", "nothing"])
+@pytest.mark.parametrize("kind", ["events", "files", "nothing"])
 def test_what_only_a_session_knows_is_refused(store: Store, kind: str) -> None:
     with pytest.raises(sa.ConfigurationError, match="A store has the frames messages, tool_calls"):
         store.to_frame(kind)
