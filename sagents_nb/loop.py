@@ -264,9 +264,7 @@ class Loop:
     async def _read_mail(self) -> None:
         while self.mail:
             # It stays first while it is read: whoever stops the run then does not mean it.
-            self.state = await self.config.chain.handle_message(
-                *self.mail[0], self.state, self.ctx
-            )
+            self.state = await self.config.chain.handle_message(*self.mail[0], self.state, self.ctx)
             self.mail.popleft()
             await self.record.tell_changes()
 
