@@ -50,7 +50,9 @@ def from_state(state: State) -> Beginning:
     """Begin with a state of somebody's, without what only a living process could answer."""
     if state.interrupt is None or not state.interrupt.restorable:
         state = state.clean_stale_interrupts()
-    return Beginning(state=state, status="interrupted" if state.interrupt else "idle")
+    if state.interrupt is not None:
+        return Beginning(state=state, status="interrupted")
+    return Beginning(state=state, status="paused" if open_calls(state) else "idle")
 
 
 def stored_state(folded: Folded, schema: StateSchema) -> tuple[State, list[str]]:
