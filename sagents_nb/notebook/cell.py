@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from IPython.display import display, update_display
 
@@ -19,6 +20,8 @@ from .widget import Panel, run_view
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
 HEARTBEAT = 0.1
+# How long after an interrupt the order to shut down may come, in seconds.
+SHUTDOWN = 0.5
 
 
 async def run_cell(
@@ -37,6 +40,7 @@ async def run_cell(
     try:
         result = await _settled(session, run, unattended, wait)
     except asyncio.CancelledError:
+        await _unless_it_ends(session)
         _stop(session, run)
         shown.finish(await _stopped(session, run))
         raise KeyboardInterrupt("The run was stopped.") from None
@@ -93,6 +97,16 @@ async def _decided(session: Session, run: Run) -> Run | None:
     if following is None or following is run or following.id != run.id:
         return None
     return following
+
+
+async def _unless_it_ends(session: Session) -> None:
+    """Give a kernel that is shut down the time to end: what waits is to wait in the next one.
+
+    Jupyter interrupts a kernel just before it shuts it down or restarts it.
+    """
+    if session.status == "interrupted":
+        with suppress(asyncio.CancelledError):  # a second interrupt is impatience
+            await asyncio.sleep(SHUTDOWN)
 
 
 def _stop(session: Session, run: Run) -> None:

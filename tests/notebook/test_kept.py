@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.notebook.kernel import WIDGET, Kernel
+from tests.notebook.pages import until
 
 SETUP = """
 %load_ext sagents_nb
@@ -95,6 +97,39 @@ def test_an_approval_that_waits_can_be_given_after_a_restart(
     assert kernel.ok("print(s.files.read('/a.md').content, s.messages[-1].text)").text == (
         "A Written.\n"
     )
+
+
+def test_what_waits_below_a_cell_still_waits_after_the_kernel_was_shut_down(
+    new_kernel: Callable[[], Kernel], tmp_path: Path
+) -> None:
+    kernel = new_kernel()
+    kernel.ok(
+        """
+import pathlib, threading, time
+call = sa.ToolCall("c1", "write_file", {"file_path": "/a.md", "content": "A"})
+agent = sa.Agent(sa.ScriptedModel([call]), interrupt_on={"write_file": True})
+%agent use agent
+
+def look():
+    while "study" not in sa.sessions.list() or sa.sessions.get("study").interrupt is None:
+        time.sleep(0.02)
+    pathlib.Path("waits").touch()
+
+threading.Thread(target=look, daemon=True).start()
+""",
+        front_end=True,
+    )
+    kernel.start("%%agent --name study\nWrite it.", front_end=True)
+    until((tmp_path / "waits").exists)
+    # A restart in Lab interrupts the kernel before it is told to end.
+    kernel.manager.interrupt_kernel()
+    time.sleep(0.1)
+    kernel.client.shutdown()
+    until(lambda: not kernel.manager.is_alive())
+
+    kernel = new_kernel()
+    loaded = str(kernel.ok("%agent load study", front_end=True).value)
+    assert "study: interrupted" in loaded
 
 
 def test_an_unattended_notebook_keeps_nothing(
