@@ -1,0 +1,304 @@
+"""The lazy names, for type checkers and editors; tests/test_public_face.py keeps them true."""
+
+from typing import Any
+
+from .agent import (
+    Agent as Agent,
+)
+from .budget import (
+    Budget as Budget,
+)
+from .context import (
+    RunContext as RunContext,
+)
+from .context import (
+    ToolContext as ToolContext,
+)
+from .errors import (
+    AgentError as AgentError,
+)
+from .errors import (
+    BudgetExceeded as BudgetExceeded,
+)
+from .errors import (
+    Busy as Busy,
+)
+from .errors import (
+    ConfigurationError as ConfigurationError,
+)
+from .errors import (
+    FailuresExceeded as FailuresExceeded,
+)
+from .errors import (
+    InvalidDecision as InvalidDecision,
+)
+from .errors import (
+    MaxRunsExceeded as MaxRunsExceeded,
+)
+from .errors import (
+    MiddlewareError as MiddlewareError,
+)
+from .errors import (
+    ModelError as ModelError,
+)
+from .errors import (
+    NotFound as NotFound,
+)
+from .errors import (
+    NotRunning as NotRunning,
+)
+from .errors import (
+    Owned as Owned,
+)
+from .errors import (
+    ReplayMiss as ReplayMiss,
+)
+from .errors import (
+    SagentsError as SagentsError,
+)
+from .errors import (
+    StaleApproval as StaleApproval,
+)
+from .errors import (
+    StaleOwner as StaleOwner,
+)
+from .errors import (
+    StoreError as StoreError,
+)
+from .errors import (
+    UntilToolNotCalled as UntilToolNotCalled,
+)
+from .files import (
+    CallbackStorage as CallbackStorage,
+)
+from .files import (
+    DiskStorage as DiskStorage,
+)
+from .files import (
+    FileStorage as FileStorage,
+)
+from .files import (
+    FsspecStorage as FsspecStorage,
+)
+from .files import (
+    Mount as Mount,
+)
+from .files import (
+    SQLStorage as SQLStorage,
+)
+from .files import (
+    filesystems as filesystems,
+)
+from .files import (
+    open_filesystem as open_filesystem,
+)
+from .frames import (
+    load_frame as load_frame,
+)
+from .frames import (
+    plot_timeline as plot_timeline,
+)
+from .frames import (
+    plot_usage as plot_usage,
+)
+from .frames import (
+    save_frame as save_frame,
+)
+from .frames import (
+    to_frame as to_frame,
+)
+from .interrupts import (
+    ActionRequest as ActionRequest,
+)
+from .interrupts import (
+    Approve as Approve,
+)
+from .interrupts import (
+    Edit as Edit,
+)
+from .interrupts import (
+    Interrupt as Interrupt,
+)
+from .interrupts import (
+    Reject as Reject,
+)
+from .interrupts import (
+    Respond as Respond,
+)
+from .lowlevel import (
+    AgentContext as AgentContext,
+)
+from .lowlevel import (
+    AgentLoopConfig as AgentLoopConfig,
+)
+from .lowlevel import (
+    agent_loop as agent_loop,
+)
+from .messages import (
+    FilePart as FilePart,
+)
+from .messages import (
+    ImagePart as ImagePart,
+)
+from .messages import (
+    JsonPart as JsonPart,
+)
+from .messages import (
+    Message as Message,
+)
+from .messages import (
+    ProviderPart as ProviderPart,
+)
+from .messages import (
+    TextDelta as TextDelta,
+)
+from .messages import (
+    TextPart as TextPart,
+)
+from .messages import (
+    ThinkingDelta as ThinkingDelta,
+)
+from .messages import (
+    ThinkingPart as ThinkingPart,
+)
+from .messages import (
+    ToolCall as ToolCall,
+)
+from .messages import (
+    ToolCallDelta as ToolCallDelta,
+)
+from .messages import (
+    ToolResult as ToolResult,
+)
+from .messages import (
+    Usage as Usage,
+)
+from .middleware import (
+    AskUser as AskUser,
+)
+from .middleware import (
+    CompiledSubAgent as CompiledSubAgent,
+)
+from .middleware import (
+    ConversationTitle as ConversationTitle,
+)
+from .middleware import (
+    DebugLog as DebugLog,
+)
+from .middleware import (
+    FileSystem as FileSystem,
+)
+from .middleware import (
+    HumanInTheLoop as HumanInTheLoop,
+)
+from .middleware import (
+    Middleware as Middleware,
+)
+from .middleware import (
+    PatchToolCalls as PatchToolCalls,
+)
+from .middleware import (
+    SubAgentConfig as SubAgentConfig,
+)
+from .middleware import (
+    SubAgents as SubAgents,
+)
+from .middleware import (
+    Summarization as Summarization,
+)
+from .middleware import (
+    TodoList as TodoList,
+)
+from .models import (
+    AnthropicModel as AnthropicModel,
+)
+from .models import (
+    ChatModel as ChatModel,
+)
+from .models import (
+    DemoModel as DemoModel,
+)
+from .models import (
+    FallbackModel as FallbackModel,
+)
+from .models import (
+    ModelRequest as ModelRequest,
+)
+from .models import (
+    OpenAIChatModel as OpenAIChatModel,
+)
+from .models import (
+    OpenAIModel as OpenAIModel,
+)
+from .models import (
+    RecordedModel as RecordedModel,
+)
+from .models import (
+    ResponseCache as ResponseCache,
+)
+from .models import (
+    RetryingModel as RetryingModel,
+)
+from .models import (
+    ScriptedModel as ScriptedModel,
+)
+from .models import (
+    default_model as default_model,
+)
+from .models import (
+    resolve_model as resolve_model,
+)
+from .notebook import (
+    ApprovalView as ApprovalView,
+)
+from .notebook import (
+    ChatView as ChatView,
+)
+from .notebook import (
+    FilesView as FilesView,
+)
+from .notebook import (
+    NotebookTools as NotebookTools,
+)
+from .notebook import (
+    TodoView as TodoView,
+)
+from .result import (
+    RunResult as RunResult,
+)
+from .session import (
+    Run as Run,
+)
+from .session import (
+    Session as Session,
+)
+from .session import (
+    sessions as sessions,
+)
+from .state import (
+    State as State,
+)
+from .state import (
+    Todo as Todo,
+)
+from .store import (
+    ConversationStore as ConversationStore,
+)
+from .store import (
+    Scope as Scope,
+)
+from .tools import (
+    Tool as Tool,
+)
+from .tools import (
+    ToolOutput as ToolOutput,
+)
+from .tools import (
+    tool as tool,
+)
+
+__version__: str
+__all__: list[str]
+
+def load_ipython_extension(shell: Any) -> None: ...
+def unload_ipython_extension(shell: Any) -> None: ...
