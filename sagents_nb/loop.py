@@ -146,11 +146,14 @@ class Loop:
             await self.record.append(broken)
             self.steps.end_turn(broken)
         await self._append_pending()  # what somebody said is kept, also when nobody answered
+        stopped = status == "cancelled"
         while self.mail:
             try:
                 await self._read_mail()
-            except asyncio.CancelledError:  # stopped twice: the letter that is being read is lost
-                self.mail.popleft()
+            except asyncio.CancelledError:
+                if stopped:  # twice: the letter that is being read is lost
+                    self.mail.popleft()
+                stopped = True
                 if task := asyncio.current_task():
                     task.uncancel()
         await self.record.keep()

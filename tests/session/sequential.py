@@ -100,7 +100,12 @@ class Sequential:
         return "ok"
 
     def _resume(self, step: Step) -> str:
-        return self._run() if self.status == "interrupted" else "NotRunning"
+        interrupt = step.state.interrupt
+        if self.status != "interrupted" or interrupt is None:
+            return "NotRunning"
+        if set(step.args[0]) != set(interrupt.tool_call_ids):
+            return "InvalidDecision"
+        return self._run()
 
     def _decide_all(self, step: Step) -> str:
         if self.status != "interrupted":
