@@ -1,5 +1,7 @@
 """What it costs to keep a conversation: one message more, in a short one and in a long one.
 
+And what a session costs that does nothing, as most of a thousand do: memory and threads.
+
 Each contestant is a script of benchmarks/peers/ in a process of its own; a peer has an environment
 of its own below .venv-peers/, made by --peers. The files are in the directory for temporary
 files, so set TMPDIR to measure another disk. Linux only: it tells how much is written.
@@ -34,6 +36,7 @@ ROWS = [
     ("kB kept per message", "kept", 1e-3, 1),
 ]
 FLAT = 1.2
+IDLE_KB = 30
 
 Figures = dict[str, float | str]
 
@@ -44,7 +47,11 @@ def measured(name: str, install: bool) -> Figures:
     python = sys.executable
     if requirements:
         python = environment(name, requirements, install)
-    command = [python, str(HERE / "peers" / script), *arguments]
+    return figures_of([python, str(HERE / "peers" / script), *arguments])
+
+
+def figures_of(command: list[str]) -> Figures:
+    """The figures that a script prints."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Missing(f"failed: {last_line(done.stderr)}")
@@ -98,7 +105,22 @@ def main() -> None:
             ratio = growth(results["ours"], item)
             verdict = "met" if ratio <= FLAT else "MISSED"
             print(f"{verdict:>6}  ≤ {FLAT} × the {label} after 10,000 as after 10: {ratio:.2f}")
+    idle()
     sys.exit("ours" in missing)
+
+
+def idle() -> None:
+    """Measure and print what a thousand sessions cost that do nothing."""
+    figures = figures_of([sys.executable, str(HERE / "peers" / "idle_ours.py")])
+    for item, value in figures.items():
+        kind, where = item.split(" ", 1)
+        if kind == "bytes":
+            told = f"{float(value) / 1e3:.1f} kB of an idle session {where}"
+            verdict = "met" if float(value) <= IDLE_KB * 1e3 else "MISSED"
+            print(f"{verdict:>6}  ≤ {IDLE_KB} kB: {told}")
+        else:
+            verdict = "met" if value == 0 else "MISSED"
+            print(f"{verdict:>6}  no thread for 1,000 idle sessions {where}: {value}")
 
 
 if __name__ == "__main__":
