@@ -14,7 +14,7 @@ from .displays import show
 from .interpolate import interpolate
 from .magics import AgentMagics
 from .policy import unattended
-from .widget import folded_bundle, panel_of, static_bundle
+from .widget import frozen_bundle, panel_of, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
 
@@ -95,9 +95,7 @@ def _show_session(session: Session) -> None:
     if static_bundle(session, repr(session)) is not None:
         raise NotImplementedError
     live = panel_of(session)._repr_mimebundle_()
-    show(
-        session, f"sagents-{uuid.uuid4().hex}", live, lambda: folded_bundle(session, repr(session))
-    )
+    show(session, f"sagents-{uuid.uuid4().hex}", live, lambda: frozen_bundle(session))
 
 
 def load(shell: Any) -> None:

@@ -88,12 +88,15 @@ def static_bundle(session: Session, name: str) -> tuple[dict[str, Any], dict[str
 
     Static at once: the widget of a saved notebook is dead.
     """
-    return folded_bundle(session, name) if unattended(get_ipython()) else None
-
-
-def folded_bundle(session: Session, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The conversation folded under its name."""
+    if not unattended(get_ipython()):
+        return None
     return {"text/plain": name, "text/html": folded(name, session.messages)}, {}
+
+
+def frozen_bundle(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The conversation as Markdown, in the place of its panel."""
+    text = markdown(session.messages) or "*Nothing was said.*"
+    return {"text/plain": text, "text/markdown": text}, {}
 
 
 _panels: dict[Session, Panel] = {}
