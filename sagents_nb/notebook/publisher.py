@@ -12,7 +12,15 @@ from typing import Any
 
 import msgspec
 
-from ..events import REPLACED, RESTS, Event, StatusChanged, SubagentEvent
+from ..events import (
+    REPLACED,
+    RESTS,
+    DisplayMessageSaved,
+    DisplayMessageUpdated,
+    Event,
+    StatusChanged,
+    SubagentEvent,
+)
 from ..messages import Message
 from ..runtime import runtime
 from ..session import Session
@@ -30,6 +38,9 @@ from .protocol import (
 )
 
 logger = logging.getLogger(__name__)
+
+# Pages show the progress of the parent's call, and the messages themselves.
+UNSEEN = (SubagentEvent, DisplayMessageSaved, DisplayMessageUpdated)
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
 
@@ -93,7 +104,7 @@ class Publisher:
 
     def push(self, event: Event) -> None:
         """Take an event; it travels with the next batch."""
-        if isinstance(event, SubagentEvent):  # pages show the progress of the parent's call
+        if isinstance(event, UNSEEN):
             return
         if isinstance(event, StatusChanged) and event.reason in RESTS:
             return  # a request wakes it, so nothing has changed for a person

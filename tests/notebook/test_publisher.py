@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from sagents_nb import events as ev
 from sagents_nb.notebook import publisher as module
 from sagents_nb.notebook.publisher import Publisher
 from sagents_nb.runtime import runtime
+from sagents_nb.store import ConversationStore
 from tests.notebook.pages import (
     Page,
     Wire,
@@ -173,6 +175,23 @@ class Steady(sa.ChatModel):
                 await asyncio.sleep(self.pause)
             yield piece
         yield sa.Message.assistant("".join(self.pieces), usage=sa.Usage(1, 1))
+
+
+def test_what_is_kept_of_a_conversation_travels_once(tmp_path: Path, no_clock: None) -> None:
+    """The rows of the transcript say again what the messages say, and nothing shortens them."""
+    store = ConversationStore(tmp_path / "agents.db")
+    session = session_of("One.", store=store)
+    heard = events_of(session)
+    publisher, wire = published(session)
+    hello(publisher)
+    session.send("Go").result(10)
+    until(lambda: any(isinstance(event, ev.DisplayMessageSaved) for event in heard))
+    flush(publisher)
+    sent = [event["type"] for message in wire.of("events") for event in message["events"]]
+    assert "message_end" in sent
+    assert not [kind for kind in sent if kind.startswith("display_message")]
+    session.close()
+    store.close()
 
 
 def test_at_most_twenty_messages_a_second() -> None:

@@ -21,7 +21,8 @@ export function Composer({ state }: { state: ViewState }) {
   useLayoutEffect(() => {
     const box = area.current!;
     box.style.height = "auto";
-    box.style.height = `${box.scrollHeight + 2}px`;
+    // What is not laid out yet (a second view, a hidden tab) has no height to measure.
+    if (box.scrollHeight > 0) box.style.height = `${box.scrollHeight + 2}px`;
   }, [text]);
 
   const send = async () => {
