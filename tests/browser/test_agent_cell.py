@@ -217,6 +217,8 @@ def test_two_views_of_one_session_agree(lab: Lab) -> None:
         notebook.wait_for_cell(i)
     for i in (1, 3, 4):
         expect(part(notebook, i, "sagents-panel")).to_contain_text("First answer.")
+    for i in (1, 3, 4):  # those that are drawn at once have room for what they say
+        assert part(notebook, i, "composer").evaluate("box => box.clientHeight") > 15
     composer = part(notebook, 1, "composer")
     composer.fill("Two.")
     composer.press("Enter")
