@@ -25,7 +25,7 @@ from ..events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from ..interrupts import Reject
+from ..interrupts import Reject, Respond
 from ..loopconfig import Outcome
 from ..messages import Message
 from ..runtime import runtime
@@ -50,6 +50,8 @@ _ENDS = {
     "skipped": "cancelled",
     "interrupted": "interrupted",
 }
+
+_DECISIONS: dict[type, str] = {Reject: "rejected", Respond: "answered"}
 
 # As Sagents calls them.
 _TYPES = {
@@ -116,7 +118,7 @@ class Transcriber:
             for call_id in event.interrupt.tool_call_ids:
                 self._status(call_id, "interrupted", {})
         elif isinstance(event, DecisionMade):
-            said = "rejected" if isinstance(event.decision, Reject) else "approved"
+            said = _DECISIONS.get(type(event.decision), "approved")
             record = self._persistence.record_decision
             about = {"by": event.by, "at": event.ts, "decision": to_data(event.decision)}
             self._put(DisplayMessageUpdated, record, event.tool_call_id, said, about)

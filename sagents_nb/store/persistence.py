@@ -74,7 +74,7 @@ class DisplayMessagePersistence(Protocol):
         decision: str,
         said: dict[str, Any],
     ) -> Awaitable[DisplayMessage | None] | DisplayMessage | None:
-        """Somebody "approved" or "rejected" a call; the changed row, or None.
+        """Somebody "approved", "rejected" or "answered" a call; the changed row, or None.
 
         ``said`` has the whole "decision", who made it ("by") and when ("at", seconds).
         """

@@ -24,6 +24,8 @@ from .scope import ID_LENGTH
 
 logger = logging.getLogger(__name__)
 
+DECISIONS = ("approved", "rejected", "answered")
+
 LONGEST_TERM = 1000
 """Characters of what is searched for; SQLite takes patterns of 50,000 bytes."""
 
@@ -143,8 +145,10 @@ def record_decision(
 
     ``said`` is more about it, which goes into the metadata of the call alone.
     """
-    if decision not in ("approved", "rejected"):
-        raise ConfigurationError(f"A decision is 'approved' or 'rejected', not {decision!r:.40}.")
+    if decision not in DECISIONS:
+        raise ConfigurationError(
+            f"A decision is {' or '.join(map(repr, DECISIONS))}, not {decision!r:.40}."
+        )
     calls = _of_call(tables, owner, tool_call_id, conversation_id, "tool_call")
     call = _newest(connection, tables, calls)
     if call is None:

@@ -269,7 +269,7 @@ class ScopedStore:
         decision: str,
         said: dict[str, Any],
     ) -> DisplayMessage | None:
-        """The row of a tool call that somebody "approved" or "rejected", or None."""
+        """The row of a tool call that somebody "approved", "rejected" or "answered", or None."""
         return await self._if_there(
             scope, rows.record_decision, tool_call_id, conversation_id, decision, said
         )

@@ -115,7 +115,9 @@ def test_an_answer_takes_the_place_of_what_stood_for_it(store: ConversationStore
     session.resume(sa.Respond(answer={"selected": ["b"]})).result()
     results = [r for r in store.load_display_messages("c1") if r.content_type == "tool_result"]
     assert len(results) == 1
-    assert "B" in results[0].content["content"] or "b" in results[0].content["content"]
+    assert "B" in results[0].content["content"]
+    asked = next(r for r in store.load_display_messages("c1") if r.content_type == "tool_call")
+    assert asked.metadata["hitl_decision"] == "answered"
     assert not results[0].content.get("is_interrupt")
 
 
