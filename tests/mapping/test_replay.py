@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from tests.models.loopback import Answer, Provider
+from tests.models.loopback import Answer, Provider, Recorded
 
 pytest.importorskip("pandas")
 pytest.importorskip("diskcache")
@@ -48,12 +48,15 @@ def study(url: str, recordings: str, rows: str, mode: Any) -> list[Any]:
 @pytest.fixture
 def provider() -> Iterator[Provider]:
     provider = Provider()
-    provider.answer = lambda request: Answer(
-        _streamed(f"{request.body['model']}: {request.body['messages'][-1]['content']}"),
-        headers={"content-type": "text/event-stream"},
-    )
+    provider.answer = answered
     yield provider
     provider.close()
+
+
+def answered(request: Recorded) -> Answer:
+    """The question, after the name of the model."""
+    text = f"{request.body['model']}: {request.body['messages'][-1]['content']}"
+    return Answer(_streamed(text), headers={"content-type": "text/event-stream"})
 
 
 def _streamed(text: str) -> bytes:
