@@ -14,6 +14,7 @@ from ..middleware.chain import call_hook
 from ..runtime import runtime
 from ..state import State
 from .holding import Holding
+from .outlasting import outlast
 
 logger = logging.getLogger(__name__)
 
@@ -81,11 +82,7 @@ class Mailing(Holding):
     async def _booted(self, loop: Loop) -> None:
         before = loop.state
         while self._working is not None and not self._working.done():
-            try:
-                await asyncio.wait([self._working])
-            except asyncio.CancelledError:
-                if task := asyncio.current_task():
-                    task.uncancel()
+            await outlast(self._working)
         if self._loop is loop and loop.state is before:
             loop.state = self._state
 

@@ -19,6 +19,7 @@ from ..messages import Message, Usage
 from ..runtime import runtime
 from ..store.folding import LastRun
 from .mailing import Mailing
+from .outlasting import outlast
 from .persisting import ENDS
 from .run import Run
 from .runrecorder import RunRecorder
@@ -148,13 +149,7 @@ class Running(Mailing):
         if self.persister is not None:
             work.append(self.persister.keep(ENDS[outcome.status]))
         for kept in work:
-            task = asyncio.ensure_future(kept)
-            while not task.done():
-                try:
-                    await asyncio.wait([task])
-                except asyncio.CancelledError:
-                    if current := asyncio.current_task():
-                        current.uncancel()
+            await outlast(asyncio.ensure_future(kept))
 
     def _take_end(self, outcome: Outcome, loop: Loop) -> None:
         self._state, self._loop, self._task = loop.state, None, None
@@ -181,14 +176,9 @@ class Running(Mailing):
         future = self.recorder.flush() if self.recorder is not None else None
         if future is None:
             return None
-        done = asyncio.Event()
-        future.add_done_callback(lambda _: runtime.post(done.set))
-        while not done.is_set():
-            try:
-                await done.wait()
-            except asyncio.CancelledError:  # whoever stops the run has told the loop so
-                if task := asyncio.current_task():
-                    task.uncancel()
+        done = runtime.loop.create_future()
+        future.add_done_callback(lambda _: runtime.post(done.set_result, None))
+        await outlast(done)
         error = future.exception()
         return error if error is None or isinstance(error, AgentError) else AgentError(str(error))
 
