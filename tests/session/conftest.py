@@ -8,6 +8,7 @@ import pytest
 
 from sagents_nb.store import ConversationStore
 from tests.session import stored
+from tests.session.gates import Gate
 
 
 @pytest.fixture
@@ -21,3 +22,11 @@ def disk() -> Iterator[stored.Disk]:
 def store(disk: stored.Disk) -> ConversationStore:
     """A store in a file of its own."""
     return disk.store()
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """A tool that holds a run; it is opened at the end, so that nothing hangs."""
+    gate = Gate()
+    yield gate
+    gate.open()

@@ -6,7 +6,6 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,13 +19,6 @@ from tests.session.stored import Disk
 from tests.talking import PATIENCE, agent_of, call, of
 
 SOON = 0.05
-
-
-@pytest.fixture
-def gate() -> Iterator[Gate]:
-    gate = Gate()
-    yield gate
-    gate.open()
 
 
 def living(*turns: Any, tools: Any = (), gated: Any = None, **around: Any) -> sa.Session:

@@ -20,13 +20,6 @@ from tests.session.stored import Disk, folded
 from tests.talking import agent_of, call, results, unanswered
 
 
-@pytest.fixture
-def gate() -> Any:
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
 def cut_off(store: ConversationStore, disk: Disk, gate: Gate, *turns: Any, **options: Any) -> Any:
     """A session as a crash leaves it while its tool is at work, and where that is kept."""
     session = sa.Session(agent_of(call("hold"), "over", tools=[gate.tool]), id="c1", store=store)

@@ -31,13 +31,6 @@ def write(path: str) -> str:
     return f"wrote {path}"
 
 
-@pytest.fixture
-def gate() -> Any:
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
 def session_in(store: ConversationStore, *turns: Any, **options: Any) -> sa.Session:
     return sa.Session(agent_of(*turns, **options), id="c1", store=store)
 

@@ -35,13 +35,6 @@ def write(path: str) -> str:
     return f"wrote {path}"
 
 
-@pytest.fixture
-def gate() -> Any:
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
 GATED: dict[str, Any] = {"tools": [write], "interrupt_on": {"write": True}}
 
 

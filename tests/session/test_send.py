@@ -10,13 +10,6 @@ from tests.session.gates import Gate
 from tests.talking import agent_of, call, of, roles, session_of, types, unanswered
 
 
-@pytest.fixture
-def gate() -> Any:
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
 def held(gate: Gate, *turns: Any) -> tuple[sa.Session, sa.Run]:
     """A session whose first run waits inside a tool."""
     session = session_of(call("hold"), *turns, tools=[gate.tool])

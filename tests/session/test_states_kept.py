@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,13 +34,6 @@ class States:
 
     def load_state(self, scope: Any, conversation_id: str) -> None:
         return None
-
-
-@pytest.fixture
-def gate() -> Iterator[Gate]:
-    gate = Gate()
-    yield gate
-    gate.open()
 
 
 def keeping(states: Any, *turns: Any, tools: Any = (), gated: Any = None, **around: Any) -> Any:

@@ -40,13 +40,6 @@ def in_status(status: str, gate: Gate) -> sa.Session:
 OPEN = ["idle", "running", "interrupted", "cancelled", "error"]
 
 
-@pytest.fixture
-def gate() -> Any:
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
 @pytest.mark.spec("S1.11.1")
 @pytest.mark.parametrize("status", OPEN)
 def test_a_message_is_welcome_in_every_status_and_none_is_lost(status: str, gate: Gate) -> None:

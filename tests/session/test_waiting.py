@@ -11,13 +11,6 @@ from tests.session.gates import Gate
 from tests.talking import call, in_threads, run, session_of
 
 
-@pytest.fixture
-def gate() -> Any:
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
 def held(gate: Gate) -> sa.Run:
     return session_of(call("hold"), "done", tools=[gate.tool]).send("go")
 
