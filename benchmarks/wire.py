@@ -20,7 +20,7 @@ import sagents_nb as sa
 from sagents_nb.events import Event, MessageUpdate
 from sagents_nb.notebook.protocol import wire
 from sagents_nb.notebook.widget import Panel
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 
 DELTAS = 5_000
 SECONDS = 3.0

@@ -19,7 +19,7 @@ from .middleware.base import Middleware
 from .middleware.chain import Chain
 from .models.base import ChatModel
 from .runnable import Runnable
-from .runtime import runtime
+from .runtime.thread import runtime
 from .state import State
 from .tools import Tool, as_tool
 

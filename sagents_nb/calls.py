@@ -18,7 +18,7 @@ from .loopconfig import LoopConfig
 from .messages import ToolResult
 from .preparing import Prepared
 from .recording import Recording
-from .runtime import runtime
+from .runtime.thread import runtime
 from .state import State
 from .telemetry import current
 from .tools import Tool

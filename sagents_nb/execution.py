@@ -18,9 +18,9 @@ from .loop import Loop
 from .loopconfig import Outcome
 from .messages import Message, Part
 from .result import RunResult
-from .runtime import runtime
+from .runtime.futures import Waiting
+from .runtime.thread import runtime
 from .state import State
-from .waiting import Waiting
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from .context import ToolContext
 from .errors import AgentError
 from .interrupts import ActionRequest, Interrupt
-from .mainthread import main_thread
 from .messages import ContentPart, ToolCall, ToolResult
-from .runtime import runtime
+from .runtime.main_thread import main_thread
+from .runtime.thread import runtime
 from .tools import Tool, ToolOutput
 
 

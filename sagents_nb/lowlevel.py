@@ -12,14 +12,14 @@ from .closing import open_calls
 from .context import RunContext
 from .errors import ConfigurationError, NotRunning
 from .events import Emitter, Event
-from .eventstream import EventStream
 from .execution import Execution, Prompt, new_run_id, starting_point
 from .loop import Loop
 from .loopconfig import Converter, LoopConfig, settled
 from .messages import Message, ToolResult
 from .models import ChatModel, resolve_model
 from .models.fallback import resilient
-from .runtime import runtime
+from .runtime.event_stream import EventStream
+from .runtime.thread import runtime
 from .state import State
 from .tools import Tool, as_tool
 

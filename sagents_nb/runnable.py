@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .budget import Budget
 from .errors import ConfigurationError, InvalidDecision
 from .events import Emitter, Event
-from .eventstream import EventStream
 from .execution import Execution, Prompt, new_run_id, starting_point
 from .interrupts import Decisions
 from .result import RunResult
+from .runtime.event_stream import EventStream
 from .state import State
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sagents_nb.events import Emitter, Event
 from sagents_nb.interrupts import Decision
 from sagents_nb.loop import Loop
 from sagents_nb.loopconfig import Outcome, Unfinished
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from tests.talking import PATIENCE
 
 

@@ -219,7 +219,7 @@ def test_an_interrupt_of_the_kernel_while_waiting_cancels_the_run(
         finally:
             stopped.set()
 
-    from sagents_nb.mainthread import main_thread
+    from sagents_nb.runtime.main_thread import main_thread
 
     def interrupted(future: Any, timeout: float | None = None) -> Any:
         started.wait(5)

@@ -9,7 +9,7 @@ import sagents_nb as sa
 from sagents_nb.errors import StoreError
 from sagents_nb.events import AgentEnd, CompactionDone, MessageEnd, ToolExecutionEnd, TurnEnd
 from sagents_nb.middleware import Summarization, TodoList
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from tests.recorders import Book, loop_of, recorded
 from tests.talking import PATIENCE, agent_of, call, of, results, roles, run, unanswered
 

@@ -19,7 +19,7 @@ import _measure
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import sagents_nb as sa
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 
 COUNT = 1_000
 TEXT = "what I would like to know is " * 7

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..errors import Busy, ConfigurationError
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from .entry import FileEntry, new_file
 from .errors import FileError
 from .stored import Stored, data_of, guessed_type, segments

@@ -13,7 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from .claims import Claims
 from .entry import FileEntry, with_content
 from .errors import StorageFailed, said

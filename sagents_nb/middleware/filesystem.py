@@ -24,7 +24,7 @@ from ..files import (
 )
 from ..files import FileSystem as Files
 from ..messages import TextPart
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..tools import Tool, ToolOutput
 from . import file_text as text
 from .base import Middleware

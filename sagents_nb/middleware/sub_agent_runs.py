@@ -20,7 +20,7 @@ from ..errors import InvalidDecision, NotRunning
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
 from ..interrupts import ActionRequest, Approve, Decision, Interrupt, Reject, Respond
 from ..messages import ContentPart, Message, Usage
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..state import State
 from ..tools import ToolOutput

@@ -8,9 +8,9 @@ from contextlib import suppress
 from IPython.display import display, update_display
 
 from ..errors import SagentsError
-from ..mainthread import main_thread
 from ..messages import Message, Usage
 from ..result import RunResult
+from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..transcript import markdown
 from .displays import Bundle, show

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from IPython.display import display, update_display
 
 from ..events import Event, Frozen
-from ..mainthread import main_thread
+from ..runtime.main_thread import main_thread
 from ..session import Session
 
 Bundle = tuple[dict[str, Any], dict[str, Any]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from ..mainthread import main_thread
+from ..runtime.main_thread import main_thread
 from ..session import Session
 from .arguments import parse
 from .cell import run_cell

@@ -22,7 +22,7 @@ from ..events import (
     SubagentEvent,
 )
 from ..messages import Message
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
 from .protocol import (

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import SagentsError
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
 from .protocol import plain

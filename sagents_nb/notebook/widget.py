@@ -12,7 +12,7 @@ import anywidget
 import traitlets
 from IPython import get_ipython
 
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..session import Session
 from ..transcript import folded, markdown
 from .bundle import loader, panel

@@ -13,7 +13,7 @@ from ..errors import AgentError, Busy
 from ..events import REPLACED, AgentShutdown, MessageQueued, NodeTransferring, StatusChanged
 from ..execution import new_run_id
 from ..messages import Message
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..state import State
 from .deciding import Deciding
 from .owning import Held, here

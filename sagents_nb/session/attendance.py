@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..runtime import runtime
+from ..runtime.thread import runtime
 
 
 class Attendance:

@@ -20,10 +20,10 @@ from ..events import (
     TitleGenerated,
     TodosUpdated,
 )
-from ..eventstream import EventStream
 from ..loop import Loop
 from ..loopconfig import Unfinished
-from ..runtime import runtime
+from ..runtime.event_stream import EventStream
+from ..runtime.thread import runtime
 from ..state import State
 from .approvals import Approvals
 from .attendance import Attendance

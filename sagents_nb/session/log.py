@@ -23,9 +23,9 @@ from ..events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
-from ..eventstream import EventStream
 from ..messages import Message
-from ..runtime import runtime
+from ..runtime.event_stream import EventStream
+from ..runtime.thread import runtime
 from ..turn import Partial
 
 logger = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from ..errors import AgentError
 from ..loop import Loop
 from ..middleware.base import middleware_id
 from ..middleware.chain import call_hook
-from ..runtime import runtime
+from ..runtime.futures import outlast
+from ..runtime.thread import runtime
 from ..state import State
 from .holding import Holding
-from .outlasting import outlast
 
 logger = logging.getLogger(__name__)
 

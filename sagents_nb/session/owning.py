@@ -13,7 +13,7 @@ import msgspec
 
 from ..agent import Agent
 from ..errors import ConfigurationError, NotFound
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..serialization import VERSION
 from ..state import State, restore_state
 from ..store.folding import fold

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..store.persistence import AgentPersistence, Lifecycle
 
 logger = logging.getLogger(__name__)

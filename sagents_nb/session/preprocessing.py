@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..errors import AgentError, ConfigurationError
 from ..messages import DISPLAY, Message
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..state import State
 

@@ -21,7 +21,7 @@ from ..closing import doubtful_calls
 from ..errors import AgentError, ConfigurationError, StaleOwner
 from ..interrupts import Decision, Interrupt
 from ..messages import Message, ToolCall, ToolResult, Usage
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..serialization import VERSION, StateSchema, serialized, to_data
 from ..state import State
 from ..store.entries import Entry

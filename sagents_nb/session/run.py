@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import AgentError
 from ..events import Event
-from ..eventstream import EventStream
 from ..messages import Usage
 from ..result import RunResult
+from ..runtime.event_stream import EventStream
+from ..runtime.futures import Waiting
 from ..state import State
-from ..waiting import Waiting
 
 if TYPE_CHECKING:
     from .session import Session

@@ -16,10 +16,10 @@ from ..interrupts import Decision
 from ..loop import PAUSE_REASON, Loop
 from ..loopconfig import Outcome
 from ..messages import Message, Usage
-from ..runtime import runtime
+from ..runtime.futures import outlast
+from ..runtime.thread import runtime
 from ..store.folding import LastRun
 from .mailing import Mailing
-from .outlasting import outlast
 from .persisting import ENDS
 from .run import Run
 from .runrecorder import RunRecorder

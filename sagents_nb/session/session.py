@@ -21,7 +21,7 @@ from ..errors import ConfigurationError
 from ..execution import Prompt, starting_point
 from ..interrupts import Approve, Decisions, Reject
 from ..messages import Message
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..state import State, restore_state
 from .actor import Actor
 from .owning import Held, conversations_of, created, opened

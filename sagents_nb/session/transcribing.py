@@ -28,7 +28,7 @@ from ..events import (
 from ..interrupts import Reject, Respond
 from ..loopconfig import Outcome
 from ..messages import Message
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..store.display import DisplayMessage, Row, cancelled_row, error_row
 from ..store.persistence import DisplayMessagePersistence

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..agent import Agent
 from ..events import Event, Frozen
-from ..eventstream import EventStream
 from ..interrupts import Interrupt
 from ..messages import Message, Usage
-from ..runtime import runtime
+from ..runtime.event_stream import EventStream
+from ..runtime.thread import runtime
 from ..state import State, Todo, export_state
 from .actor import Actor
 from .owning import conversations_of, here

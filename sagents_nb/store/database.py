@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sql
 
 from ..errors import Busy, StoreError
-from ..runtime import runtime
+from ..runtime.thread import runtime
 from . import leases
 from .engine import name_of, url_of
 from .link import Link, Outcome

@@ -9,7 +9,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb import ConversationTitle, Message, ScriptedModel, State
 from sagents_nb.events import TitleGenerated
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from tests.middleware.histories import context, said, user
 from tests.talking import PATIENCE, agent_of, call, of, run
 

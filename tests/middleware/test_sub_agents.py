@@ -9,7 +9,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.events import ToolExecutionStart, ToolExecutionUpdate
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from tests.grammar import ungrammatical
 from tests.middleware.delegating import helper, look, parent_of, requests_of, task, wrapped
 from tests.talking import agent_of, call, of, results, roles, session_of, streamed

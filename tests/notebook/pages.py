@@ -13,7 +13,7 @@ import sagents_nb as sa
 from sagents_nb.events import Event
 from sagents_nb.notebook.protocol import merged, new_view_state, plain, reduce, wire
 from sagents_nb.notebook.publisher import Publisher
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 
 
 class Page:

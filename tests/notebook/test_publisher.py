@@ -17,7 +17,7 @@ import sagents_nb as sa
 from sagents_nb import events as ev
 from sagents_nb.notebook import publisher as module
 from sagents_nb.notebook.publisher import Publisher
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.notebook.pages import (
     Page,

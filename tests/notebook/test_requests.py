@@ -14,7 +14,7 @@ from jupyter_client.session import json_packer
 import sagents_nb as sa
 from sagents_nb.notebook.publisher import Publisher
 from sagents_nb.notebook.requests import answer
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.notebook.pages import Page, Wire, hello, session_of, until, write
 

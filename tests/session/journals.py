@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from sagents_nb.errors import StoreError
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.serialization import unescaped
 from sagents_nb.session.recorder import Recorder
 from sagents_nb.store.entries import Entry, encoded

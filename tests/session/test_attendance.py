@@ -12,7 +12,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.events import AgentShutdown, NodeTransferred, NodeTransferring, StatusChanged
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.session.gates import Gate
 from tests.session.stored import Disk

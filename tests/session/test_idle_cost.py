@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sql
 
 import sagents_nb as sa
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.talking import agent_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from tests.session.gates import Gate
 from tests.talking import PATIENCE, agent_of, call
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.session import Sessions
 from sagents_nb.store import ConversationStore
 from tests.talking import PATIENCE, agent_of, all_of, in_threads

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import sagents_nb as sa
 from sagents_nb.errors import Busy
 from sagents_nb.models.base import ModelRequest
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.session.actor import Actor
 from tests.session.sequential import Sequential, Step, in_history
 from tests.session.stored import Disk, disk

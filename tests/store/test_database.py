@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sql
 
 from sagents_nb.errors import Busy, ConfigurationError, StoreError
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.store.database import MOST_AT_ONCE, Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import begin, count, database_of, kept, note

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sagents_nb.errors import NotFound, StaleOwner
-from sagents_nb.runtime import runtime
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.store.database import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal

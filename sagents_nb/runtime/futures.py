@@ -7,9 +7,9 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any
 
-from .mainthread import main_thread
-from .result import RunResult
-from .runtime import runtime
+from ..result import RunResult
+from .main_thread import main_thread
+from .thread import runtime
 
 
 class Waiting:
@@ -46,3 +46,20 @@ class Waiting:
         except asyncio.CancelledError:
             self.cancel()
             raise
+
+
+# MERGED from sagents_nb/runtime/futures.py: Waiting that a cancellation does not end.
+
+
+async def outlast(work: asyncio.Future[Any]) -> None:
+    """Return once ``work`` is done, also when whoever waits for it is cancelled meanwhile.
+
+    The cancellation ends here: whoever stops a run has told its loop so. What ``work`` raises
+    is left in it.
+    """
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError:
+            if task := asyncio.current_task():
+                task.uncancel()

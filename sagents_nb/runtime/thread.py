@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from .errors import Busy
+from ..errors import Busy
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 
-from .events import Event
+from ..events import Event
 
 
 class EventStream:

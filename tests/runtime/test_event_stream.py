@@ -5,7 +5,7 @@ import sys
 import threading
 
 from sagents_nb.events import AgentStart, Event
-from sagents_nb.eventstream import EventStream
+from sagents_nb.runtime.event_stream import EventStream
 from tests.talking import all_of, run
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.mainthread import MainThread, main_thread
+from sagents_nb.runtime.main_thread import MainThread, main_thread
 from tests.talking import agent_of, call, results, run, session_of
 
 
