@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .lazily import face
+from .lazy import face
 
 __version__ = "0.1.0"
 
@@ -43,7 +43,7 @@ _EXPORTS = {
     ),
     "frames": "load_frame plot_timeline plot_usage save_frame to_frame",
     "agent": "Agent",
-    "lowlevel": "AgentContext AgentLoopConfig agent_loop",
+    "loop.agent_loop": "AgentContext AgentLoopConfig agent_loop",
     "result": "RunResult",
     "session": "Run Session sessions",
     "store": "ConversationStore Scope",

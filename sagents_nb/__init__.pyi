@@ -125,15 +125,9 @@ from .interrupts import (
 from .interrupts import (
     Respond as Respond,
 )
-from .lowlevel import (
-    AgentContext as AgentContext,
-)
-from .lowlevel import (
-    AgentLoopConfig as AgentLoopConfig,
-)
-from .lowlevel import (
-    agent_loop as agent_loop,
-)
+from .loop.agent_loop import AgentContext as AgentContext
+from .loop.agent_loop import AgentLoopConfig as AgentLoopConfig
+from .loop.agent_loop import agent_loop as agent_loop
 from .messages import (
     FilePart as FilePart,
 )

@@ -10,11 +10,11 @@ from .budget import Budget, Meter
 from .context import RunContext
 from .errors import ConfigurationError
 from .events import Emitter
-from .execution import observed
-from .gate import checked_decisions
 from .interrupts import Decision, Decisions, Interrupt
-from .loop import Loop
-from .loopconfig import LoopConfig
+from .loop.approvals import checked_decisions
+from .loop.config import LoopConfig
+from .loop.execution import observed
+from .loop.loop import Loop
 from .middleware.base import Middleware
 from .middleware.chain import Chain
 from .models.base import ChatModel
@@ -200,7 +200,7 @@ class Agent(Runnable):
     ) -> Loop:
         """The turn loop of one run of this agent, to be run on the runtime loop.
 
-        ``config`` holds further fields of :class:`~sagents_nb.loopconfig.LoopConfig`; None
+        ``config`` holds further fields of :class:`~sagents_nb.loop.config.LoopConfig`; None
         leaves the default.
         """
         if files is None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .budget import Budget
 from .errors import ConfigurationError, InvalidDecision
 from .events import Emitter, Event
-from .execution import Execution, Prompt, new_run_id, starting_point
 from .interrupts import Decisions
+from .loop.execution import Execution, Prompt, new_run_id, starting_point
 from .result import RunResult
 from .runtime.event_stream import EventStream
 from .state import State
@@ -78,13 +78,13 @@ class Runnable:
         >>> Agent(model).extract("Which cities are named?", list[str])
         ['Oslo', 'Bergen']
         """
-        from .structured import extract
+        from .extract import extract
 
         return extract(self._agent, prompt, type, max_runs)
 
     async def aextract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
         """:meth:`extract`, to await on any loop."""
-        from .structured import aextract
+        from .extract import aextract
 
         return await aextract(self._agent, prompt, type, max_runs)
 

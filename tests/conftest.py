@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import sagents_nb.steps
+import sagents_nb.loop.steps
 from tests.pairing import watched
 from tests.spec_coverage import ids_of
 
@@ -30,8 +30,8 @@ def paired_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     A test that means to clears the list.
     """
     problems: list[str] = []
-    take_turn = watched(sagents_nb.steps.take_turn, problems)
-    monkeypatch.setattr("sagents_nb.steps.take_turn", take_turn)
+    take_turn = watched(sagents_nb.loop.steps.take_turn, problems)
+    monkeypatch.setattr("sagents_nb.loop.steps.take_turn", take_turn)
     yield problems
     assert not problems, "a provider would have refused a request"
 

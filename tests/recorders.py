@@ -9,8 +9,8 @@ from typing import Any
 from sagents_nb import Agent, Message, State, ToolCall, ToolResult
 from sagents_nb.events import Emitter, Event
 from sagents_nb.interrupts import Decision
-from sagents_nb.loop import Loop
-from sagents_nb.loopconfig import Outcome, Unfinished
+from sagents_nb.loop.config import Outcome, Unfinished
+from sagents_nb.loop.loop import Loop
 from sagents_nb.runtime.thread import runtime
 from tests.talking import PATIENCE
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sagents_nb as sa
-from sagents_nb.todos import numbered
+from sagents_nb.state import numbered
 
 todos = st.builds(
     sa.Todo,

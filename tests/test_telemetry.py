@@ -23,9 +23,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import sagents_nb as sa
 from sagents_nb import telemetry
-from sagents_nb.conventions import DERIVED
 from sagents_nb.events import Emitter
 from sagents_nb.middleware import Middleware, Summarization
+from sagents_nb.telemetry import DERIVED
 from tests.talking import agent_of, all_of, call, run, session_of
 
 SECRET = "correct horse battery staple"

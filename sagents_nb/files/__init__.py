@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazily import face
+from ..lazy import face
 from .edits import replace_lines, replace_text, split_lines
 from .entry import FileEntry
 from .errors import (

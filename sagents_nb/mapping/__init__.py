@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..budget import Budget, Meter
 from ..errors import BudgetExceeded
+from ..extract import Asking
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
-from ..structured import Asking
 from .engine import Engine, LocalEngine
 from .journal import Journal, journal_at
 from .progress import Progress

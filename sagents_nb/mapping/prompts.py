@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..execution import starting_point
+from ..loop.execution import starting_point
 from ..messages import Message
 
 # The messages of one row, or why it has none.

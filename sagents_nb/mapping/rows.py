@@ -14,14 +14,14 @@ import msgspec
 
 from ..errors import AgentError, ModelError
 from ..events import Emitter, Event, TokenUsage
-from ..execution import finished, new_run_id
+from ..extract import Asking
 from ..files import FileSystem
+from ..loop.execution import finished, new_run_id
 from ..messages import Message, Usage
 from ..models import ModelRequest
 from ..models.cache.keys import asked, message_form
 from ..serialization import to_data
 from ..state import State
-from ..structured import Asking
 
 if TYPE_CHECKING:
     from ..agent import Agent

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
+from ..extract import Output
 from ..frames import COLUMNS, Column, framed
 from ..messages import Usage
-from ..structured import Output
 from .rows import Answer
 
 if TYPE_CHECKING:

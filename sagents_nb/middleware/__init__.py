@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazily import face
+from ..lazy import face
 from .base import Middleware
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazily import face
+from ..lazy import face
 
 if TYPE_CHECKING:
     from .tools import NotebookTools

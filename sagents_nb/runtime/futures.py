@@ -1,4 +1,4 @@
-"""Something on the runtime thread that others wait for, and can stop."""
+"""Waiting for what happens on the runtime thread: from any thread, on any loop."""
 
 from __future__ import annotations
 
@@ -46,9 +46,6 @@ class Waiting:
         except asyncio.CancelledError:
             self.cancel()
             raise
-
-
-# MERGED from sagents_nb/runtime/futures.py: Waiting that a cancellation does not end.
 
 
 async def outlast(work: asyncio.Future[Any]) -> None:

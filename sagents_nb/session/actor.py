@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..agent import Agent
 from ..errors import AgentError, Busy
 from ..events import REPLACED, AgentShutdown, MessageQueued, NodeTransferring, StatusChanged
-from ..execution import new_run_id
+from ..loop.execution import new_run_id
 from ..messages import Message
 from ..runtime.thread import runtime
 from ..state import State

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import InvalidDecision, StaleApproval
-from ..gate import checked_decisions
 from ..interrupts import Decision, Interrupt
+from ..loop.approvals import checked_decisions
 
 
 class Approvals:

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..errors import NotRunning, StaleApproval
 from ..events import DecisionMade
-from ..execution import new_run_id
-from ..gate import checked_decisions
 from ..interrupts import Decision, Decisions, Interrupt
+from ..loop.approvals import checked_decisions
+from ..loop.execution import new_run_id
 from .run import Run
 from .running import Running
 

@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..agent import Agent
-from ..closing import closing_message
 from ..errors import NotRunning
 from ..events import (
     REPLACED,
@@ -20,8 +19,9 @@ from ..events import (
     TitleGenerated,
     TodosUpdated,
 )
-from ..loop import Loop
-from ..loopconfig import Unfinished
+from ..loop.config import Unfinished
+from ..loop.loop import Loop
+from ..loop.open_calls import closing_message
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
 from ..state import State

@@ -23,10 +23,10 @@ from ..events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from ..loop.model_call import Partial
 from ..messages import Message
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
-from ..turn import Partial
 
 logger = logging.getLogger(__name__)
 

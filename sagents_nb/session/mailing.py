@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 from ..errors import AgentError
-from ..loop import Loop
+from ..loop.loop import Loop
 from ..middleware.base import middleware_id
 from ..middleware.chain import call_hook
 from ..runtime.futures import outlast

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from ..closing import doubtful_calls
 from ..errors import AgentError, ConfigurationError, StaleOwner
 from ..interrupts import Decision, Interrupt
+from ..loop.open_calls import doubtful_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
 from ..runtime.thread import runtime
 from ..serialization import VERSION, StateSchema, serialized, to_data

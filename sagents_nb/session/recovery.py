@@ -13,12 +13,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ..agent import Agent
-from ..answering import confirmed
-from ..closing import doubtful_calls, in_doubt, open_calls
 from ..errors import ConfigurationError
-from ..gate import joined
 from ..interrupts import ActionRequest, Decision, Edit, Interrupt
-from ..loopconfig import Unfinished
+from ..loop.approvals import confirmed, joined
+from ..loop.config import Unfinished
+from ..loop.open_calls import doubtful_calls, in_doubt, open_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
 from ..serialization import StateSchema, deserialized
 from ..state import State

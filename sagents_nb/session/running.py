@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..budget import Meter
-from ..closing import open_calls
 from ..errors import AgentError, Busy, ModelError, NotRunning
-from ..execution import finished, new_run_id
 from ..interrupts import Decision
-from ..loop import PAUSE_REASON, Loop
-from ..loopconfig import Outcome
+from ..loop.config import Outcome
+from ..loop.execution import finished, new_run_id
+from ..loop.loop import PAUSE_REASON, Loop
+from ..loop.open_calls import open_calls
 from ..messages import Message, Usage
 from ..runtime.futures import outlast
 from ..runtime.thread import runtime

@@ -11,7 +11,7 @@ from .transcribing import Transcriber
 
 
 class RunRecorder:
-    """What a run knows as its :class:`~sagents_nb.loopconfig.Recorder`.
+    """What a run knows as its :class:`~sagents_nb.loop.config.Recorder`.
 
     After ``stop`` nothing of that run is written any more.
     """

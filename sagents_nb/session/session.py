@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import ConfigurationError
-from ..execution import Prompt, starting_point
 from ..interrupts import Approve, Decisions, Reject
+from ..loop.execution import Prompt, starting_point
 from ..messages import Message
 from ..runtime.thread import runtime
 from ..state import State, restore_state

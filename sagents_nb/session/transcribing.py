@@ -26,7 +26,7 @@ from ..events import (
     ToolExecutionStart,
 )
 from ..interrupts import Reject, Respond
-from ..loopconfig import Outcome
+from ..loop.config import Outcome
 from ..messages import Message
 from ..runtime.thread import runtime
 from ..serialization import to_data

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from ..events import Emitter, StatusChanged
-from ..loop import Loop
+from ..loop.loop import Loop
 from ..state import State
 from .recorder import Recorder
 

@@ -17,8 +17,7 @@ from ..frozenlist import FrozenList
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult, Usage
 from ..serialization import VERSION, migrated
-from ..state import State
-from ..todos import LooseTodo, Todo, numbered
+from ..state import LooseTodo, State, Todo, numbered
 
 Row = tuple[int, str, Any]
 """A row of a journal: its number, its kind and its data."""

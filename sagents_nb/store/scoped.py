@@ -12,7 +12,7 @@ from ..errors import ConfigurationError, NotFound
 from ..frames import Conversation as Framed
 from ..frames import frame_of
 from ..messages import Message
-from ..todos import Todo
+from ..state import Todo
 from . import conversations, framing, rows, states
 from .conversations import Conversation
 from .database import Database

@@ -12,8 +12,7 @@ from typing import Any
 import sqlalchemy as sql
 
 from ..errors import ConfigurationError
-from ..state import export_state, restore_state
-from ..todos import Todo
+from ..state import Todo, export_state, restore_state
 from . import conversations
 from .folding import Folded, fold
 from .journal import entries_of

@@ -67,7 +67,7 @@ def test_where_nobody_can_click_a_policy_decides(
 
 def test_what_only_a_person_can_answer_is_the_cells_result(kernel: Kernel) -> None:
     kernel.ok(
-        "def pay(amount: int):\n    'Pay.'\n    from sagents_nb.closing import in_doubt\n"
+        "def pay(amount: int):\n    'Pay.'\n    from sagents_nb.loop.open_calls import in_doubt\n"
         "    return in_doubt([ToolCall('p1', 'pay', {'amount': amount})])\n"
         "start(ToolCall('p1', 'pay', {'amount': 9}), told, tools=[pay], headless='approve')"
     )

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.closing import in_doubt
 from sagents_nb.interrupts import Interrupt
+from sagents_nb.loop.open_calls import in_doubt
 from sagents_nb.notebook.policy import DENIED, decide, unattended
 
 

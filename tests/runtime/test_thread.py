@@ -117,7 +117,7 @@ def test_a_forked_child_runs_its_own_agents_and_the_parent_goes_on() -> None:
 @forks
 def test_a_child_is_not_stuck_on_what_another_thread_held_when_it_was_forked() -> None:
     from sagents_nb import frozenlist
-    from sagents_nb.runtime.thread import main_thread as mainthread
+    from sagents_nb.runtime import main_thread as mainthread
 
     @sa.tool(run_on="main")
     def main_thread_of_the_child() -> str:

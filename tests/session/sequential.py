@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import sagents_nb as sa
-from sagents_nb.closing import open_calls
+from sagents_nb.loop.open_calls import open_calls
 
 BETWEEN = {"idle", "interrupted", "paused", "cancelled", "error"}
 """What a session may be after a run."""

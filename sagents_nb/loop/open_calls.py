@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .interrupts import ActionRequest, Interrupt
-from .loopconfig import Unfinished
-from .messages import Message, ToolCall, ToolResult
-from .state import State
+from ..interrupts import ActionRequest, Interrupt
+from ..messages import Message, ToolCall, ToolResult
+from ..state import State
+from .config import Unfinished
 
 # In the metadata of a result: why its tool was not called at all.
 NOT_RUN = "not_run"

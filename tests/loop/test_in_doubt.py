@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.closing import closing_message, in_doubt, open_calls
-from sagents_nb.gate import joined
 from sagents_nb.interrupts import Decision, Interrupt
-from sagents_nb.loopconfig import Outcome, Unfinished
+from sagents_nb.loop.approvals import joined
+from sagents_nb.loop.config import Outcome, Unfinished
+from sagents_nb.loop.open_calls import closing_message, in_doubt, open_calls
 from sagents_nb.messages import ToolResult
 from tests.grammar import ungrammatical
 from tests.recorders import Book, recorded

@@ -10,13 +10,12 @@ import msgspec
 
 from .errors import AgentError, ConfigurationError, MaxRunsExceeded, UntilToolNotCalled
 from .events import Emitter
-from .execution import Execution, Prompt, new_run_id, starting_point
-from .loop import Loop
+from .loop.execution import Execution, Prompt, new_run_id, starting_point
+from .loop.loop import Loop
 from .messages import Message, ToolResult
 from .result import RunResult
-from .schema import Arguments, converted, described
 from .state import State
-from .tools import Tool, ToolOutput
+from .tools import Arguments, Tool, ToolOutput, converted, described
 
 if TYPE_CHECKING:
     from .agent import Agent

@@ -8,23 +8,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from .answering import answered, confirmed
-from .calls import execute
-from .closing import closing_message, doubtful_calls, open_calls
-from .context import RunContext
-from .ends import Ends
-from .errors import AgentError, MaxRunsExceeded
-from .events import Interrupt as InterruptEvent
-from .events import TurnEnd, TurnStart
-from .gate import joined
-from .interrupts import ActionRequest, Decision, Interrupt
-from .loopconfig import LoopConfig, Unfinished
-from .messages import Message, ToolResult, Usage
-from .models.base import ModelRequest
-from .preparing import prepare
-from .recording import Recording
-from .telemetry import current
-from .turn import Answer, request_for, take_turn
+from ..context import RunContext
+from ..errors import AgentError, MaxRunsExceeded
+from ..events import Interrupt as InterruptEvent
+from ..events import TurnEnd, TurnStart
+from ..interrupts import ActionRequest, Decision, Interrupt
+from ..messages import Message, ToolResult, Usage
+from ..models.base import ModelRequest
+from ..telemetry import current
+from .approvals import answered, confirmed, joined
+from .commits import Recording
+from .config import LoopConfig, Unfinished
+from .model_call import Answer, request_for, take_turn
+from .open_calls import closing_message, doubtful_calls, open_calls
+from .stop_conditions import Ends
+from .tool_calls import execute, prepare
 
 _NOTHING = Unfinished()
 

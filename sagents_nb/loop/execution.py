@@ -9,18 +9,18 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .budget import Meter
-from .context import RunContext
-from .errors import AgentError, ConfigurationError
-from .events import Event
-from .interrupts import Decision
+from ..budget import Meter
+from ..context import RunContext
+from ..errors import AgentError, ConfigurationError
+from ..events import Event
+from ..interrupts import Decision
+from ..messages import Message, Part
+from ..result import RunResult
+from ..runtime.futures import Waiting
+from ..runtime.thread import runtime
+from ..state import State
+from .config import Outcome
 from .loop import Loop
-from .loopconfig import Outcome
-from .messages import Message, Part
-from .result import RunResult
-from .runtime.futures import Waiting
-from .runtime.thread import runtime
-from .state import State
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb import calls
 from sagents_nb.events import MessageUpdate, ToolExecutionEnd
+from sagents_nb.loop import tool_calls as calls
 from tests.grammar import ungrammatical
 from tests.talking import agent_of, call, of, results, roles, run, session_of, unanswered
 

@@ -287,7 +287,7 @@ def test_a_cancelled_run_finishes_the_commit_that_is_under_way(commit: int) -> N
 def test_a_tool_that_is_cancelled_has_a_result_and_one_that_is_left_to_itself_has_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sagents_nb.calls.GRACE", 0.02)
+    monkeypatch.setattr("sagents_nb.loop.tool_calls.GRACE", 0.02)
     book = Book()
 
     async def soft() -> None:

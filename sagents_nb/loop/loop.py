@@ -15,17 +15,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from .closing import closing_message, doubtful_calls, open_calls
-from .context import RunContext
-from .errors import AgentError
-from .events import AgentEnd, AgentStart
-from .events import Interrupt as InterruptEvent
-from .interrupts import Decision, Interrupt
-from .loopconfig import LoopConfig, Outcome, Unfinished, settled
-from .messages import Message, ToolResult
-from .state import State
+from ..context import RunContext
+from ..errors import AgentError
+from ..events import AgentEnd, AgentStart
+from ..events import Interrupt as InterruptEvent
+from ..interrupts import Decision, Interrupt
+from ..messages import Message, ToolResult
+from ..state import State
+from ..telemetry import current, tracing_of
+from .config import LoopConfig, Outcome, Unfinished, settled
+from .open_calls import closing_message, doubtful_calls, open_calls
 from .steps import Steps, wants_more
-from .telemetry import current, tracing_of
 
 # Where the state's metadata says why a run paused.
 PAUSE_REASON = "pause_reason"

@@ -7,13 +7,13 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from .errors import AgentError
-from .interrupts import ActionRequest, Decision
-from .messages import Message, ToolCall, ToolResult, Usage
-from .middleware.chain import Chain
-from .models.base import ChatModel
-from .state import State
-from .tools import Tool
+from ..errors import AgentError
+from ..interrupts import ActionRequest, Decision
+from ..messages import Message, ToolCall, ToolResult, Usage
+from ..middleware.chain import Chain
+from ..models.base import ChatModel
+from ..state import State
+from ..tools import Tool
 
 Messages = Sequence[Message]
 Converter = Callable[[Messages], Messages | Awaitable[Messages]]

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .context import RunContext
-from .errors import ModelError
-from .events import Emitter, MessageStart, MessageUpdate, ModelRetry
-from .loopconfig import LoopConfig, settled
-from .messages import (
+from ..context import RunContext
+from ..errors import ModelError
+from ..events import Emitter, MessageStart, MessageUpdate, ModelRetry
+from ..messages import (
     Delta,
     Message,
     Part,
@@ -22,8 +21,9 @@ from .messages import (
     ThinkingDelta,
     ThinkingPart,
 )
-from .models.base import ChatModel, ModelRequest, RetryNotice
-from .tools import ToolSpec
+from ..models.base import ChatModel, ModelRequest, RetryNotice
+from ..tools import ToolSpec
+from .config import LoopConfig, settled
 
 _EMPTY = Message("assistant")
 

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from .context import ToolContext
-from .errors import AgentError
-from .interrupts import ActionRequest, Interrupt
-from .messages import ContentPart, ToolCall, ToolResult
-from .runtime.main_thread import main_thread
-from .runtime.thread import runtime
-from .tools import Tool, ToolOutput
+from ..context import ToolContext
+from ..errors import AgentError
+from ..interrupts import ActionRequest, Interrupt
+from ..messages import ContentPart, ToolCall, ToolResult
+from ..runtime.main_thread import main_thread
+from ..runtime.thread import runtime
+from ..tools import Tool, ToolOutput
 
 
 class Executed:

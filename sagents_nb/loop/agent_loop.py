@@ -8,20 +8,20 @@ from typing import Any, Literal
 
 import msgspec
 
-from .closing import open_calls
-from .context import RunContext
-from .errors import ConfigurationError, NotRunning
-from .events import Emitter, Event
+from ..context import RunContext
+from ..errors import ConfigurationError, NotRunning
+from ..events import Emitter, Event
+from ..messages import Message, ToolResult
+from ..models import ChatModel, resolve_model
+from ..models.fallback import resilient
+from ..runtime.event_stream import EventStream
+from ..runtime.thread import runtime
+from ..state import State
+from ..tools import Tool, as_tool
+from .config import Converter, LoopConfig, settled
 from .execution import Execution, Prompt, new_run_id, starting_point
 from .loop import Loop
-from .loopconfig import Converter, LoopConfig, settled
-from .messages import Message, ToolResult
-from .models import ChatModel, resolve_model
-from .models.fallback import resilient
-from .runtime.event_stream import EventStream
-from .runtime.thread import runtime
-from .state import State
-from .tools import Tool, as_tool
+from .open_calls import open_calls
 
 Source = Callable[[], Prompt | Awaitable[Prompt]]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .closing import NOT_RUN
-from .errors import FailuresExceeded, UntilToolNotCalled
+from ..errors import FailuresExceeded, UntilToolNotCalled
+from ..messages import ToolResult
+from .config import LoopConfig
 from .invoke import Executed
-from .loopconfig import LoopConfig
-from .messages import ToolResult
+from .open_calls import NOT_RUN
 
 # As Sagents has it: a model that fails three turns in a row does not find out by itself.
 MAX_FAILURES = 3

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from .context import RunContext
-from .errors import AgentError, StoreError
-from .events import MessageEnd, MessageStart, TodosUpdated, TokenUsage
-from .loopconfig import Recorder
-from .messages import Message, ToolCall, ToolResult
-from .state import State
-from .tools import Tool
-from .turn import Answer
+from ..context import RunContext
+from ..errors import AgentError, StoreError
+from ..events import MessageEnd, MessageStart, TodosUpdated, TokenUsage
+from ..messages import Message, ToolCall, ToolResult
+from ..state import State
+from ..tools import Tool
+from .config import Recorder
+from .model_call import Answer
 
 
 class Recording:

@@ -1,0 +1,1 @@
+"""One run: the loop, the model call, the tool calls, and where it waits for people."""
