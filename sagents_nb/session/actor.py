@@ -16,8 +16,7 @@ from ..messages import Message
 from ..runtime.thread import runtime
 from ..state import State
 from .deciding import Deciding
-from .owning import Held, here
-from .recovery import Beginning
+from .opening import Beginning, Held, here
 from .run import Run
 
 if TYPE_CHECKING:

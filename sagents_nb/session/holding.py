@@ -26,16 +26,14 @@ from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
 from ..state import State
 from .approvals import Approvals
-from .attendance import Attendance
-from .log import EventLog, Listener
-from .owning import conversations_of
-from .persisting import Persister
-from .queues import Queues
-from .recorder import Recorder
-from .recovery import Beginning
+from .event_log import EventLog, Listener
+from .inbox import Queues
+from .journal import Recorder
+from .opening import Beginning, conversations_of
+from .options import Surroundings
+from .presence import Attendance
 from .run import Run
-from .surroundings import Surroundings
-from .transcribing import Transcriber
+from .transcript import Persister, Transcriber
 from .writing import Writing
 
 if TYPE_CHECKING:

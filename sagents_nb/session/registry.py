@@ -8,7 +8,7 @@ from typing import Any
 
 from ..agent import Agent
 from ..errors import NotFound
-from .owning import is_stored
+from .opening import is_stored
 from .session import Session
 
 

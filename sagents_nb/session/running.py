@@ -19,10 +19,10 @@ from ..messages import Message, Usage
 from ..runtime.futures import outlast
 from ..runtime.thread import runtime
 from ..store.folding import LastRun
-from .mailing import Mailing
-from .persisting import ENDS
+from .journal import RunRecorder
+from .middleware_messages import Mailing
 from .run import Run
-from .runrecorder import RunRecorder
+from .transcript import ENDS
 
 
 class Running(Mailing):

@@ -24,11 +24,9 @@ from ..messages import Message
 from ..runtime.thread import runtime
 from ..state import State, restore_state
 from .actor import Actor
-from .owning import Held, conversations_of, created, opened
-from .preprocessing import MessageContext, Preprocessor, preprocessed
-from .recovery import from_state
+from .opening import Held, conversations_of, created, from_state, opened
+from .options import MessageContext, Preprocessor, Surroundings, preprocessed
 from .run import Run
-from .surroundings import Surroundings
 from .watched import Watched
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ class Session(Watched):
     """A conversation with ``agent`` that goes on over many runs.
 
     ``id`` names it; ``files`` is its virtual filesystem; ``around`` are the fields of
-    :class:`~sagents_nb.session.surroundings.Surroundings`, such as ``scope`` and ``headless``.
+    :class:`~sagents_nb.session.options.Surroundings`, such as ``scope`` and ``headless``.
     Every public method may be called from any thread and any loop.
 
     With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:

@@ -15,9 +15,9 @@ from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
 from ..state import State, Todo, export_state
 from .actor import Actor
-from .owning import conversations_of, here
+from .opening import conversations_of, here
+from .options import Surroundings
 from .run import Run
-from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     import pandas
@@ -183,7 +183,7 @@ class Watched:
         "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
         """
         from ..frames import Conversation, frame_of
-        from .earlier import earlier
+        from .event_log import earlier
 
         events = runtime.call(self._actor.log.kept)
         state = self.state

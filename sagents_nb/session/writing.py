@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ..events import Emitter, StatusChanged
 from ..loop.loop import Loop
 from ..state import State
-from .recorder import Recorder
+from .journal import Recorder
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any
 from sagents_nb.errors import StoreError
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.serialization import unescaped
-from sagents_nb.session.recorder import Recorder
+from sagents_nb.session.journal import Recorder
 from sagents_nb.store.entries import Entry, encoded
 from sagents_nb.store.folding import Folded, Row, fold
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.errors import StoreError
-from sagents_nb.session import recorder as recording
-from sagents_nb.session.recorder import Recorder
+from sagents_nb.session import journal as recording
+from sagents_nb.session.journal import Recorder
 from sagents_nb.store.folding import fold
 from tests.session.journals import MemoryJournal, on_the_loop, recorder_on
 

@@ -10,7 +10,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.events import Debug, DisplayMessageSaved, DisplayMessageUpdated
 from sagents_nb.runtime.thread import runtime
-from sagents_nb.session import transcribing
+from sagents_nb.session import transcript as transcribing
 from sagents_nb.store import ConversationStore
 from tests.talking import agent_of, call, of, types
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from ..errors import AgentError, ConfigurationError, StaleOwner
+from ..errors import AgentError, ConfigurationError, NotRunning, StaleOwner
 from ..interrupts import Decision, Interrupt
 from ..loop.open_calls import doubtful_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
@@ -27,6 +27,7 @@ from ..state import State
 from ..store.entries import Entry
 from ..store.folding import Call, Decided, Folded, LastRun, Rows, Waiting
 from ..tools import Tool
+from .transcript import Transcriber
 
 logger = logging.getLogger(__name__)
 
@@ -303,3 +304,47 @@ def _promise() -> Future[None]:
     promise: Future[None] = Future()
     promise.set_running_or_notify_cancel()  # who does not wait any more cancels nothing
     return promise
+
+
+class RunRecorder:
+    """What a run knows as its :class:`~sagents_nb.loop.config.Recorder`.
+
+    After ``stop`` nothing of that run is written any more.
+    """
+
+    def __init__(self, recorder: Recorder | None, transcriber: Transcriber | None) -> None:
+        self._recorder = recorder
+        self._transcriber = transcriber
+        self._stopped = False
+
+    def stop(self) -> None:
+        """The session has let the run go."""
+        self._stopped = True
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise NotRunning("The session went on without this run, so nothing of it is kept.")
+
+    async def showing(self, message: Message) -> None:
+        """Save what people see of it."""
+        if self._transcriber is not None:
+            await self._transcriber.keep(message)
+
+    async def keep(self, state: State) -> None:
+        """As :meth:`Recorder.keep`."""
+        self._check()
+        if self._recorder is not None:
+            await self._recorder.keep(state)
+
+    async def starting(self, call: ToolCall, tool: Tool) -> None:
+        """As :meth:`Recorder.starting`."""
+        self._check()
+        if self._recorder is not None:
+            await self._recorder.starting(call, tool)
+            self._check()
+
+    def finished(self, call: ToolCall, result: ToolResult) -> None:
+        """As :meth:`Recorder.finished`."""
+        self._check()
+        if self._recorder is not None:
+            self._recorder.finished(call, result)

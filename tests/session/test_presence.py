@@ -269,7 +269,7 @@ def test_a_session_that_leaves_for_another_process_says_so(
     session.transfer()
     assert heard.wait_for(NodeTransferring).node == session.info()["node"]
     assert heard.wait_for(AgentShutdown).reason == "transferring"
-    monkeypatch.setattr("sagents_nb.session.owning.here", lambda: "elsewhere:1")
+    monkeypatch.setattr("sagents_nb.session.opening.here", lambda: "elsewhere:1")
     monkeypatch.setattr("sagents_nb.session.actor.here", lambda: "elsewhere:1")
     there = sa.Session.open("c1", agent=agent_of("b"), store=store)
     told = Heard(there)

@@ -7,26 +7,32 @@ import inspect
 import logging
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 from weakref import WeakSet
 
+from msgspec.structs import replace
+
 from ..events import (
     AgentEnd,
     Debug,
+    DecisionMade,
     Event,
     MessageEnd,
     MessageStart,
     MessageUpdate,
     SubagentEvent,
+    TokenUsage,
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from ..frames import Conversation
 from ..loop.model_call import Partial
 from ..messages import Message
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
+from ..state import State
 
 logger = logging.getLogger(__name__)
 
@@ -200,3 +206,27 @@ async def _heard(before: asyncio.Task[None] | None, outcome: Awaitable[Any], eve
         await outcome
     except (Exception, SystemExit, KeyboardInterrupt):
         logger.exception("A subscriber raised on %s", event.type)
+
+
+def earlier(kept: Conversation, state: State, events: Sequence[Event]) -> Iterator[Event]:
+    """The events of ``kept`` that are not among ``events``, about the messages of ``state``."""
+    told = {id(event.message) for event in events if isinstance(event, MessageEnd)}
+    ended = {event.tool_call_id for event in events if isinstance(event, ToolExecutionEnd)}
+    decided = {event.tool_call_id for event in events if isinstance(event, DecisionMade)}
+    # One history: the store reads it as it was written, object by object.
+    mine = dict(zip(map(id, kept.state.messages), state.messages, strict=False))
+    new = False
+    for event in kept.events:
+        if isinstance(event, MessageEnd):
+            message = mine.get(id(event.message))
+            new = message is not None and id(message) not in told
+            if new and message is not None:
+                yield replace(event, message=message)
+        elif isinstance(event, TokenUsage):  # of the message before it
+            if new:
+                yield event
+        elif isinstance(event, ToolExecutionEnd):
+            if event.tool_call_id not in ended:
+                yield event
+        elif isinstance(event, DecisionMade) and event.tool_call_id not in decided:
+            yield event
