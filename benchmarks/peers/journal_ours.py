@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import sagents_nb as sa
 from sagents_nb.serialization import to_data
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 

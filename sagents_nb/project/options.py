@@ -88,7 +88,7 @@ def _check_name(what: str, name: str) -> None:
 
 def _check_prefix(prefix: str) -> None:
     from ..store import ConversationStore  # noqa: F401  names the extra if SQLAlchemy is missing
-    from ..store.schema import tables
+    from ..store.database.schema import tables
 
     tables(prefix)
 

@@ -76,7 +76,7 @@ def opened(
     :class:`~sagents_nb.errors.Owned` for one that a living session has, and
     :class:`~sagents_nb.errors.ConfigurationError` for one that a newer version wrote.
     """
-    from ..store import leases
+    from ..store.database import leases
     from ..store.journal import Journal
 
     conversations = conversations_of(store, scope)

@@ -16,8 +16,8 @@ import sqlalchemy as sql
 
 from ..errors import Busy, ConfigurationError, NotFound
 from ..serialization import escaped
-from . import leases
-from .schema import Tables
+from .database import leases
+from .database.schema import Tables
 from .scope import ID_LENGTH
 
 

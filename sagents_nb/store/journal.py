@@ -13,10 +13,10 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import StoreError
-from . import leases
-from .database import Database
+from .database import leases
+from .database.schema import Tables
+from .database.thread import Database
 from .entries import KINDS, LAST_SEQ, Damaged, Entry, encoded, entry_of, is_newer, is_number
-from .schema import Tables
 
 
 class Journal:

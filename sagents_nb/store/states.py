@@ -14,9 +14,9 @@ import sqlalchemy as sql
 from ..errors import ConfigurationError
 from ..state import Todo, export_state, restore_state
 from . import conversations
+from .database.schema import Tables
 from .folding import Folded, fold
 from .journal import entries_of
-from .schema import Tables
 
 
 def save(connection: sql.Connection, tables: Tables, owner: str, id: str, exported: Any) -> None:

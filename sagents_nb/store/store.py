@@ -1,19 +1,309 @@
-"""Many conversations of many owners in one database."""
+"""Conversations in one database, each one its owner's: :class:`ConversationStore`."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import sqlalchemy as sql
 
-from . import conversations
-from .database import Database
+from ..errors import ConfigurationError, NotFound
+from ..frames import Conversation as Framed
+from ..frames import frame_of
+from ..messages import Message
+from ..state import Todo
+from . import conversations, states
+from . import display_rows as rows
+from . import frames as framing
+from .conversations import Conversation
+from .database.schema import Tables
+from .database.thread import Database
+from .display import DisplayMessage, Row, rows_of
+from .persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
 from .scope import owner_of
-from .scoped import ScopedStore
 
 if TYPE_CHECKING:
     import pandas
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Query = Callable[Concatenate[sql.Connection, Tables, str, P], T]
+
+
+class ScopedStore:
+    """The conversations of one owner; :meth:`ConversationStore.scoped` makes it.
+
+    To it, conversations of others do not exist: for them as for missing ones, the methods raise
+    :class:`~sagents_nb.errors.NotFound`, and what gives a list gives an empty one. All raise
+    :class:`~sagents_nb.errors.ConfigurationError` for values that make no sense and
+    :class:`~sagents_nb.errors.StoreError` when the database fails; nothing is changed then.
+    """
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self.database = database
+        self._owner = owner
+
+    def _work(
+        self, query: Query[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Callable[[sql.Connection], T]:
+        tables, owner = self.database.tables, self._owner
+        return lambda connection: query(connection, tables, owner, *args, **kwargs)
+
+    def _run(self, query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.database.run(self._work(query, *args, **kwargs))
+
+    async def _await(self, query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.wrap_future(self.database.submit(self._work(query, *args, **kwargs)))
+
+    # conversations
+
+    def create_conversation(
+        self,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        id: str | None = None,
+    ) -> Conversation:
+        """A new conversation; ``id`` is its own by default, and one that is taken is refused."""
+        return self._run(conversations.create, title, metadata, id)
+
+    def get_conversation(self, id: str) -> Conversation:
+        """The conversation of that id."""
+        return self._run(conversations.get, id)
+
+    def find_conversation(self, id: str) -> Conversation | None:
+        """The conversation of that id, or None."""
+        return self._run(conversations.find, id)
+
+    def update_conversation(self, id: str, **changes: Any) -> Conversation:
+        """The conversation with another ``title`` or ``metadata``; what is not given stays."""
+        if unknown := sorted(set(changes) - {"title", "metadata"}):
+            raise ConfigurationError(
+                f"A conversation has a title and metadata, not {', '.join(unknown)}."
+            )
+        return self._run(conversations.update, id, changes)
+
+    def delete_conversation(self, id: str) -> None:
+        """Delete it with its state, its transcript and its journal.
+
+        Raises :class:`~sagents_nb.errors.Busy` while it is open in a session that lives.
+        """
+        self._run(conversations.delete, id)
+
+    def list_conversations(self, limit: int = 50, offset: int = 0) -> list[Conversation]:
+        """The conversations, those that went on last first."""
+        return self._run(conversations.listed, limit, offset)
+
+    def search_messages(self, term: str, limit: int = 50) -> list[DisplayMessage]:
+        """Rows of transcripts whose text holds ``term``, in whatever case, newest first."""
+        return self._run(rows.search, term, limit)
+
+    # the state
+
+    def save_agent_state(self, id: str, exported: Mapping[str, Any]) -> None:
+        """Keep what ``State.export()`` gave, in place of what was kept before.
+
+        A conversation that a session was opened on has a journal, which is its state: it takes
+        no other.
+        """
+        self._run(states.save, id, exported)
+
+    def load_agent_state(self, id: str) -> dict[str, Any]:
+        """The exported state: what its session wrote, else what was saved.
+
+        Raises :class:`~sagents_nb.errors.NotFound` also for a conversation that has none yet.
+        """
+        found = self._run(states.load, id)
+        if found is None:
+            raise NotFound(f"Conversation {id!r:.300} has no state yet.")
+        return found
+
+    def load_todos(self, id: str) -> list[Todo]:
+        """The to-do list, read without an agent; empty for a conversation that is not there."""
+        return self._run(states.todos, id)
+
+    # the transcript
+
+    def append_display_message(self, id: str, row: Mapping[str, Any]) -> DisplayMessage:
+        """Add a row: a dict with "message_type", "content_type" and "content".
+
+        "status" is "completed" and "metadata" empty unless given. What each content_type needs
+        is in :data:`~sagents_nb.store.display.CONTENT_TYPES`; content is kept word for word.
+        """
+        missing = {"message_type", "content_type", "content"} - set(row)
+        if missing or set(row) - set(Row.__struct_fields__):
+            raise ConfigurationError(
+                f"A row has {', '.join(Row.__struct_fields__)}, of which the last two may be left "
+                f"out; this one has {', '.join(map(str, row)) or 'nothing'}."
+            )
+        return self._run(rows.append, id, [Row(**row)])[0]
+
+    def append_text_message(self, id: str, message_type: str, text: str) -> DisplayMessage:
+        """Add a row of text; ``message_type`` is who says it, such as "assistant"."""
+        return self._run(rows.append, id, [Row(message_type, "text", {"text": text})])[0]
+
+    def load_display_messages(self, id: str) -> list[DisplayMessage]:
+        """The transcript, in order; empty for a conversation that is not there."""
+        return self._run(rows.load, id)
+
+    # the life of a tool call; the newest of that id, in all conversations unless one is named
+
+    def mark_tool_executing(
+        self, tool_call_id: str, *, conversation_id: str | None = None
+    ) -> DisplayMessage:
+        """A pending call runs now."""
+        return self._run(rows.change_tool_call, tool_call_id, conversation_id, "executing", {})
+
+    def complete_tool_call(
+        self,
+        tool_call_id: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        conversation_id: str | None = None,
+    ) -> DisplayMessage:
+        """A call that was pending, executing or interrupted has ended well."""
+        return self._run(
+            rows.change_tool_call, tool_call_id, conversation_id, "completed", metadata
+        )
+
+    def fail_tool_call(
+        self,
+        tool_call_id: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        conversation_id: str | None = None,
+    ) -> DisplayMessage:
+        """A call that was pending, executing or interrupted has failed."""
+        return self._run(rows.change_tool_call, tool_call_id, conversation_id, "failed", metadata)
+
+    def interrupt_tool_call(
+        self,
+        tool_call_id: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        conversation_id: str | None = None,
+    ) -> DisplayMessage:
+        """A pending or executing call waits for people."""
+        return self._run(
+            rows.change_tool_call, tool_call_id, conversation_id, "interrupted", metadata
+        )
+
+    def cancel_tool_call(
+        self, tool_call_id: str, *, conversation_id: str | None = None
+    ) -> DisplayMessage:
+        """A call that was pending, executing or interrupted will have no result."""
+        return self._run(rows.change_tool_call, tool_call_id, conversation_id, "cancelled", {})
+
+    def record_hitl_decision(
+        self,
+        tool_call_id: str,
+        decision: Literal["approved", "rejected"],
+        *,
+        conversation_id: str | None = None,
+    ) -> DisplayMessage:
+        """Somebody decided: "hitl_decision" in the metadata of the call and of its result."""
+        if decision not in ("approved", "rejected"):
+            raise ConfigurationError(f"A decision is 'approved' or 'rejected', not {decision!r}.")
+        return self._run(rows.record_decision, tool_call_id, conversation_id, decision)
+
+    def resolve_interrupted_tool_result(
+        self, tool_call_id: str, content: str, *, conversation_id: str | None = None
+    ) -> DisplayMessage:
+        """A result that stood for an interrupt is ``content`` now; any other is left alone."""
+        return self._run(rows.resolve_result, tool_call_id, conversation_id, content)
+
+    def to_frame(self, kind: str) -> pandas.DataFrame:
+        """The "messages", "tool_calls", "todos" or "usage" of all conversations, as a frame.
+
+        The column ``session_id`` is the conversation's. Times and durations are missing where
+        no session wrote them down.
+        """
+        framing.check_kind(kind)
+        return frame_of(kind, self._run(framing.kept))
+
+    def history(self, id: str) -> Framed:
+        """What frames are made of for one conversation: its state, and events of what is known."""
+        return self._run(framing.one, id)
+
+    # what a session calls: AgentPersistence and DisplayMessagePersistence
+
+    async def save_state(
+        self, scope: Any, conversation_id: str, exported: dict[str, Any], context: Lifecycle
+    ) -> None:
+        """Keep a state that has no journal, and the title that a generated one gives."""
+        self._check(scope)
+        await self._await(states.keep, conversation_id, exported, context)
+
+    async def load_state(self, scope: Any, conversation_id: str) -> dict[str, Any] | None:
+        """The exported state, or None where there is none to be seen."""
+        return await self._if_there(scope, states.load, conversation_id)
+
+    async def save_message(
+        self, scope: Any, conversation_id: str, message: Message
+    ) -> list[DisplayMessage]:
+        """Keep what there is to see of a message."""
+        self._check(scope)
+        return await self._await(rows.append, conversation_id, rows_of(message))
+
+    async def save_row(self, scope: Any, conversation_id: str, row: Row) -> DisplayMessage:
+        """Keep what no message says."""
+        self._check(scope)
+        return (await self._await(rows.append, conversation_id, [row]))[0]
+
+    async def update_tool_status(
+        self,
+        scope: Any,
+        conversation_id: str,
+        tool_call_id: str,
+        status: str,
+        info: dict[str, Any],
+    ) -> DisplayMessage | None:
+        """The row of a tool call that has another status now, or None."""
+        return await self._if_there(
+            scope, rows.change_tool_call, tool_call_id, conversation_id, status, info
+        )
+
+    async def record_decision(
+        self,
+        scope: Any,
+        conversation_id: str,
+        tool_call_id: str,
+        decision: str,
+        said: dict[str, Any],
+    ) -> DisplayMessage | None:
+        """The row of a tool call that somebody "approved", "rejected" or "answered", or None."""
+        return await self._if_there(
+            scope, rows.record_decision, tool_call_id, conversation_id, decision, said
+        )
+
+    async def resolve_tool_result(
+        self, scope: Any, conversation_id: str, tool_call_id: str, content: str
+    ) -> DisplayMessage | None:
+        """The row of a result that is interrupted no more, or None."""
+        return await self._if_there(
+            scope, rows.resolve_result, tool_call_id, conversation_id, content
+        )
+
+    async def _if_there(
+        self, scope: Any, query: Query[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T | None:
+        self._check(scope)
+        try:
+            return await self._await(query, *args, **kwargs)
+        except NotFound:
+            return None
+
+    def _check(self, scope: Any) -> None:
+        if scope is not None and owner_of(scope) != self._owner:
+            raise NotFound("This store was made for another scope; use store.scoped(…).")
+
+
+if TYPE_CHECKING:
+
+    def _is_both(store: ScopedStore) -> tuple[AgentPersistence, DisplayMessagePersistence]:
+        return store, store
 
 
 class ConversationStore(ScopedStore):

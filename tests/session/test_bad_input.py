@@ -12,7 +12,8 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.errors import StoreError
-from sagents_nb.store import ConversationStore, engine
+from sagents_nb.store import ConversationStore
+from sagents_nb.store.database import engine
 from tests.session.stored import Disk, folded, rows_of
 from tests.talking import agent_of, call, unanswered
 

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sql
 
 import sagents_nb as sa
-from sagents_nb.store.scoped import ScopedStore
+from sagents_nb.store.store import ScopedStore
 from tests.store import postgres
 
 _numbers = itertools.count(1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 

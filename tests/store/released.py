@@ -18,9 +18,9 @@ import sqlalchemy as sql
 
 import sagents_nb as sa
 from sagents_nb.serialization import to_data
+from sagents_nb.store.database.schema import VERSION
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
-from sagents_nb.store.schema import VERSION
 from tests.store import postgres
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "store"

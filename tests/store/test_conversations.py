@@ -12,7 +12,7 @@ import sqlalchemy as sql
 import sagents_nb as sa
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
-from sagents_nb.store.scoped import ScopedStore
+from sagents_nb.store.store import ScopedStore
 
 Store = sa.ConversationStore
 

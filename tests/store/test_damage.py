@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.store.scoped import ScopedStore
+from sagents_nb.store.store import ScopedStore
 
 DAMAGE = ["", "{", "[1]", "\ufffe[", "NaN", "[" * 100_000, "\x80\x04."]
 

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 
 from sagents_nb.errors import NotFound, StaleOwner
 from sagents_nb.runtime.thread import runtime
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
+from tests.store.database.test_thread import hold
 from tests.store.journals import begin, count, database_of, kept, note, said
-from tests.store.test_database import hold
 from tests.talking import PATIENCE, in_threads
 
 text = st.text(st.characters(codec=None))  # any code point, lone surrogates and NUL too

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import KINDS, Entry
 from sagents_nb.store.journal import Journal
 from tests.store.journals import count, database_of, kept, note, said

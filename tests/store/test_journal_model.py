@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from sagents_nb.errors import StaleOwner, StoreError
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from tests.store.journals import begin, note

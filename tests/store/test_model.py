@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import sagents_nb as sa
 from sagents_nb.store.display import STATUSES
-from sagents_nb.store.scoped import ScopedStore
+from sagents_nb.store.store import ScopedStore
 
 IDS = [f"c{n}" for n in range(4)]
 OWNERS: list[Any] = [sa.Scope(user="alice"), sa.Scope(user="bob"), None]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
-import sagents_nb.store.engine
+import sagents_nb.store.database.engine
 from sagents_nb.errors import StoreError
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import database_of, kept, note
 from tests.talking import PATIENCE
@@ -22,7 +22,7 @@ from tests.talking import PATIENCE
 def test_a_row_that_stays_locked_is_told_and_recovered_from(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sagents_nb.store.engine, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(sagents_nb.store.database.engine, "LOCK_SECONDS", 0.1)
     with database_of(postgres_url, "c", "d") as database:
         c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
         engine = sql.create_engine(postgres_url)

@@ -12,7 +12,7 @@ from sagents_nb.messages import TextPart
 from sagents_nb.serialization import to_data
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
-from sagents_nb.store.scoped import ScopedStore
+from sagents_nb.store.store import ScopedStore
 
 STATE = sa.State(
     messages=[sa.Message.user("a\0b \ud800"), sa.Message.assistant("Fine.")],

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sagents_nb as sa
-from sagents_nb.store.scoped import ScopedStore
+from sagents_nb.store.store import ScopedStore
 
 Store = sa.ConversationStore
 

@@ -10,7 +10,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.store import DisplayMessage
-from sagents_nb.store.scoped import ScopedStore
+from sagents_nb.store.store import ScopedStore
 
 STEPS: dict[str, Callable[[ScopedStore, str], DisplayMessage]] = {
     "executing": lambda store, id: store.mark_tool_executing(id),

@@ -10,7 +10,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.store import rows_of
-from sagents_nb.store.scoped import ScopedStore
+from sagents_nb.store.store import ScopedStore
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_clock_that_is_set_back_changes_no_order(
             cls.at -= timedelta(hours=1)
             return cls.at
 
-    monkeypatch.setattr("sagents_nb.store.rows.datetime", Clock)
+    monkeypatch.setattr("sagents_nb.store.display_rows.datetime", Clock)
     for n in range(5):
         mine.append_text_message(id, "user", str(n))
     assert [row.content["text"] for row in mine.load_display_messages(id)] == list("01234")

@@ -14,9 +14,9 @@ import pytest
 import sqlalchemy as sql
 
 from sagents_nb.errors import StoreError
-from sagents_nb.store import engine
-from sagents_nb.store.database import Database
-from sagents_nb.store.engine import name_of, path_of, url_of, wal_is_safe
+from sagents_nb.store.database import engine
+from sagents_nb.store.database.engine import name_of, path_of, url_of, wal_is_safe
+from sagents_nb.store.database.thread import Database
 from tests.store.journals import database_of
 from tests.talking import in_threads
 

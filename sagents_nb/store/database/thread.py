@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sql
 
-from ..errors import Busy, StoreError
-from ..runtime.thread import runtime
+from ...errors import Busy, StoreError
+from ...runtime.thread import runtime
 from . import leases
+from .connection import Link, Outcome
 from .engine import name_of, url_of
-from .link import Link, Outcome
 from .schema import tables
 
 T = TypeVar("T")

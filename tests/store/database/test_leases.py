@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from sagents_nb.errors import NotRunning, Owned, StaleOwner
-from sagents_nb.store import leases
-from sagents_nb.store.database import Database
+from sagents_nb.store.database import leases
+from sagents_nb.store.database.leases import Owner
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
-from sagents_nb.store.leases import Owner
 from tests.store.journals import database_of, kept, note, said
 from tests.talking import PATIENCE
 

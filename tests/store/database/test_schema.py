@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sagents_nb.errors import ConfigurationError
-from sagents_nb.store.schema import Json, Time, Words, json_text, tables
+from sagents_nb.store.database.schema import Json, Time, Words, json_text, tables
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from ..errors import NotFound, Owned, StaleOwner
+from ...errors import NotFound, Owned, StaleOwner
 from .schema import Tables
 
 RENEWED_EVERY = 10.0

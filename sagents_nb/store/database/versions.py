@@ -11,7 +11,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from ..errors import ConfigurationError
+from ...errors import ConfigurationError
 from . import schema
 from .schema import Tables
 
@@ -61,7 +61,7 @@ def _bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
     if version is None:
         tables.metadata.create_all(connection, checkfirst=False)
     else:
-        from .migrations import migrate  # alembic: most stores never need it
+        from ..migrations import migrate  # alembic: most stores never need it
 
         migrate(connection, _prefix(tables), version, schema.VERSION)
         connection.execute(tables.version.delete())

@@ -14,8 +14,8 @@ import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from ..errors import ConfigurationError, StoreError
-from .drives import network_kind
+from ...drives import network_kind
+from ...errors import ConfigurationError, StoreError
 
 LOCK_SECONDS = 5.0
 """How long a locked file, or a locked row of PostgreSQL, is waited for."""

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from ..errors import ConfigurationError, NotFound
 from ..serialization import escaped
 from . import conversations
+from .database.schema import Tables
 from .display import STATUSES, DisplayMessage, Row, checked
-from .schema import Tables
 from .scope import ID_LENGTH
 
 logger = logging.getLogger(__name__)

@@ -14,9 +14,10 @@ from ..frames import Conversation
 from ..interrupts import Decision
 from ..messages import ToolResult
 from ..state import State, restore_state
-from . import conversations, rows, states
+from . import conversations, states
+from . import display_rows as rows
+from .database.schema import Tables
 from .display import DisplayMessage
-from .schema import Tables
 
 KINDS = ("messages", "tool_calls", "todos", "usage", "decisions")
 """The kinds of frames that a store can fill; the others are of what only a session knows."""

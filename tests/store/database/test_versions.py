@@ -16,7 +16,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import sagents_nb as sa
-from sagents_nb.store import migrations, schema
+from sagents_nb.store import migrations
+from sagents_nb.store.database import schema
 from tests.store import released
 
 STEPS = str(released.FIXTURES / "steps")

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
 
-from ..errors import StoreError
+from ...errors import StoreError
 from . import versions
 from .engine import connect, failure, is_sqlite, make_engine, make_file, path_of
 from .schema import Tables

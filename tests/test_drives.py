@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sagents_nb import drives
+from sagents_nb.drives import network_kind
 from sagents_nb.errors import ConfigurationError
-from sagents_nb.store import drives
-from sagents_nb.store.database import Database
-from sagents_nb.store.drives import network_kind
+from sagents_nb.store.database.thread import Database
 
 MOUNTS = r"""
 /dev/sda1 / ext4 rw,relatime 0 0

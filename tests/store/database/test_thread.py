@@ -18,7 +18,7 @@ import sqlalchemy as sql
 
 from sagents_nb.errors import Busy, ConfigurationError, StoreError
 from sagents_nb.runtime.thread import runtime
-from sagents_nb.store.database import MOST_AT_ONCE, Database
+from sagents_nb.store.database.thread import MOST_AT_ONCE, Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import begin, count, database_of, kept, note
 from tests.talking import PATIENCE, in_threads

@@ -1,0 +1,1 @@
+"""The database of a store: one thread, one connection, and the tables."""
