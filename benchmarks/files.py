@@ -22,7 +22,7 @@ from typing import Any
 from sagents_nb.context import RunContext, ToolContext
 from sagents_nb.events import Emitter
 from sagents_nb.files import FileSystem, Mount
-from sagents_nb.files.disk import DiskStorage
+from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.middleware.filesystem import FileSystem as FileTools
 from sagents_nb.state import State
 

@@ -78,7 +78,7 @@ class Agent(Runnable):
         put("name", name or "Agent")
         put("agent_id", agent_id or f"agent-{uuid.uuid4().hex[:12]}")
         if filesystem_scope is not None:
-            from .files.scopes import check_scope
+            from .files.paths import check_scope
 
             check_scope(filesystem_scope)
         put("filesystem_scope", filesystem_scope)

@@ -25,21 +25,21 @@ from .paths import normalize
 from .patterns import Expression
 from .registry import Filesystems, filesystems, open_filesystem
 from .snapshots import Snapshot
-from .storage import FileStorage
+from .storages.base import FileStorage
 from .tree import FileStats
 
 if TYPE_CHECKING:
-    from .callbacks import CallbackStorage
-    from .disk import DiskStorage
-    from .fsspec_storage import FsspecStorage
-    from .sql import SQLStorage
+    from .storages.callbacks import CallbackStorage
+    from .storages.disk import DiskStorage
+    from .storages.fsspec import FsspecStorage
+    from .storages.sql import SQLStorage
 
 # Loaded when they are asked for: one of them needs POSIX, and most people none.
 _STORAGES = {
-    "CallbackStorage": "callbacks",
-    "DiskStorage": "disk",
-    "FsspecStorage": "fsspec_storage",
-    "SQLStorage": "sql",
+    "CallbackStorage": "storages.callbacks",
+    "DiskStorage": "storages.disk",
+    "FsspecStorage": "storages.fsspec",
+    "SQLStorage": "storages.sql",
 }
 
 __all__ = [

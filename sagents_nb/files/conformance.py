@@ -26,7 +26,7 @@ import pytest
 
 from .entry import FileEntry, new_directory, new_file
 from .errors import FileError
-from .storage import FileStorage
+from .storages.base import FileStorage
 
 SCOPE = "user:1"
 

@@ -21,11 +21,10 @@ from .errors import (
     said,
 )
 from .loading import Loading
-from .mounts import Mounts
-from .moving import Carried, carry
+from .mounts import Carried, Mounts, carry
 from .notices import Notices
+from .paths import scope_text
 from .saving import Clock, Saving, unsaved
-from .scopes import scope_text
 from .snapshots import Snapshots
 from .tree import Limits, Move, Tree
 

@@ -5,20 +5,61 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 from .claims import Claims
 from .entry import FileEntry, with_content
 from .errors import FileError, LimitExceeded, StorageFailed, said
-from .storage import content_of
-from .together import together
+from .storages.base import loaded_content
 from .tree import Tree
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+# More threads than processors, since what they do is waiting for a network or for a disk.
+THREADS = 8
+# Seconds for one path. What is quicker is work of ours, which threads would only hold up.
+SLOW = 0.005
+PART = 16
+LOOKS = 3
+
+
+def together(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> list[T]:
+    """What ``function`` gives for parts of ``paths``; it must not raise.
+
+    The threads are new ones: those of a shared pool might all be waiting here.
+    """
+    results: list[T] = []
+    times: list[float] = []
+    done = 0
+    while done < len(paths):
+        part = paths[done : done + (PART if len(times) >= LOOKS else 1)]
+        began = time.monotonic()
+        results.append(function(part))
+        done += len(part)
+        times.append((time.monotonic() - began) / len(part))
+        # One long time may be anything; several in a row are how it is here.
+        if len(times) >= LOOKS and min(times[-LOOKS:]) > SLOW and len(paths) - done > 1:
+            return results + _in_threads(function, paths[done:])
+    return results
+
+
+def _in_threads(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> list[T]:
+    parts = [part for first in range(THREADS) if (part := paths[first::THREADS])]
+    try:
+        with ThreadPoolExecutor(len(parts), "sagents-files") as pool:
+            return list(pool.map(function, parts))
+    except RuntimeError:  # the process is ending and starts no more threads
+        return [function(paths)]
+
+
 # How many files are read ahead of who goes through them.
-PART = 1000
+READ_AHEAD = 1000
 
 
 class Loading:
@@ -62,7 +103,7 @@ class Loading:
             )
         assert mount is not None, "only a mount has files that are not loaded"
         try:
-            content = content_of(mount.storage, self._scope, mount.inside(path))
+            content = loaded_content(mount.storage, self._scope, mount.inside(path))
         except Exception as error:
             raise StorageFailed(
                 f"{path} could not be read from its storage ({said(error)}); "
@@ -90,7 +131,7 @@ class Loading:
         """
         entries = iter(entries)
         passing = partial(self._load_each, keep=False)
-        while part := list(itertools.islice(entries, PART)):
+        while part := list(itertools.islice(entries, READ_AHEAD)):
             unread = [entry.path for entry in part if not entry.loaded]
             read = dict(pair for pairs in together(passing, unread) for pair in pairs)
             yield from (

@@ -8,7 +8,7 @@ from typing import Any
 
 from .filesystem import FileSystem
 from .mounts import Mount
-from .scopes import Scope, check_scope, scope_text
+from .paths import Scope, check_scope, scope_text
 
 
 class Filesystems:

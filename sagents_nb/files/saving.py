@@ -17,9 +17,9 @@ from ..runtime.thread import runtime
 from .claims import Claims
 from .entry import FileEntry, with_content
 from .errors import StorageFailed, said
+from .loading import together
 from .mounts import Mount
-from .storage import content_of
-from .together import together
+from .storages.base import loaded_content
 from .tree import Tree
 
 log = logging.getLogger(__name__)
@@ -219,7 +219,7 @@ class Saving:
             save_metadata(self.scope, entry)
             return
         if not entry.loaded:
-            entry = with_content(entry, content_of(storage, self.scope, inside))
+            entry = with_content(entry, loaded_content(storage, self.scope, inside))
         storage.save(self.scope, entry)
 
     def flush(self, until: float | None = None) -> None:

@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-from sagents_nb.files.disk import DiskStorage
 from sagents_nb.files.entry import new_file
+from sagents_nb.files.storages.disk import DiskStorage
 
 SCOPE = "user:1"
 NAMES = ["a.md", "b.bin", "d/c.md", "d/e/f.md"]

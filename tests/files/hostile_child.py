@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from sagents_nb.files import FileError, FileSystem, Mount
-from sagents_nb.files.disk import DiskStorage
 from sagents_nb.files.entry import new_directory, new_file
-from sagents_nb.files.stored import guessed_type
+from sagents_nb.files.storages.base import guessed_type
+from sagents_nb.files.storages.disk import DiskStorage
 from tests.files import hostile
 
 SCOPE = "user:1"

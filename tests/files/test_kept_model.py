@@ -24,9 +24,9 @@ from hypothesis.stateful import (
 )
 
 from sagents_nb.files import FileError, FileStorage, FileSystem, Mount, StorageFailed
-from sagents_nb.files.disk import DiskStorage
-from sagents_nb.files.fsspec_storage import FsspecStorage
-from sagents_nb.files.sql import SQLStorage
+from sagents_nb.files.storages.disk import DiskStorage
+from sagents_nb.files.storages.fsspec import FsspecStorage
+from sagents_nb.files.storages.sql import SQLStorage
 from tests.files.keeping import DictStorage, HandClock, RichStorage
 
 Content = str | bytes | None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from sagents_nb.files.together import THREADS, together
+from sagents_nb.files.loading import THREADS, together
 
 
 def test_quick_work_stays_on_its_thread_and_slow_work_is_shared() -> None:
@@ -36,7 +36,7 @@ def test_where_no_more_threads_are_started_the_work_is_done_here(
     def none(*args: object) -> None:
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
-    monkeypatch.setattr("sagents_nb.files.together.ThreadPoolExecutor", none)
+    monkeypatch.setattr("sagents_nb.files.loading.ThreadPoolExecutor", none)
 
     def slow(part: Sequence[str]) -> int:
         time.sleep(0.006 * len(part))

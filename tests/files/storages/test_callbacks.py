@@ -9,8 +9,8 @@ import pytest
 
 from sagents_nb.errors import Busy, ConfigurationError
 from sagents_nb.files import FileError
-from sagents_nb.files.callbacks import CallbackStorage
 from sagents_nb.files.entry import new_directory, new_file
+from sagents_nb.files.storages.callbacks import CallbackStorage
 from sagents_nb.runtime.thread import runtime
 
 SCOPE = "user:1"

@@ -17,8 +17,8 @@ import pytest
 
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
-from sagents_nb.files.disk import DiskStorage
 from sagents_nb.files.entry import FileEntry, new_directory, new_file
+from sagents_nb.files.storages.disk import DiskStorage
 
 SCOPE = "user:1"
 SIDE = Path(".sagents/files")
@@ -270,7 +270,7 @@ def test_a_side_folder_that_leads_outside_is_not_used(root: Path, tmp_path: Path
 def test_the_side_file_stays_small(
     root: Path, disk: DiskStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.files.sidefile.SPARE_LINES", 50)
+    monkeypatch.setattr("sagents_nb.files.storages.sidefile.SPARE_LINES", 50)
     other = DiskStorage(root, fsync=False)
     for number in range(110):
         disk.save(SCOPE, new_file("a.md", str(number), title=str(number)))
@@ -328,7 +328,7 @@ def test_two_processes_know_each_others_titles(root: Path, disk: DiskStorage) ->
 def test_many_processes_write_one_side_file(root: Path) -> None:
     script = textwrap.dedent("""
         import sys
-        from sagents_nb.files.disk import DiskStorage
+        from sagents_nb.files.storages.disk import DiskStorage
         from sagents_nb.files.entry import new_file
         for n in range(60):
             disk = DiskStorage(sys.argv[1], fsync=False)
@@ -415,7 +415,7 @@ def test_a_root_that_can_only_be_read_is_read() -> None:
     disk.save(SCOPE, new_file("a.md", "a", title="Title"))
     script = textwrap.dedent("""
         import json, os, sys
-        from sagents_nb.files.disk import DiskStorage
+        from sagents_nb.files.storages.disk import DiskStorage
         from sagents_nb.files.entry import new_file
         if os.getuid() == 0:
             os.setuid(65534)  # root may write anywhere

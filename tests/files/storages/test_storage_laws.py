@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sagents_nb.files import FileError
-from sagents_nb.files.disk import DiskStorage
 from sagents_nb.files.entry import FileEntry, new_directory, new_file
-from sagents_nb.files.fsspec_storage import FsspecStorage
-from sagents_nb.files.sql import SQLStorage
+from sagents_nb.files.storages.disk import DiskStorage
+from sagents_nb.files.storages.fsspec import FsspecStorage
+from sagents_nb.files.storages.sql import SQLStorage
 
 SCOPE = "user:1"
 

@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
 from sagents_nb.files.entry import FileEntry, new_directory, new_file
-from sagents_nb.files.fsspec_storage import FsspecStorage
+from sagents_nb.files.storages.fsspec import FsspecStorage
 
 SCOPE = "user:1"
 

@@ -14,20 +14,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import ConfigurationError
-from .entry import FileEntry
-from .errors import FileError, is_directory
-from .redaction import Redaction
-from .stored import (
-    RESERVED,
-    Stored,
-    as_json,
-    content_of,
-    data_of,
-    guessed_type,
-    segments,
-    stored,
-)
+from ...errors import ConfigurationError
+from ..entry import FileEntry
+from ..errors import FileError, is_directory
+from ..redaction import Redaction
+from .base import RESERVED, Stored, as_json, content_of, data_of, guessed_type, segments, stored
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from sagents_nb.files import FileError
-from sagents_nb.files.disk import DiskStorage
 from sagents_nb.files.entry import new_directory, new_file
+from sagents_nb.files.storages.disk import DiskStorage
 from tests.files import hostile
 
 SCOPE = "user:1"

@@ -19,11 +19,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from . import paths
+from .. import paths
+from ..entry import FileEntry
+from ..errors import FileError
+from .base import RESERVED, Stored, as_json, guessed_type
 from .confined import CREATE, Confined
-from .entry import FileEntry
-from .errors import FileError
-from .stored import RESERVED, Stored, as_json, guessed_type
 
 log = logging.getLogger(__name__)
 

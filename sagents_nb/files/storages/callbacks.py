@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..errors import Busy, ConfigurationError
-from ..runtime.thread import runtime
-from .entry import FileEntry, new_file
-from .errors import FileError
-from .stored import Stored, data_of, guessed_type, segments
+from ...errors import Busy, ConfigurationError
+from ...runtime.thread import runtime
+from ..entry import FileEntry, new_file
+from ..errors import FileError
+from .base import Stored, data_of, guessed_type, segments
 
 
 class CallbackStorage:

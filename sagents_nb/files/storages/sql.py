@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import ConfigurationError
-from .entry import FileEntry
-from .errors import FileError, is_directory, taken
-from .stored import Stored, as_json, content_of, data_of, segments, stored
+from ...errors import ConfigurationError
+from ..entry import FileEntry
+from ..errors import FileError, is_directory, taken
+from .base import Stored, as_json, content_of, data_of, segments, stored
 
 if TYPE_CHECKING:
     import sqlalchemy as sql

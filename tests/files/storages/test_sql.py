@@ -15,7 +15,7 @@ from sqlalchemy.dialects import mysql, postgresql
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
 from sagents_nb.files.entry import new_file
-from sagents_nb.files.sql import SQLStorage
+from sagents_nb.files.storages.sql import SQLStorage
 
 SCOPE = "user:1"
 

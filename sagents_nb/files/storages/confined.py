@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from ..errors import ConfigurationError
-from .errors import FileError, NotStorable, is_directory
-from .stored import folded
+from ...errors import ConfigurationError
+from ..errors import FileError, NotStorable, is_directory
+from .base import folded
 
 try:
     import fcntl

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sagents_nb.files import FileError, FileSystem, InvalidPath, Mount
-from sagents_nb.files.disk import DiskStorage
 from sagents_nb.files.entry import new_directory, new_file
+from sagents_nb.files.storages.disk import DiskStorage
 
 SCOPE = "user:1"
 

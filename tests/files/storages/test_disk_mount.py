@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sagents_nb.files import FileError, FileSystem, Mount, StorageFailed
-from sagents_nb.files.disk import DiskStorage
+from sagents_nb.files.storages.disk import DiskStorage
 
 pytestmark = pytest.mark.spec("S1.8.16")
 

@@ -1,4 +1,4 @@
-"""Files kept as real files in a directory. POSIX only; see :mod:`~sagents_nb.files.confined`."""
+"""Files kept as real files in a directory. POSIX only; see :mod:`.confined`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,12 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from ..errors import ConfigurationError
+from ...errors import ConfigurationError
+from ..entry import FileEntry
+from ..errors import FileError, taken
+from .base import RESERVED, as_json, check_name, content_of, data_of, folded, segments, stored
 from .confined import CREATE, Confined, check_plain, remove_empty
-from .entry import FileEntry
-from .errors import FileError, taken
 from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
-from .stored import (
-    RESERVED,
-    as_json,
-    check_name,
-    content_of,
-    data_of,
-    folded,
-    segments,
-    stored,
-)
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sagents_nb.files.callbacks import CallbackStorage
 from sagents_nb.files.conformance import StorageConformance
-from sagents_nb.files.disk import DiskStorage
 from sagents_nb.files.entry import FileEntry
-from sagents_nb.files.fsspec_storage import FsspecStorage
-from sagents_nb.files.sql import SQLStorage
+from sagents_nb.files.storages.callbacks import CallbackStorage
+from sagents_nb.files.storages.disk import DiskStorage
+from sagents_nb.files.storages.fsspec import FsspecStorage
+from sagents_nb.files.storages.sql import SQLStorage
 
 pytestmark = pytest.mark.spec("S1.8.12", "S1.8.13", "S1.8.16")
 

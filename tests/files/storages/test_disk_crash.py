@@ -51,7 +51,7 @@ def test_three_hundred_kills_during_saves_leave_every_file_old_or_new(
 
 SAVE = """
 import os, sys
-from sagents_nb.files.disk import DiskStorage
+from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.files.entry import new_file
 disk = DiskStorage(sys.argv[1], fsync=sys.argv[2] == "True")
 disk.save("s", new_file("d/e/a.md", "first"))
