@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from sagents_nb.messages import Message, ToolCall, ToolResult
 from sagents_nb.models import ModelRequest
-from sagents_nb.models.clients import close_clients
-from sagents_nb.models.streaming import ProviderModel
+from sagents_nb.models.providers.clients import close_clients
+from sagents_nb.models.providers.streaming import ProviderModel
 from sagents_nb.tools import ToolSpec
 from tests.models.loopback import KEY, Answer, Provider, model_for
 

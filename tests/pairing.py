@@ -7,7 +7,7 @@ from typing import Any
 
 from sagents_nb.frozenlist import FrozenList
 from sagents_nb.messages import Message
-from sagents_nb.models.history import sendable
+from sagents_nb.models.providers.history import sendable
 
 
 def violations(messages: Iterable[Message]) -> list[str]:

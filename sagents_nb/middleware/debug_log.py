@@ -29,8 +29,8 @@ from ..events import (
     TurnEnd,
 )
 from ..messages import Message, TextPart, ThinkingPart, ToolCall
-from ..models.failures import redact
-from ..models.history import json_text
+from ..models.providers.errors import redact
+from ..models.providers.history import json_text
 from ..state import to_data
 from ..transcript import visible
 from .base import Middleware

@@ -220,7 +220,7 @@ def _without_thinking(message: Message) -> Message:
 
 def told(messages: Iterable[Message]) -> str:
     """The messages as one text for a model, with long tool results cut in the middle."""
-    from ..models.history import json_text  # only now: most runs need no summary
+    from ..models.providers.history import json_text  # only now: most runs need no summary
 
     blocks = ["<conversation>"]
     for message in messages:
@@ -246,7 +246,7 @@ def _part_text(part: ContentPart) -> str:
     if isinstance(part, TextPart):
         return part.text
     if isinstance(part, JsonPart):
-        from ..models.history import json_text
+        from ..models.providers.history import json_text
 
         return json_text(part.data)
     if isinstance(part, ImagePart):

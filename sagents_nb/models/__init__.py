@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING
 from ..lazy import face
 
 if TYPE_CHECKING:
-    from .anthropic import AnthropicModel
     from .base import ChatModel, ModelRequest
     from .cache import ResponseCache
     from .demo import DemoModel
     from .fallback import FallbackModel, resilient
-    from .openai import OpenAIModel
-    from .openai_chat import OpenAIChatModel
+    from .providers.anthropic import AnthropicModel
+    from .providers.openai import OpenAIModel
+    from .providers.openai_chat import OpenAIChatModel
     from .recorded import RecordedModel
     from .resolve import default_model, resolve_model
     from .retry import RetryingModel
     from .scripted import ScriptedModel
 
 _MODULES = {
-    "AnthropicModel": "anthropic",
+    "AnthropicModel": "providers.anthropic",
     "ChatModel": "base",
     "DemoModel": "demo",
     "FallbackModel": "fallback",
     "ModelRequest": "base",
-    "OpenAIChatModel": "openai_chat",
-    "OpenAIModel": "openai",
+    "OpenAIChatModel": "providers.openai_chat",
+    "OpenAIModel": "providers.openai",
     "RecordedModel": "recorded",
     "ResponseCache": "cache",
     "RetryingModel": "retry",

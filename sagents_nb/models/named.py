@@ -36,15 +36,15 @@ def named_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
     provider, colon, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
     if colon and name:
         if provider == "anthropic":
-            from .anthropic import AnthropicModel
+            from .providers.anthropic import AnthropicModel
 
             return AnthropicModel(name, **options)
         if provider == "openai":
-            from .openai import OpenAIModel
+            from .providers.openai import OpenAIModel
 
             return OpenAIModel(name, **options)
         if provider == "openai-chat":
-            from .openai_chat import OpenAIChatModel
+            from .providers.openai_chat import OpenAIChatModel
 
             return OpenAIChatModel(name, **options)
     if spec == "demo":

@@ -14,7 +14,7 @@ from ..messages import (
     ToolCall,
     ToolCallDelta,
 )
-from .history import json_text
+from .providers.history import json_text
 
 
 async def deltas_of(

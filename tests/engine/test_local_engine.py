@@ -19,7 +19,7 @@ import pytest
 from sagents_nb.errors import ModelError
 from sagents_nb.messages import Message, TextDelta, ToolCall, ToolCallDelta, ToolResult
 from sagents_nb.models import AnthropicModel, ModelRequest, OpenAIChatModel, OpenAIModel
-from sagents_nb.models.clients import close_clients
+from sagents_nb.models.providers.clients import close_clients
 from sagents_nb.tools import ToolSpec
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -19,7 +19,7 @@ import msgspec
 
 from sagents_nb.messages import Delta, Message
 from sagents_nb.models import AnthropicModel, ModelRequest, OpenAIChatModel, OpenAIModel
-from sagents_nb.models.clients import close_clients
+from sagents_nb.models.providers.clients import close_clients
 
 STREAMS = Path(__file__).parent.parent / "fixtures" / "streams"
 KEY = "sk-canary-8d1f6c3b5a7e9024-never-to-be-seen"

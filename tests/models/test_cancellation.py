@@ -9,7 +9,7 @@ import pytest
 
 from sagents_nb.messages import Message
 from sagents_nb.models import ModelRequest
-from sagents_nb.models.clients import close_clients
+from sagents_nb.models.providers.clients import close_clients
 from tests.models.loopback import MODELS, Answer, Provider, model_for, recorded
 
 STREAMS = {

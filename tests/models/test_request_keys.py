@@ -11,7 +11,7 @@ import sagents_nb as sa
 from sagents_nb.models import ModelRequest
 from sagents_nb.models.fallback import resilient
 from tests.models.loopback import KEY, MODELS, Answer, Provider, ask
-from tests.models.test_keys_and_packages import everything_in
+from tests.models.providers.test_keys_and_packages import everything_in
 from tests.talking import all_of
 
 OTHER = "sk-canary-of-the-request-1b2c3d4e5f"

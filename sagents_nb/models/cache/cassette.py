@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from ...errors import ConfigurationError
+from ..recorded import Turns
 from . import layout
 from .recording import Recording
-from .turns import Turns
 
 _SLOW = 0.05  # seconds that writing a file may take without a thought
 _LATEST = 2.0  # seconds that a recording may wait to be written

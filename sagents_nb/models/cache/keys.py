@@ -41,7 +41,7 @@ IGNORED = {
 }
 
 _SENT_ROLES = frozenset({"system", "user", "assistant", "tool"})
-# What providers read of a message's metadata: see sagents_nb.models.history.extras.
+# What providers read of a message's metadata: see sagents_nb.models.providers.history.extras.
 _SENT_METADATA = ("provider", "extras")
 # Options for the way there and back, which do not change what is answered.
 _TRANSPORT = frozenset({"timeout"})

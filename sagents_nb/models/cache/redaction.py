@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from ..base import ChatModel, ModelRequest
-from ..clients import ANTHROPIC, OPENAI, Secret
+from ..providers.clients import ANTHROPIC, OPENAI, Secret
 
 REDACTED = b"[redacted]"
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import ConfigurationError
-from .place import on_network, prepared
+from ..recorded import Turns
+from .directory import on_network, prepared
 from .recording import Recording, from_text, to_text
-from .turns import Turns
 
 _log = logging.getLogger("sagents_nb.cache")
 _T = TypeVar("_T")

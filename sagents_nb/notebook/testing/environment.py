@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...models.cache import Cassette
-from ...models.clients import ANTHROPIC, OPENAI
 from ...models.named import default_spec
+from ...models.providers.clients import ANTHROPIC, OPENAI
 from ...models.recorded import CASSETTE, REPLAY
 
 MODEL = "SAGENTS_MODEL"

@@ -445,7 +445,7 @@ def test_where_links_can_only_be_followed_it_says_what_to_use_instead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("confined", "sidefile", "disk"):
-        monkeypatch.delitem(sys.modules, f"sagents_nb.files.{name}")
+        monkeypatch.delitem(sys.modules, f"sagents_nb.files.storages.{name}")
     monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
     import sagents_nb.files
 

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.models.cache import ResponseCache, disk, place
+from sagents_nb.models.cache import ResponseCache, disk
+from sagents_nb.models.cache import directory as place
 from tests.models.cache.asking import key, recording, request, say
 
 KEY = key("hi").key

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.messages import Delta, TextDelta, ThinkingDelta, ToolCallDelta
-from sagents_nb.models.cache.shape import Shape, pieces, streamed
+from sagents_nb.models.cache.recording import Shape, pieces, streamed
 from sagents_nb.models.replay import deltas_of
 
 

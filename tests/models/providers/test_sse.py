@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sagents_nb.models.sse import Event, EventDecoder
+from sagents_nb.models.providers.streaming import Event, EventDecoder
 from tests.models.loopback import RECORDED, recorded
 
 MIXED = (

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from sagents_nb.errors import ModelError
-from sagents_nb.models import AnthropicModel, OpenAIChatModel, OpenAIModel, clients
+from sagents_nb.models import AnthropicModel, OpenAIChatModel, OpenAIModel
+from sagents_nb.models.providers import clients
 from tests.models.loopback import KEY, MODELS, Answer, Provider, ask, model_for, recorded
 
 PROVIDERS = sorted(MODELS)

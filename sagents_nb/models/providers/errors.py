@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..errors import ModelError
+from ...errors import ModelError
 
 
 class Where(NamedTuple):

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from sagents_nb.errors import ModelError
-from sagents_nb.models.failures import redact, retry_after
+from sagents_nb.models.providers.errors import redact, retry_after
 from tests.models.loopback import MODELS, Answer, Provider, ask, model_for
 
 PROVIDERS = sorted(MODELS)

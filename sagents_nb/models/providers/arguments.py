@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from ..messages import ToolCall
+from ...messages import ToolCall
 
 # Deeper arguments are no tool's schema, and would overflow the stacks of those who read them.
 MAX_DEPTH = 100

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sagents_nb.models.arguments import BadArguments, parse_arguments, read_call
+from sagents_nb.models.providers.arguments import BadArguments, parse_arguments, read_call
 
 pytestmark = pytest.mark.spec("P17")
 

@@ -17,17 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..messages import (
-    FilePart,
-    ImagePart,
-    JsonPart,
-    Message,
-    Part,
-    TextPart,
-    ToolCall,
-    ToolResult,
-)
-from .base import ModelRequest
+from ...messages import FilePart, ImagePart, JsonPart, Message, Part, TextPart, ToolCall, ToolResult
+from ..base import ModelRequest
 
 _ROLES = frozenset({"user", "assistant", "tool"})
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

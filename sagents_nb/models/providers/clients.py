@@ -16,8 +16,8 @@ import os
 import threading
 from typing import Any, NamedTuple
 
-from ..errors import ModelError
-from .failures import redact
+from ...errors import ModelError
+from .errors import redact
 
 
 class Secret:

@@ -139,7 +139,7 @@ def test_an_answer_over_responses_is_put_together(provider: Provider) -> None:
 def test_the_connection_is_used_again_for_the_next_request(provider: Provider, name: str) -> None:
     import asyncio
 
-    from sagents_nb.models.clients import close_clients
+    from sagents_nb.models.providers.clients import close_clients
     from tests.models.loopback import hear
 
     provider.answer = Answer(recorded(name), framing="chunked")

@@ -10,7 +10,7 @@ import pytest
 
 from sagents_nb.errors import ModelError
 from sagents_nb.messages import Message, ToolCall
-from sagents_nb.models.clients import close_clients
+from sagents_nb.models.providers.clients import close_clients
 from tests.models.loopback import (
     RECORDED,
     Answer,
@@ -127,7 +127,7 @@ def test_a_stall_is_a_timeout_and_not_an_end(provider: Provider, name: str) -> N
 def test_a_stall_after_the_end_was_announced_does_not_hold_the_answer_up(
     provider: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.models.streaming._AFTER_END", 0.2)
+    monkeypatch.setattr("sagents_nb.models.providers.streaming._AFTER_END", 0.2)
     body = recorded(name)
     end = announced(body)
     provider.answer = Answer(body[:end] + b"\n\n", framing="chunked", end="stall")
