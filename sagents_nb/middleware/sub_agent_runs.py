@@ -19,7 +19,7 @@ from ..context import RunContext
 from ..errors import InvalidDecision, NotRunning
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
 from ..interrupts import ActionRequest, Approve, Decision, Interrupt, Reject, Respond
-from ..messages import ContentPart, Message, Usage
+from ..messages import ContentPart, Message, ToolResult, Usage
 from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..state import State
@@ -262,3 +262,47 @@ async def _call(function: Callable[[State], Any], state: State) -> Any:
     run = contextvars.copy_context().run
     value = await asyncio.get_running_loop().run_in_executor(runtime.pool, run, function, state)
     return await value if inspect.isawaitable(value) else value
+
+
+# The key in ``ctx.local``: never in the state, which may be stored.
+_LOCAL = "sub_agents"
+
+
+class Team:
+    """How many sub-agents there were, and who of them waits for people."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.waiting: dict[str, SubAgentRun] = {}
+        self.turn: Any = None
+
+    def begin(self, state: State) -> None:
+        """One more; all calls of a turn see the same messages.
+
+        Who still waits when another turn begins was given up.
+        """
+        self.count += 1
+        if state.messages is not self.turn:
+            self.turn = state.messages
+            self.waiting.clear()
+
+    def keep(self, work: SubAgentRun, outcome: ToolOutput | Interrupt) -> ToolOutput | Interrupt:
+        """``outcome``; while it is a question, ``work`` is kept for the answer."""
+        if isinstance(outcome, Interrupt) and outcome.type == "subagent_hitl":
+            self.waiting[work.key] = work
+        return outcome
+
+
+def team_of(local: dict[str, Any]) -> Team:
+    """The team that a conversation's ``ctx.local`` holds, made on first use."""
+    team: Team = local.setdefault(_LOCAL, Team())
+    return team
+
+
+def placeholder_of(state: State, call_id: str) -> ToolResult | None:
+    """What stands for the answer of that call while it waits; None if it is answered."""
+    for message in reversed(state.messages[-2:]):  # a halt may have been said after it
+        for result in message.tool_results:
+            if result.tool_call_id == call_id and result.is_interrupt:
+                return result
+    return None

@@ -10,7 +10,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.files import FileSystem as Files
 from sagents_nb.messages import ContentPart
-from sagents_nb.middleware.file_text import MAX_IMAGE
+from sagents_nb.middleware.filesystem import MAX_IMAGE
 from sagents_nb.models.base import ModelRequest
 from tests.talking import call
 

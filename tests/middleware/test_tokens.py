@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb import Message
-from sagents_nb.middleware.tokens import estimated_tokens
+from sagents_nb.middleware.summarization import estimated_tokens
 from tests.middleware.histories import answered, calling, user
 
 
