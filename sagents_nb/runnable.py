@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
 
     from .agent import Agent
-    from .mapping import Engine
+    from .batch import Engine
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class Runnable:
         are not run again, after a restart either. Without one, what a stopped map had finished
         is kept until the next map of this process. ``budget`` is for all rows that are run: once
         it is used up no row is begun, and those that run may end. ``engine`` runs the rows
-        elsewhere; see :class:`sagents_nb.mapping.Engine`. Raises ConfigurationError for wrong
+        elsewhere; see :class:`sagents_nb.batch.run.Engine`. Raises ConfigurationError for wrong
         arguments and ModelError if no row can be answered, as without a key.
 
         >>> from sagents_nb import Agent, ScriptedModel
@@ -121,7 +121,7 @@ class Runnable:
           text     status
         0  Hei  completed
         """
-        from .mapping import map_rows
+        from .batch import map_rows
 
         return map_rows(
             self._agent,
@@ -148,7 +148,7 @@ class Runnable:
         engine: Engine | None = None,
     ) -> pandas.DataFrame:
         """:meth:`map`, to await on any loop."""
-        from .mapping import amap_rows
+        from .batch import amap_rows
 
         return await amap_rows(
             self._agent,

@@ -10,7 +10,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb import events as ev
 from sagents_nb.frames import Conversation, frame_of
-from tests.mapping.models import replying
+from tests.batch.models import replying
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")

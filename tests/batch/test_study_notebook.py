@@ -13,7 +13,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
-from tests.mapping.test_replay import answered
+from tests.batch.test_replay import answered
 from tests.models.loopback import KEY, Provider
 from tests.notebook.testing.test_test_notebook import Notebooks
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb import mapping
-from tests.mapping.models import Replying, replying
+from sagents_nb.batch import run as mapping
+from tests.batch.models import Replying, replying
 from tests.talking import call, run
 
 pd = pytest.importorskip("pandas")
@@ -34,7 +34,7 @@ def mapped(agent: sa.Agent, inputs: Any = ROWS, **options: Any) -> Any:
 STUDY = """
 import os, signal, sys
 import sagents_nb as sa
-from tests.mapping.models import replying
+from tests.batch.models import replying
 
 calls = 0
 def reply(text):

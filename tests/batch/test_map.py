@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.batch import Answer, Row, run_row
 from sagents_nb.frames import COLUMNS
-from sagents_nb.mapping import Answer, Row, run_row
-from tests.mapping.models import Replying, replying
+from tests.batch.models import Replying, replying
 from tests.talking import call, run
 
 pd = pytest.importorskip("pandas")

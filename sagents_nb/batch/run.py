@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -12,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from ..budget import Budget, Meter
 from ..errors import BudgetExceeded
 from ..extract import Asking
+from ..messages import Usage
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from .engine import Engine, LocalEngine
 from .journal import Journal, journal_at
-from .progress import Progress
-from .prompts import prompts_of
-from .rows import Answer, Row, keyed, not_asked, run_row
+from .rows import Answer, Row, keyed, not_asked, prompts_of, run_row
 from .table import tabled
 
 if TYPE_CHECKING:
@@ -26,7 +26,37 @@ if TYPE_CHECKING:
 
     from ..agent import Agent
 
-__all__ = ["Answer", "Engine", "Row", "amap_rows", "map_rows", "run_row"]
+
+class Progress:
+    """How many rows are done, and what they have cost so far. Used by whoever waits."""
+
+    def __init__(self, total: int, done: int, shown: bool) -> None:
+        self._bar: Any = None
+        if not shown or not total:
+            return
+        try:
+            tqdm = importlib.import_module("tqdm.auto").tqdm
+        except ImportError:
+            return
+        self._bar = tqdm(total=total, initial=done, unit="row")
+
+    def show(self, done: int, failed: int, usage: Usage) -> None:
+        """Draw it anew if something changed."""
+        if self._bar is None or self._bar.n == done:
+            return
+        told = f"{usage.total_tokens:,} tokens"
+        if usage.cost_usd is not None:
+            told = f"${usage.cost_usd:,.4f}"
+        if failed:
+            told += f", {failed} failed"
+        self._bar.set_postfix_str(told, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        """Leave it as it is."""
+        if self._bar is not None:
+            self._bar.close()
+
 
 # How often the bar is drawn, and how soon a kernel whose cell awaits notices its Stop button.
 _TICK = 0.1

@@ -24,7 +24,7 @@ PROMPTS = [f"Is {n} a prime number?" for n in range(100)]
 
 REPLAY = """
 import json, sys
-from tests.mapping.test_replay import PROMPTS, study
+from tests.batch.test_replay import PROMPTS, study
 
 opened = []
 TOLD = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}
