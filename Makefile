@@ -7,7 +7,7 @@ PY := $(BIN)/python
 # uv if there is one, else one of our own: it installs in seconds what takes pip a minute.
 UV := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
 INSTALL := VIRTUAL_ENV=.venv $(UV) pip install --quiet
-STATIC := sagents_nb/notebook/static
+STATIC := sagents_nb/panel/static
 PYTEST := $(PY) -m pytest -q
 
 # Stamps: what they stand for is redone only when something it was made from is newer.

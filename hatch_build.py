@@ -22,7 +22,7 @@ class WidgetBundleHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        static = Path(self.root, "sagents_nb", "notebook", "static")
+        static = Path(self.root, "sagents_nb", "panel", "static")
         if all((static / name).is_file() for name in BUNDLE):
             return
         npm = shutil.which("npm")

@@ -18,8 +18,8 @@ from jupyter_client.session import Session as Jupyter
 
 import sagents_nb as sa
 from sagents_nb.events import Event, MessageUpdate
-from sagents_nb.notebook.protocol import wire
 from sagents_nb.notebook.widget import Panel
+from sagents_nb.panel.protocol import wire
 from sagents_nb.runtime.thread import runtime
 
 DELTAS = 5_000

@@ -153,7 +153,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _bundle_is_there() -> bool:
-    from .notebook.bundle import STATIC
+    from .panel.bundle import STATIC
 
     return (STATIC / "panel.js").exists()
 

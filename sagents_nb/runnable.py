@@ -112,7 +112,7 @@ class Runnable:
         are not run again, after a restart either. Without one, what a stopped map had finished
         is kept until the next map of this process. ``budget`` is for all rows that are run: once
         it is used up no row is begun, and those that run may end. ``engine`` runs the rows
-        elsewhere; see :class:`sagents_nb.batch.run.Engine`. Raises ConfigurationError for wrong
+        elsewhere; see :class:`sagents_nb.batch.Engine`. Raises ConfigurationError for wrong
         arguments and ModelError if no row can be answered, as without a key.
 
         >>> from sagents_nb import Agent, ScriptedModel

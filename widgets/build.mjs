@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { context } from "esbuild";
 
-const out = "../sagents_nb/notebook/static";
+const out = "../sagents_nb/panel/static";
 
 // The loader travels with every widget model and the panel once per page, so both are kept small.
 const budgets = { "loader.js": 4_000, "panel.js": 195_000, "panel.css": 24_000 };

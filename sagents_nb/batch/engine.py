@@ -21,7 +21,7 @@ class Engine(Protocol):
 
     ``work(row)`` runs a row in this process. An engine with other machines leaves ``work`` alone,
     sends them the rows, which are plain data, and lets them call
-    :func:`~sagents_nb.batch.rows.run_row` with an agent that was made there.
+    :func:`~sagents_nb.batch.run_row` with an agent that was made there.
     """
 
     def run(self, rows: Iterator[Row], work: Work) -> AsyncGenerator[Answer, None]:

@@ -12,7 +12,7 @@ import msgspec
 from ..errors import ConfigurationError
 from .rows import Answer
 
-_log = logging.getLogger("sagents_nb.batch.run")
+_log = logging.getLogger("sagents_nb.batch")
 _LINES = "rows.jsonl"
 
 

@@ -12,13 +12,13 @@ import anywidget
 import traitlets
 from IPython import get_ipython
 
+from ..panel.bundle import loader, panel
+from ..panel.publisher import Publisher
+from ..panel.requests import answer
 from ..runtime.thread import runtime
 from ..session import Session
 from ..transcript import folded, markdown
-from .bundle import loader, panel
 from .policy import unattended
-from .publisher import Publisher
-from .requests import answer
 
 
 class Panel(anywidget.AnyWidget):

@@ -14,7 +14,7 @@ import sagents_nb as sa
 from sagents_nb.notebook.extension import awaiting_cell
 from sagents_nb.notebook.magics import _COMMANDS, HELP, AgentMagics
 from tests.notebook.conftest import value
-from tests.notebook.pages import plan, session_of, write
+from tests.panel.pages import plan, session_of, write
 
 
 def run(shell: InteractiveShell, code: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.notebook.kernel import WIDGET, Kernel
-from tests.notebook.pages import until
+from tests.panel.pages import until
 
 SETUP = """
 %load_ext sagents_nb

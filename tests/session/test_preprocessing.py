@@ -8,7 +8,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.events import MessageEnd
-from sagents_nb.notebook.protocol import wire
+from sagents_nb.panel.protocol import wire
 from sagents_nb.store import ConversationStore
 from sagents_nb.transcript import markdown
 from tests.session.stored import Disk

@@ -1,5 +1,5 @@
 // The written protocol (../PROTOCOL.md) as types, and how events change what a page knows.
-// `sagents_nb/notebook/protocol.py` does the same; tests/fixtures/protocol holds both to it.
+// `sagents_nb/panel/protocol.py` does the same; tests/fixtures/protocol holds both to it.
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };

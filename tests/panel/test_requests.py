@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from jupyter_client.session import json_packer
 
 import sagents_nb as sa
-from sagents_nb.notebook.publisher import Publisher
-from sagents_nb.notebook.requests import answer
+from sagents_nb.panel.publisher import Publisher
+from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
-from tests.notebook.pages import Page, Wire, hello, session_of, until, write
+from tests.panel.pages import Page, Wire, hello, session_of, until, write
 
 MESSAGES = Path(__file__).parents[2] / "tests/fixtures/protocol/messages.json"
 

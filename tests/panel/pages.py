@@ -11,8 +11,8 @@ from jupyter_client.session import json_packer, json_unpacker
 
 import sagents_nb as sa
 from sagents_nb.events import Event
-from sagents_nb.notebook.protocol import merged, new_view_state, plain, reduce, wire
-from sagents_nb.notebook.publisher import Publisher
+from sagents_nb.panel.protocol import merged, new_view_state, plain, reduce, wire
+from sagents_nb.panel.publisher import Publisher
 from sagents_nb.runtime.thread import runtime
 
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb import events as ev
-from sagents_nb.notebook import publisher as module
-from sagents_nb.notebook.publisher import Publisher
+from sagents_nb.panel import publisher as module
+from sagents_nb.panel.publisher import Publisher
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
-from tests.notebook.pages import (
+from tests.panel.pages import (
     Page,
     Wire,
     events_of,
