@@ -21,10 +21,10 @@ from .errors import (
     said,
 )
 from .loading import Loading
-from .mounts import Carried, Mounts, carry
+from .mounts import Mounts
 from .notices import Notices
 from .paths import scope_text
-from .saving import Clock, Saving, unsaved
+from .saving import Carried, Clock, Saving, carry, unsaved
 from .snapshots import Snapshots
 from .tree import Limits, Move, Tree
 

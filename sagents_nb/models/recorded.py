@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -27,34 +27,6 @@ from .cache.recording import Shape, made, streamed
 from .named import named_model
 from .retry import retried
 from .scripted import ScriptedModel
-
-
-class Turns:
-    """Whose turn it is to ask, by key; on each event loop, since its locks are its own."""
-
-    def __init__(self) -> None:
-        self._turns: dict[tuple[int, str], _Turn] = {}
-
-    @asynccontextmanager
-    async def of(self, key: str) -> AsyncIterator[None]:
-        """Wait for the turn to ask for ``key``, and have it."""
-        name = (id(asyncio.get_running_loop()), key)
-        turn = self._turns.setdefault(name, _Turn())
-        turn.wanted += 1
-        try:
-            async with turn.lock:
-                yield
-        finally:
-            turn.wanted -= 1
-            if not turn.wanted:
-                self._turns.pop(name, None)
-
-
-class _Turn:
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.wanted = 0
-
 
 _log = logging.getLogger("sagents_nb.cache")
 
@@ -155,7 +127,7 @@ class RecordedModel(ChatModel):
                 async for item in source:
                     yield item
             return
-        async with self.cache.turns.of(what.key):  # asked twice at once, the second has the first's
+        async with self.cache.ask_once.of(what.key):  # asked twice at once, the second has the first's
             recording = None
             if self.mode == "auto" or what.key in self._recorded:
                 recording = await asyncio.to_thread(self.cache.get, what.key)

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from ...errors import ConfigurationError
-from ..recorded import Turns
 from . import layout
+from .ask_once import AskOnce
 from .recording import Recording
 
 _SLOW = 0.05  # seconds that writing a file may take without a thought
@@ -38,7 +38,7 @@ class Cassette:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).expanduser().absolute()
-        self.turns = Turns()
+        self.ask_once = AskOnce()
         self.header: dict[str, Any] = {}
         self._entries: dict[str, bytes] = {}  # JSON text of Recording: nothing is shared
         self._lock = threading.Lock()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import ConfigurationError
-from ..recorded import Turns
+from .ask_once import AskOnce
 from .directory import on_network, prepared
 from .recording import Recording, from_text, to_text
 
@@ -54,7 +54,7 @@ class ResponseCache:
         self.path = Path(path).expanduser().absolute()
         self.size_limit = size_limit
         self.expire = expire
-        self.turns = Turns()
+        self.ask_once = AskOnce()
         self._lock = threading.Lock()
         self._cache: Any = None
         self._retry_at = 0.0
