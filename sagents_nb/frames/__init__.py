@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from .columns import COLUMNS, Column
+from .columns import COLUMNS, Column, columns_of, conformed, framed, pandas_module
 from .plots import plot_timeline, plot_usage
 from .rows import MAKERS, Conversation
 from .saving import load_frame, save_frame
-from .typed import columns_of, conformed, framed, pandas_module
 
 if TYPE_CHECKING:
     import pandas

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from .typed import pandas_module
+from .columns import pandas_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

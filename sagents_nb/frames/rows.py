@@ -26,7 +26,7 @@ from ..events import (
 from ..messages import Message, TextPart, ThinkingPart, ToolCall, ToolResult, Usage
 from ..serialization import to_data
 from ..state import State
-from .typed import HALF_CHARACTER
+from .columns import HALF_CHARACTER
 
 if TYPE_CHECKING:
     from ..files import FileEntry

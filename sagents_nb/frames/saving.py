@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from .typed import columns_of, conformed, pandas_module
+from .columns import columns_of, conformed, pandas_module
 
 if TYPE_CHECKING:
     import pandas

@@ -127,7 +127,9 @@ class RecordedModel(ChatModel):
                 async for item in source:
                     yield item
             return
-        async with self.cache.ask_once.of(what.key):  # asked twice at once, the second has the first's
+        async with self.cache.ask_once.of(
+            what.key
+        ):  # asked twice at once, the second has the first's
             recording = None
             if self.mode == "auto" or what.key in self._recorded:
                 recording = await asyncio.to_thread(self.cache.get, what.key)

@@ -11,16 +11,15 @@ from ..lazy import face
 
 if TYPE_CHECKING:
     from .tools import NotebookTools
-    from .views import ApprovalView, ChatView, FilesView, TodoView
-    from .widget import Panel
+    from .widget import ApprovalView, ChatView, FilesView, Panel, TodoView
 
 _MODULES = {
-    "ApprovalView": "views",
-    "ChatView": "views",
-    "FilesView": "views",
+    "ApprovalView": "widget",
+    "ChatView": "widget",
+    "FilesView": "widget",
     "NotebookTools": "tools",
     "Panel": "widget",
-    "TodoView": "views",
+    "TodoView": "widget",
 }
 
 __all__ = ["ApprovalView", "ChatView", "FilesView", "NotebookTools", "Panel", "TodoView"]

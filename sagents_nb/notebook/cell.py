@@ -13,10 +13,9 @@ from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..transcript import markdown
-from .displays import Bundle, show
-from .policy import decide
-from .text import interrupt_text
-from .widget import Panel, run_view
+from .status_text import interrupt_text
+from .unattended import decide
+from .widget import Bundle, Panel, run_view, show
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
 HEARTBEAT = 0.1

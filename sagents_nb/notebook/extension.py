@@ -7,14 +7,13 @@ from typing import Any
 
 from ..runtime.main_thread import main_thread
 from ..session import Session
-from .arguments import parse
 from .cell import run_cell
+from .cell_options import parse
 from .conversations import Conversations
-from .displays import show
 from .interpolate import interpolate
 from .magics import AgentMagics
-from .policy import unattended
-from .widget import frozen_bundle, panel_of, static_bundle
+from .unattended import unattended
+from .widget import frozen_bundle, panel_of, show, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
 

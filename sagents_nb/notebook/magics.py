@@ -10,9 +10,9 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from ..errors import SagentsError
 from ..models.recorded import RecordedModel, with_mode
 from ..session import Session
-from .arguments import names, parser
+from .cell_options import names, parser
 from .conversations import Conversations
-from .text import (
+from .status_text import (
     Text,
     files_text,
     interrupt_text,

@@ -1,24 +1,57 @@
 """The widget: one session model for each session, and small view models that point at it.
 
 Traits hold ids only. Conversation content travels as custom messages, which neither
-"save widget state" nor nbclient writes into the notebook.
+"save widget state" nor nbclient writes into the notebook. What is shown can be made static:
+see ``Session.freeze``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import anywidget
 import traitlets
 from IPython import get_ipython
+from IPython.display import display, update_display
 
+from ..events import Event, Frozen
 from ..panel.bundle import loader, panel
 from ..panel.publisher import Publisher
 from ..panel.requests import answer
+from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Session
 from ..transcript import folded, markdown
-from .policy import unattended
+from .unattended import unattended
+
+Bundle = tuple[dict[str, Any], dict[str, Any]]
+
+_shown: WeakKeyDictionary[Session, dict[str, Callable[[], Bundle]]] = WeakKeyDictionary()
+
+
+def show(session: Session, display_id: str, live: Bundle, static: Callable[[], Bundle]) -> None:
+    """Show ``live``; when the session is frozen, what ``static`` makes takes its place."""
+    if session not in _shown:
+        _shown[session] = {}
+        shown = _shown[session]  # no more than this: the session must not be kept by its panels
+
+        def hear(event: Event) -> None:
+            if isinstance(event, Frozen):
+                main_thread.submit(_freeze, shown)
+
+        session.subscribe(hear)
+    _shown[session][display_id] = static
+    data, metadata = live
+    display(data, metadata=metadata, raw=True, display_id=display_id)
+
+
+def _freeze(shown: dict[str, Callable[[], Bundle]]) -> None:
+    while shown:
+        display_id, static = shown.popitem()
+        data, metadata = static()
+        update_display(data, metadata=metadata, raw=True, display_id=display_id)
 
 
 class Panel(anywidget.AnyWidget):
@@ -113,3 +146,23 @@ def panel_of(session: Session) -> Panel:
 def run_view(session: Session, run_id: str) -> Panel:
     """A view of what one cell did."""
     return Panel(session, "run", run_id)
+
+
+def ChatView(session: Session) -> Panel:  # noqa: N802  (reads as the widget it makes)
+    """The transcript and the place to type."""
+    return Panel(session, "chat")
+
+
+def TodoView(session: Session) -> Panel:  # noqa: N802
+    """The to-do list."""
+    return Panel(session, "todos")
+
+
+def FilesView(session: Session) -> Panel:  # noqa: N802
+    """The file browser with its viewer."""
+    return Panel(session, "files")
+
+
+def ApprovalView(session: Session) -> Panel:  # noqa: N802
+    """What waits for a decision."""
+    return Panel(session, "approvals")

@@ -5,7 +5,6 @@ are in ``templates/``.
 """
 
 from .options import Options
-from .rendering import rendered
-from .writing import existing, write
+from .rendering import existing, rendered, write
 
 __all__ = ["Options", "existing", "rendered", "write"]

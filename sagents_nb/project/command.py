@@ -8,8 +8,7 @@ from pathlib import Path
 
 from ..errors import ConfigurationError
 from .options import NO_OWNER, Options
-from .rendering import rendered
-from .writing import existing, write
+from .rendering import existing, rendered, write
 
 DESCRIPTION = (
     "Write a small project into DIR: an agent, its conversations in a database, each one its "

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
-from sagents_nb.notebook.arguments import names, parse, parser
+from sagents_nb.notebook.cell_options import names, parse, parser
 
 
 def test_nothing_is_the_default() -> None:
