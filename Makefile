@@ -39,8 +39,8 @@ lint: $(ENV)  ## Style, types and the floors of the house
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-spec-check: $(ENV)  ## Fail when tests/spec_coverage.md is not what the markers say
-	$(PY) tests/spec_coverage.py --check
+spec-check: $(ENV)  ## Fail when docs/specification.md is not what the markers say
+	$(PY) tests/specification.py --check
 
 test-python: $(ENV)  ## Unit tests and doctests
 	$(PY) tests/store/postgres.py
@@ -72,8 +72,8 @@ soak: $(ENV)  ## Tests that run for minutes
 bench: $(ENV)  ## Print the benchmarks
 	@for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(PY) $$f || exit 1; done
 
-spec-coverage: $(ENV)  ## Write tests/spec_coverage.md from the markers
-	$(PY) tests/spec_coverage.py
+spec-coverage: $(ENV)  ## Write docs/specification.md: what we promise, and the tests that prove it
+	$(PY) tests/specification.py
 
 clean:  ## Remove all that was built or installed here
 	rm -rf .venv .venv-peers widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts

@@ -10,7 +10,7 @@ import pytest
 
 import sagents_nb.loop.steps
 from tests.pairing import watched
-from tests.spec_coverage import ids_of
+from tests.specification import ids_of
 
 PRIVATE_PREFIXES = ("ANTHROPIC_", "OPENAI_", "SAGENTS_")
 
