@@ -22,7 +22,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 WORKER = """
 import sys
 from sagents_nb.errors import AgentError
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import note, said
 database = Database(sys.argv[1])

@@ -160,7 +160,7 @@ def test_a_file_that_stays_locked_is_told_and_recovered_from(
 READ_ONLY = """
 import os, sys
 from sagents_nb.errors import StoreError
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
 Database("sqlite://").run(lambda _: None)  # all is loaded that this user may not read
 os.setgroups([]), os.setgid(65534), os.setuid(65534)

@@ -191,7 +191,7 @@ def test_a_url_that_cannot_work_is_refused_without_showing_it() -> None:
 
 QUEUES = """
 import sys
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import note
 journal, _, _ = Journal.open(Database(sys.argv[1]), "c")
@@ -232,7 +232,7 @@ def test_a_forked_child_never_writes_and_its_parent_goes_on(url: str) -> None:
 FORKS = """
 import os, sys, threading
 from datetime import UTC, datetime
-from sagents_nb.store.database import Database
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import kept, note
 database = Database(sys.argv[1])
