@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sagents_nb import drives
-from sagents_nb.drives import network_kind
+from sagents_nb.drives import filesystem_of, mounts_of, network_kind
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.store.database.thread import Database
 
@@ -27,7 +27,7 @@ server:/over /srv/over nfs rw 0 0
 @pytest.fixture(autouse=True)
 def mounts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "mounts").write_text(MOUNTS.lstrip())
-    monkeypatch.setattr(drives, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(drives, "MOUNT_TABLE", tmp_path / "mounts")
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,15 @@ def mounts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 )
 def test_the_innermost_mount_decides(path: str, kind: str | None) -> None:
     assert network_kind(Path(path)) == kind
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/", "ext4"), ("/home/me", "nfs4"), ("/homes", "ext4"), ("/mnt/a b/c", "cifs")],
+)
+def test_the_deepest_mount_counts(path: str, kind: str) -> None:
+    table = "/dev/a / ext4 rw\nserver:/h /home nfs4 rw\n//s/x /mnt/a\\040b cifs rw\nodd\n"
+    assert filesystem_of(path, mounts_of(table)) == kind
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
@@ -73,7 +82,7 @@ def test_macos_tells_by_its_mount_command(monkeypatch: pytest.MonkeyPatch, tmp_p
     class Done:
         stdout = told
 
-    monkeypatch.setattr(drives, "_MOUNTS", tmp_path / "not there")
+    monkeypatch.setattr(drives, "MOUNT_TABLE", tmp_path / "not there")
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("subprocess.run", lambda *args, **options: Done)
     assert network_kind(Path("/Volumes/share (1)/a.db")) == "smbfs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ...drives import network_kind
 from ...errors import ConfigurationError
 from .ask_once import AskOnce
-from .directory import on_network, prepared
 from .recording import Recording, from_text, to_text
 
 _log = logging.getLogger("sagents_nb.cache")
@@ -68,7 +69,7 @@ class ResponseCache:
                 "A ResponseCache needs diskcache; pip install 'sagents-nb[cache]'."
             ) from None
         try:
-            prepared(self.path)
+            _prepare(self.path)
         except OSError as error:
             self._failed(error)
 
@@ -140,9 +141,9 @@ class ResponseCache:
         with self._lock:
             if self._cache is None and time.monotonic() >= self._retry_at:
                 self._retry_at = time.monotonic() + _AGAIN
-                if on_network(self.path):
+                if network_kind(self.path):
                     raise OSError("it is on a network drive, where SQLite's locks do not hold")
-                prepared(self.path)
+                _prepare(self.path)
                 self._cache = opened(self.path, self.size_limit)
             return self._cache
 
@@ -169,3 +170,49 @@ def _cleared(cache: Any) -> int:
 
 def _keys(cache: Any) -> list[str]:
     return [key for key in islice(reversed(cache), _MOST_READ) if key]
+
+
+# The directory
+
+
+def _prepare(path: Path) -> None:
+    """Make the directory with mode 0700, or see that it is nobody's but the user's.
+
+    Raises ConfigurationError for a directory that others own, can enter, or could replace by
+    one of theirs, and OSError where there is none and none can be made.
+    """
+    if os.name == "nt":  # where the user's profile is private and there is no mode
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    for parent in reversed(path.parents):
+        if not parent.exists():
+            parent.mkdir(mode=0o755, exist_ok=True)
+    above = path.parent.stat()
+    if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+        raise ConfigurationError(
+            f"The cache {str(path)!r} would lie in a directory that anybody may change; choose a "
+            "directory of your own."
+        )
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        _check(path)
+
+
+def _check(path: Path) -> None:
+    found = path.stat()  # of what a link points to: that is what must be ours
+    if not stat.S_ISDIR(found.st_mode):
+        raise ConfigurationError(f"The cache {str(path)!r} is a file; name a directory.")
+    if found.st_uid != os.geteuid():
+        raise ConfigurationError(
+            f"The cache {str(path)!r} belongs to another user, who could change what it says; "
+            "choose a directory of your own."
+        )
+    if not found.st_mode & 0o077:
+        return
+    if any(path.iterdir()):
+        raise ConfigurationError(
+            f"The cache {str(path)!r} is open to other users of this machine; close it with: "
+            f"chmod 700 {path}"
+        )
+    path.chmod(0o700)

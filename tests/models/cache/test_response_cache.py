@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
+from sagents_nb import drives
 from sagents_nb.models.cache import ResponseCache, disk
-from sagents_nb.models.cache import directory as place
 from tests.models.cache.asking import key, recording, request, say
 
 KEY = key("hi").key
@@ -270,21 +270,11 @@ def test_a_full_disk_is_a_miss(tmp_path: Path) -> None:
 def test_a_network_drive_is_a_miss(
     cache: ResponseCache, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def table(self: Path) -> str:
-        return f"server:/home {cache.path.parent} nfs4 rw 0 0"
-
-    monkeypatch.setattr(Path, "read_text", table)
+    table = cache.path.parent / "mounts"
+    table.write_text(f"server:/home {cache.path.parent} nfs4 rw 0 0")
+    monkeypatch.setattr(drives, "MOUNT_TABLE", table)
     _is_a_miss(cache, caplog)
     assert "network drive" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [("/", "ext4"), ("/home/me", "nfs4"), ("/homes", "ext4"), ("/mnt/a b/c", "cifs")],
-)
-def test_the_deepest_mount_counts(path: str, kind: str) -> None:
-    table = "/dev/a / ext4 rw\nserver:/h /home nfs4 rw\n//s/x /mnt/a\\040b cifs rw\nodd\n"
-    assert place.filesystem_of(Path(path), table) == kind
 
 
 def test_a_place_that_cannot_be_made_is_a_miss(
