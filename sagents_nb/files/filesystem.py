@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from ..errors import ConfigurationError
+from ..events import FileDeleted, FileMoved
 from . import paths, patterns
-from .entry import FileEntry, new_directory, with_content
-from .errors import FileError, taken
-from .mounting import Mounting
-from .mounts import Mount
-from .notices import Subscriber
-from .remembering import Remembering
-from .saving import Clock
-from .tree import FileStats, Limits
+from .entry import FileEntry, new_directory, new_file, with_content
+from .errors import (
+    REFUSALS,
+    FileError,
+    FilesystemClosed,
+    InvalidPath,
+    NotStorable,
+    StorageFailed,
+    said,
+    taken,
+)
+from .loading import Claims, Loading
+from .mounts import Mount, Mounts, check_bases, stored_entries
+from .notices import Notices, Subscriber, updated
+from .saving import Carried, Clock, Saving, carry, unsaved
+from .snapshots import Snapshot, Snapshots, changed, difference, same
+from .tree import FileStats, Limits, Move, Tree
+
+log = logging.getLogger(__name__)
 
 MB = 1_000_000
 
 # `list` is a method below, so annotations there need other names for the type.
 Paths = list[str]
 Entries = list[FileEntry]
+SnapshotList = list[Snapshot]
 When = Literal["now", "debounce"]
 
 
-class FileSystem(Mounting, Remembering):
+class FileSystem:
     """Files in memory and, where something is mounted, in its storage.
 
     Thread-safe; every method may be called from any thread or loop, but those that use a
@@ -56,8 +73,19 @@ class FileSystem(Mounting, Remembering):
         max_depth: int = 32,
         clock: Clock | None = None,
     ) -> None:
-        limits = Limits(max_file_size, max_total_size, max_entries, max_depth)
-        super().__init__(scope, limits, clock)
+        self.scope = scope
+        self.limits = Limits(max_file_size, max_total_size, max_entries, max_depth)
+        self.closed = False
+        self._lock = threading.Lock()
+        self._mounting = threading.Lock()
+        self._mounts = Mounts()
+        self._tree = Tree(self.limits, self._mounts)
+        self._notices = Notices(self._lock)
+        self._snapshots = Snapshots()
+        self._claims = Claims(self._lock)
+        self._scope_text = text = paths.scope_text(scope or ())
+        self._saving = Saving(self._lock, self._tree, self._claims, text, clock or Clock())
+        self._loading = Loading(self._lock, self._tree, self._claims, text, self._snapshots.loaded)
         self.mount_missing(mounts)
 
     def __repr__(self) -> str:
@@ -217,6 +245,158 @@ class FileSystem(Mounting, Remembering):
         """Delete a file, or the entry of a directory but nothing in it; what was deleted."""
         return self._remove(paths.normalize(path))
 
+    # what is mounted
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """What is mounted; without any, no method waits for a storage."""
+        return tuple(self._mounts)
+
+    def mount(self, mount: Mount) -> None:
+        """Keep the files of a directory in a storage from now on.
+
+        What the storage has is listed, and read when it is asked for. Files that are in
+        memory there are saved; one that the storage has too is refused, and nothing mounted.
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is mounted already, and
+        StorageFailed.
+        """
+        with self._claims.on((), trees={"/"}):
+            with self._lock:
+                self._check_open()
+                self._mounts.check_new(mount)
+                waiting = [e.path for e in self._tree if self._saving.waits(e.path)]
+            index = stored_entries(mount, self._scope_text)
+            if failed := self._saving.save_claimed(waiting):  # by those that keep them until now
+                raise unsaved(failed)
+            with self._lock:
+                adopted = self._take_over(mount, index)
+            failed = self._saving.save_claimed(adopted)
+        self._notices.deliver()
+        if failed:
+            raise unsaved(failed)
+
+    def mount_missing(self, mounts: Iterable[Mount]) -> None:
+        """Mount those that are not mounted yet.
+
+        Raises ConfigurationError, and mounts nothing, where something else is mounted.
+        """
+        if isinstance(mounts, Mount):
+            raise ConfigurationError(f"mounts is a list of mounts: give [{mounts!r}].")
+        mounts = list(mounts)
+        check_bases(mounts)
+        with self._mounting:
+            there = {mount.root: self._mounts.at(mount.root) for mount in mounts}
+            for mount in mounts:
+                present = there[mount.root]
+                if present is not None and not present.is_like(mount):
+                    raise ConfigurationError(
+                        f"{mount.root} is mounted already, and otherwise ({present.storage!r}); "
+                        f"call filesystems.close({self.scope!r}) first."
+                    )
+            for mount in mounts:
+                if there[mount.root] is None:
+                    self.mount(mount)
+
+    def reset(self) -> None:
+        """Drop everything that is only in memory, unsaved changes too, and list anew."""
+        with self._claims.on((), trees={"/"}):
+            index = [
+                entry
+                for mount in self._mounts
+                for entry in stored_entries(mount, self._scope_text)
+                if self._mounts.of(entry.path) is mount  # and no other one hides it
+            ]
+            with self._lock:
+                self._check_open()
+                before, lost = self._tree.copy(), self._saving.paths()
+                self._tree.clear()
+                self._saving.forget_all()
+                self._tree.index(index)
+                now = self._tree.copy()
+                gone = sorted(before.keys() - now.keys())
+                self._notices.queue(FileDeleted(path=path) for path in gone)
+                self._notices.queue(
+                    updated(entry)
+                    for path, entry in now.items()
+                    if path in lost or not same(before.get(path), entry)
+                )
+        self._notices.deliver()
+
+    # What the files were: ``before = fs.snapshot()``, then a run, then ``print(fs.diff(before))``
+    # shows what the run did to them, and ``fs.restore(before)`` undoes it.
+
+    def snapshot(self, label: str | None = None) -> str:
+        """Remember all files as they are now; the id for :meth:`restore` and :meth:`diff`.
+
+        It costs a pointer per file. The last 100 are kept, in memory. While there are any, a
+        stored file is read before it is changed.
+        """
+        with self._lock:
+            self._check_open()
+            return self._snapshots.add(self._tree.copy(), self._tree.size, label)
+
+    def snapshots(self) -> SnapshotList:
+        """The snapshots that are kept, the oldest first."""
+        with self._lock:
+            return [*self._snapshots]
+
+    def diff(self, a: str, b: str | None = None) -> str:
+        r"""How the files differ between snapshot ``a`` and ``b``, or now, as a unified diff.
+
+        Binary and very large files are told with their sizes. "" without a difference.
+
+        >>> from sagents_nb.files import FileSystem
+        >>> fs = FileSystem()
+        >>> before = fs.snapshot()
+        >>> _ = fs.write("/a.md", "x")
+        >>> print(fs.diff(before), end="")
+        --- /dev/null
+        +++ b/a.md
+        @@ -0,0 +1 @@
+        +x
+        \ No newline at end of file
+        """
+        for read in (True, False):
+            with self._lock:
+                self._check_open()
+                old = self._snapshots.of(a)
+                new = self._tree.copy() if b is None else self._snapshots.of(b)
+                differing = changed(old, new)
+                entries = [e for p in differing for e in (old.get(p), new.get(p)) if e]
+                unread = [e.path for e in entries if not e.loaded and e is self._tree.get(e.path)]
+                if not read or not unread:
+                    break
+            self._loading.load_all(unread)
+        return difference(old, new, differing)
+
+    def restore(self, id: str) -> None:
+        """Make all files what they were at a snapshot, those in read-only mounts aside.
+
+        Every change is one like any other: told to subscribers, refused by limits, and saved
+        as a mount does. Raises FileError, after all others were restored, that names the
+        first file that could not be.
+        """
+        with self._lock:
+            self._check_open()
+            before, now = self._snapshots.of(id), self._tree.copy()
+            differing = [p for p in changed(before, now) if self._mounts.writable(p)]
+        failed: FileError | None = None
+        for path in reversed(differing):  # what is in a directory before the directory
+            there, then = now.get(path), before.get(path)
+            if there and (then is None or then.is_directory != there.is_directory):
+                try:
+                    self._remove(path)
+                except FileError as error:
+                    failed = failed or error
+        for path in differing:
+            if path in before:
+                try:
+                    self._restore(before[path])
+                except FileError as error:
+                    failed = failed or error
+        if failed:
+            raise failed
+
     # the whole
 
     def flush(self) -> None:
@@ -251,7 +431,13 @@ class FileSystem(Mounting, Remembering):
             self._check_open()
             return self._notices.add(callback)
 
-    # inside
+    # Inside, the order is always: claim the paths that a storage is to be called for, then lock,
+    # change the tree, say what waits to be saved and queue the events, unlock, call the storage,
+    # give the claim back, deliver the events. Nothing waits with the lock held.
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise FilesystemClosed("This filesystem was closed; open it with open_filesystem().")
 
     def _describe(
         self, path: str, change: Callable[[FileEntry], FileEntry], persist: When
@@ -271,10 +457,310 @@ class FileSystem(Mounting, Remembering):
         path = entry.path
         if entry.content is not None:
             entry = with_content(entry, entry.content)
-            self._check_size(entry)
+            self._tree.check_size(entry)
         elif not entry.is_directory:
             if self._mounts.keeping(path) is None:
                 raise FileError(f"{path} has no content, and no storage to read it from.", path)
             self._index(replace(entry, loaded=False))
             return
         self._change(path, lambda: self._tree.get(path), lambda _: entry)
+
+    def _restore(self, entry: FileEntry) -> None:
+        if not entry.loaded:
+            raise FileError(f"The snapshot has no content of {entry.path}.", entry.path)
+        self._change(entry.path, lambda: self._tree.get(entry.path), lambda _: entry)
+
+    # a change of one entry
+
+    def _change(
+        self,
+        path: str,
+        look: Callable[[], Any],
+        make: Callable[[Any], FileEntry],
+        *,
+        read: bool = False,
+        content: bool = True,
+        now: bool = False,
+    ) -> FileEntry:
+        """Put what ``make`` makes of what ``look`` sees, and tell it; again if that changed.
+
+        ``make`` hashes contents and calls other people's code, so it runs without the lock.
+        ``read``: it needs the content. ``content``: it changes it. ``now``: a storage gets it
+        now, as it always gets what is new.
+        """
+        while True:
+            with self._lock:
+                self._check_open()
+                self._mounts.check_writable(path)
+                stored, before = self._tree.get(path), look()
+            if stored is not None and not stored.loaded and (read or len(self._snapshots)):
+                stored = self._with_content(path, needed=read)
+                if stored.loaded:
+                    continue
+            entry = make(before)
+            with self._lock:
+                claimed = self._saved_at_once(path, stored, now)
+            failed: dict[str, Exception] = {}
+            with self._claims.on(claimed) if claimed else contextlib.nullcontext():
+                with self._lock:
+                    self._check_open()
+                    if self._tree.get(path) is not stored:
+                        continue
+                    if not set(self._saved_at_once(path, stored, now)) <= set(claimed):
+                        continue
+                    differs = entry != before
+                    if differs:
+                        entry = self._put(entry, content or stored is None, bool(claimed))
+                if differs and claimed:
+                    failed = self._saving.save_claimed(claimed)
+                    with self._lock:
+                        if isinstance(failed.get(path), REFUSALS):
+                            self._take_back(entry, stored)
+                        elif (current := self._tree.get(path)) is not None:
+                            self._notices.queue([updated(current)])
+            break
+        self._notices.deliver()
+        if isinstance(refusal := failed.get(path), REFUSALS):
+            raise NotStorable(f"{path} cannot be kept there: {refusal}", path) from refusal
+        if failed:
+            raise unsaved(failed)
+        return entry
+
+    def _take_back(self, entry: FileEntry, stored: FileEntry | None) -> None:
+        """Put ``stored`` in the place of ``entry``, unless that changed; the lock is held."""
+        if self._tree.get(entry.path) is not entry:
+            return
+        if stored is not None:
+            self._tree.put_back(stored)
+        else:
+            self._tree.pop(entry.path)
+            self._saving.forget(entry.path)
+
+    def _with_content(self, path: str, needed: bool) -> FileEntry:
+        """The entry, loaded; if that fails and is not ``needed``, as it is."""
+        try:
+            return self._loading.load(path)
+        except FileError as error:
+            if needed:
+                raise
+            log.warning("No snapshot has the content of %s: %s", path, error)
+            with self._lock:
+                return self._tree.file(path)
+
+    def _saved_at_once(self, path: str, stored: FileEntry | None, now: bool) -> Paths:
+        """What a storage gets before a change of ``path`` returns; the lock is held."""
+        if not len(self._mounts):
+            return []
+        mount = self._mounts.keeping(path)
+        if stored is not None and not now and (mount is None or mount.debounce):
+            return []
+        above = self._tree.missing_parents(path) if stored is None else []
+        return [p for p in (*(e.path for e in above), path) if self._mounts.keeping(p)]
+
+    def _put(self, entry: FileEntry, content: bool, at_once: bool) -> FileEntry:
+        """Into the tree, what waits, and the notices; the lock is held."""
+        stored = self._tree.put(entry)
+        for new in stored if len(self._mounts) else ():
+            mount = self._mounts.keeping(new.path)
+            if mount is not None:
+                self._saving.mark(
+                    new.path,
+                    content=content or new is not stored[-1],
+                    after=None if at_once else mount.debounce,
+                )
+        if not at_once:  # else it is told when it is saved
+            self._notices.queue(updated(entry) for entry in stored[-1:])
+        return stored[-1]
+
+    def _new(
+        self,
+        path: str,
+        content: str | bytes,
+        before: FileEntry | None,
+        **fields: Any,
+    ) -> FileEntry:
+        if not isinstance(content, str | bytes):
+            raise FileError(
+                f"The content of {path} must be text or bytes, not {type(content).__name__}.", path
+            )
+        try:
+            entry = new_file(path, content, before=before, **fields)
+        except UnicodeEncodeError:
+            raise FileError(f"The text for {path} is not Unicode; write bytes.", path) from None
+        self._tree.check_size(entry)
+        return entry
+
+    # deleting
+
+    def _remove(self, path: str) -> FileEntry:
+        """Delete one entry, in its storage first."""
+        self._keep_for_snapshots(path, below=False)
+        with self._lock:
+            self._check_open()
+            self._mounts.check_writable(path)
+            mount = self._mounts.keeping(path)
+        # A directory with all in it: nothing is to be saved there while the storage looks
+        # whether it is empty.
+        claim = self._claims.on((), trees=[path]) if mount else contextlib.nullcontext()
+        with claim:
+            with self._lock:
+                self._check_open()
+                self._tree.check_delete(path)
+            if mount is not None:
+                try:
+                    mount.storage.delete(self._scope_text, mount.inside(path))
+                except Exception as error:
+                    raise StorageFailed(
+                        f"{path} could not be deleted ({said(error)}); it is still there.",
+                        path,
+                    ) from error
+            with self._lock:
+                entry = self._tree.delete(path)
+                self._saving.forget(path)
+                emptied = self._emptied([path])
+                self._notices.queue([FileDeleted(path=path)])
+        self._delete_emptied(emptied)
+        self._notices.deliver()
+        return entry
+
+    def _emptied(self, gone: Iterable[str]) -> Paths:
+        """What was a directory only because of those paths, deepest first; the lock is held."""
+        if not len(self._mounts):
+            return []
+        above = {directory for path in gone for directory in paths.ancestors(path)}
+        emptied = [p for p in above if not self._tree.has(p) and self._mounts.keeping(p)]
+        for path in emptied:
+            self._saving.mark(path, after=None)
+        return sorted(emptied, reverse=True)
+
+    def _delete_emptied(self, emptied: Paths) -> None:
+        """A storage may have made those directories itself; what fails is tried again."""
+        for path in emptied:
+            with self._claims.on((), trees=[path]):
+                self._saving.save(path)
+
+    def _keep_for_snapshots(self, path: str, *, below: bool) -> None:
+        """Read what the snapshots, if there are any, would lose when that path changes."""
+        if len(self._snapshots):
+            with self._lock:
+                entries = self._tree.below(path) if below else [self._tree.get(path)]
+            self._loading.load_all([e.path for e in entries if e is not None and not e.loaded])
+
+    # moving
+
+    def _plan(self, old: str, new: str) -> tuple[Move, Paths]:
+        """The move, and the directories it makes in a storage; the lock is held."""
+        self._check_open()
+        self._mounts.check_writable(old)
+        self._mounts.check_writable(new)
+        move = self._tree.plan_move(old, new)
+        return move, [e.path for e in move.directories if self._mounts.keeping(e.path)]
+
+    def _move(self, old: str, new: str) -> Entries:
+        """Move the path and what is below it, in its storage first."""
+        self._keep_for_snapshots(old, below=True)
+        while True:
+            failed: dict[str, Exception] = {}
+            emptied: list[str] = []
+            with self._lock:
+                move, made = self._plan(old, new)
+                if old == new:
+                    return []
+                mount = self._mounts.keeping(old)
+                if mount is None:
+                    moved = self._carry_out(move, Carried())
+                    break
+            with self._claims.on(made, trees={old, new}):
+                with self._lock:
+                    move, now_made = self._plan(old, new)
+                    waiting = {e.path for e, _ in move.pairs if self._saving.waits(e.path)}
+                if not set(now_made) <= set(made):
+                    continue
+                carried = carry(mount, self._scope_text, move, waiting)
+                with self._lock:
+                    # Who changes a file that is there does not wait for us.
+                    moved = self._carry_out(self._tree.planned_again(move), carried)
+                    emptied = self._emptied([old, *(e.path for e, _ in move.pairs)])
+                failed = carried.failed | self._saving.save_claimed(made)
+            break
+        self._delete_emptied(emptied)
+        self._notices.deliver()
+        if failed:
+            raise unsaved(failed)
+        return moved
+
+    def _carry_out(self, move: Move, carried: Carried) -> Entries:
+        """In the tree, what waits, and the notices, what ``carried`` did; the lock is held."""
+        pairs = [
+            (old, with_content(new, carried.read[old.path]))
+            if old.path in carried.read and not new.loaded
+            else (old, new)
+            for old, new in move.pairs
+        ]
+        moved = self._tree.carry_out(Move(move.old, move.new, pairs, move.directories))
+        for entry in move.directories:
+            if self._mounts.keeping(entry.path):
+                self._saving.mark(entry.path)
+        for old, new in pairs:
+            if carried.saved.get(old.path) is old:
+                self._saving.forget(old.path)
+            elif old.path in carried.failed and new.loaded:
+                self._saving.forget(old.path)
+                self._saving.mark(new.path, left=old.path)
+                self._saving.try_again(new.path)
+            else:
+                self._saving.rename(old.path, new.path)
+        for path in carried.left:
+            self._saving.mark(path)
+            self._saving.try_again(path)
+        self._notices.queue([FileMoved(old_path=move.old, path=move.new)])
+        return moved
+
+    def _index(self, entry: FileEntry) -> None:
+        """Take in a file that its storage has already."""
+        with self._claims.on([entry.path]), self._lock:
+            self._check_open()
+            stored = self._tree.put(entry)
+            self._saving.forget(entry.path)
+            self._notices.queue(updated(new) for new in stored[-1:])
+        self._notices.deliver()
+
+    # mounting
+
+    def _take_over(self, mount: Mount, index: Entries) -> Paths:
+        """Make ``mount`` the one that keeps its directory; the lock is held.
+
+        Files in memory are now its own, and their paths are given; what another mount kept
+        there is hidden.
+        """
+        listed = {entry.path for entry in index}
+        self._mounts.add(mount)
+        try:
+            inside = [entry for entry in self._tree if self._mounts.of(entry.path) is mount]
+            adopted = [entry for entry in inside if entry.persistence == "memory"]
+            for entry in adopted:
+                if entry.path == mount.root:
+                    clash = not entry.is_directory
+                else:
+                    clash = mount.readonly or (entry.path in listed and not entry.is_directory)
+                if clash:
+                    raise InvalidPath(
+                        f"{entry.path} is in memory where {mount.root} is to be mounted; move it "
+                        "away first.",
+                        entry.path,
+                    )
+        except InvalidPath:
+            self._mounts.remove(mount)
+            raise
+        for entry in inside:
+            self._tree.pop(entry.path)
+        hidden = [e.path for e in inside if e.persistence == "persisted" and e.path not in listed]
+        self._tree.index(entry for entry in index if self._mounts.of(entry.path) is mount)
+        new = [entry for entry in adopted if entry.path not in listed]
+        for entry in new:
+            self._tree.put_back(replace(entry, persistence="persisted"))
+            if entry.path != mount.root:
+                self._saving.mark(entry.path)
+        self._notices.queue(FileDeleted(path=path) for path in sorted(hidden))
+        self._notices.queue(updated(entry) for entry in index if self._tree.get(entry.path))
+        return [entry.path for entry in new if entry.path != mount.root]

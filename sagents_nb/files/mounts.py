@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..errors import ConfigurationError
 from . import paths
-from .errors import InvalidPath, ReadOnly
+from .entry import FileEntry
+from .errors import InvalidPath, ReadOnly, StorageFailed, said
 from .storages.base import FileStorage
+
+log = logging.getLogger(__name__)
 
 
 class Mount:
@@ -83,6 +89,33 @@ def _root(base: Any) -> str:
             f"'work/drafts': {error}"
         ) from None
     return root
+
+
+def stored_entries(mount: Mount, scope: str) -> list[FileEntry]:
+    """What the storage of a mount has, with the paths of the filesystem; raises StorageFailed.
+
+    Files are without content.
+    """
+    try:
+        entries = list(mount.storage.list(scope))
+    except Exception as error:
+        raise StorageFailed(
+            f"The storage of {mount.root} could not be listed ({said(error)}); see that it "
+            "can be reached.",
+            mount.root,
+        ) from error
+    listed = []
+    for entry in entries:
+        try:
+            path = mount.outside(entry.path)
+        except InvalidPath as error:
+            log.warning("A stored file was left out: %s", error)
+            continue
+        loaded = entry.is_directory
+        listed.append(
+            replace(entry, path=path, content=None, loaded=loaded, persistence="persisted")
+        )
+    return listed
 
 
 class Mounts:

@@ -8,11 +8,17 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..events import Event
+from ..events import Event, FileUpdated
+from .entry import FileEntry
 
 log = logging.getLogger(__name__)
 
 Subscriber = Callable[[Event], Any]
+
+
+def updated(entry: FileEntry) -> FileUpdated:
+    """The event that tells of a new or changed entry."""
+    return FileUpdated(path=entry.path, entry=entry.describe())
 
 
 class Notices:

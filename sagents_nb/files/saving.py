@@ -14,10 +14,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from ..runtime.thread import runtime
-from .claims import Claims
 from .entry import FileEntry, with_content
 from .errors import StorageFailed, said
-from .loading import together
+from .loading import Claims, together
 from .mounts import Mount
 from .storages.base import loaded_content
 from .tree import Move, Tree
@@ -68,11 +67,13 @@ class Saving:
     deleted. ``lock`` is the filesystem's; no storage is ever called with it held.
     """
 
-    def __init__(self, lock: threading.Lock, tree: Tree, scope: str, clock: Clock) -> None:
-        self.claims = Claims(lock)
-        self.scope = scope
+    def __init__(
+        self, lock: threading.Lock, tree: Tree, claims: Claims, scope: str, clock: Clock
+    ) -> None:
         self._lock = lock
         self._tree = tree
+        self._claims = claims
+        self._scope = scope
         self._clock = clock
         self._pending: dict[str, Pending] = {}
         self._wakes: float | None = None
@@ -169,13 +170,17 @@ class Saving:
         failed = {}
         for path in paths:
             try:
-                with self.claims.on([path], until=until):
+                with self._claims.on([path], until=until):
                     error = self.save(path)
             except StorageFailed as too_late:
                 error = too_late
             if error is not None:
                 failed[path] = error
         return failed
+
+    def save_claimed(self, paths: Iterable[str]) -> dict[str, Exception]:
+        """Save those of the paths that wait, and give what failed. The caller has claimed them."""
+        return {path: error for path in paths if (error := self.save(path)) is not None}
 
     def save(self, path: str) -> Exception | None:
         """Save that path if it waits; what the storage raised. The caller has claimed it."""
@@ -211,16 +216,16 @@ class Saving:
     ) -> None:
         storage, inside = mount.storage, mount.inside(path)
         if entry is None:
-            storage.delete(self.scope, inside)
+            storage.delete(self._scope, inside)
             return
         entry = replace(entry, path=inside)
         save_metadata = getattr(storage, "save_metadata", None)
         if save_metadata is not None and not content and not entry.is_directory:
-            save_metadata(self.scope, entry)
+            save_metadata(self._scope, entry)
             return
         if not entry.loaded:
-            entry = with_content(entry, loaded_content(storage, self.scope, inside))
-        storage.save(self.scope, entry)
+            entry = with_content(entry, loaded_content(storage, self._scope, inside))
+        storage.save(self._scope, entry)
 
     def flush(self, until: float | None = None) -> None:
         """Save all that waits now; what failed waits on and is named by StorageFailed.

@@ -287,6 +287,15 @@ class Tree:
                 old,
             )
 
+    def check_size(self, entry: FileEntry) -> None:
+        """Raise LimitExceeded for a file that is too large."""
+        if entry.size > self.limits.file_size:
+            raise LimitExceeded(
+                f"{entry.path} would be {entry.size:,} bytes, over the limit of "
+                f"{self.limits.file_size:,} for one file; split it.",
+                entry.path,
+            )
+
     def _check_depth(self, path: str) -> None:
         if paths.depth(path) > self.limits.depth:
             raise LimitExceeded(
