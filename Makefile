@@ -18,7 +18,7 @@ WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help tour test lint spec-check spec-coverage test-python test-widgets test-notebooks \
+.PHONY: help tour test lint spec-check spec-coverage public-face test-python test-widgets test-notebooks \
 	test-packaging test-browser test-model soak bench clean
 
 help:  ## Show this
@@ -74,6 +74,9 @@ bench: $(ENV)  ## Print the benchmarks
 
 spec-coverage: $(ENV)  ## Write docs/specification.md: what we promise, and the tests that prove it
 	$(PY) tests/specification.py
+
+public-face: $(ENV)  ## Rewrite the list of public names: only when one is meant to go or to change
+	$(PY) tests/public_face.py
 
 clean:  ## Remove all that was built or installed here
 	rm -rf .venv .venv-peers widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
