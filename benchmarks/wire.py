@@ -20,6 +20,7 @@ import sagents_nb as sa
 from sagents_nb.events import Event, MessageUpdate
 from sagents_nb.notebook.widget import Panel
 from sagents_nb.panel.protocol import wire
+from sagents_nb.panel.publisher import publisher_of
 from sagents_nb.runtime.thread import runtime
 
 DELTAS = 5_000
@@ -76,11 +77,11 @@ def measure() -> tuple[list[tuple[float, int]], list[Event]]:
     RecordingComm.sent.clear()
     events: list[Event] = []
     session.subscribe(events.append)
-    panel._received({"type": "hello", "have": 0}, [])
+    hello = {"method": "custom", "content": {"type": "hello", "have": 0}}
+    panel.comm.handle_msg({"content": {"data": hello}, "buffers": []})
     session.send("Tell me everything.").result()
-    publisher = panel.publisher
-    assert publisher is not None
-    while runtime.call(lambda: publisher._flushing or publisher._waiting):
+    publisher = publisher_of(session)
+    while not runtime.call(lambda: publisher.idle):
         time.sleep(0.01)
     return RecordingComm.sent, events
 

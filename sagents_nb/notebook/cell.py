@@ -15,7 +15,7 @@ from ..session import Run, Session
 from ..transcript import markdown
 from .status_text import interrupt_text
 from .unattended import decide
-from .widget import Bundle, Panel, run_view, show
+from .widget import MimeBundle, Panel, run_view, show
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
 HEARTBEAT = 0.1
@@ -142,9 +142,10 @@ class _Shown:
         self.display_id = f"sagents-{run.id}"
         self.text = "*The agent is working.*"
         if self.panel is not None:
-            show(session, self.display_id, self.panel.mimebundle(self.text), self._static)
+            bundle = self.panel.mimebundle(self.text)
+            show(session, self.display_id, bundle, lambda _: self._static())
 
-    def _static(self) -> Bundle:
+    def _static(self) -> MimeBundle:
         return {"text/plain": self.text, "text/markdown": self.text}, {}
 
     def finish(self, result: RunResult | None) -> None:

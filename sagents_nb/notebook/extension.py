@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from IPython import get_ipython
+
 from ..runtime.main_thread import main_thread
 from ..session import Session
 from .cell import run_cell
@@ -13,7 +15,7 @@ from .conversations import Conversations
 from .interpolate import interpolate
 from .magics import AgentMagics
 from .unattended import unattended
-from .widget import frozen_bundle, panel_of, show, static_bundle
+from .widget import MimeBundle, frozen_bundle, live_bundle, show, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
 
@@ -80,21 +82,18 @@ def awaiting_cell(lines: list[str]) -> list[str]:
 
 async def run(line: str, body: str) -> Any:
     """What a rewritten cell calls."""
-    from IPython import get_ipython
-
     return await getattr(get_ipython(), _ATTRIBUTE).run(line, body)
 
 
-def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> Any:
-    return static_bundle(session, repr(session)) or panel_of(session)._repr_mimebundle_()
+def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> MimeBundle:
+    return static_bundle(repr(session), session.messages) or live_bundle(session)
 
 
 def _show_session(session: Session) -> None:
     """Show the live panel so that it can be made static later; only where somebody can click."""
-    if static_bundle(session, repr(session)) is not None:
+    if unattended(get_ipython()):
         raise NotImplementedError
-    live = panel_of(session)._repr_mimebundle_()
-    show(session, f"sagents-{uuid.uuid4().hex}", live, lambda: frozen_bundle(session))
+    show(session, f"sagents-{uuid.uuid4().hex}", live_bundle(session), frozen_bundle)
 
 
 def load(shell: Any) -> None:

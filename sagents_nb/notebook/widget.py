@@ -3,11 +3,15 @@
 Traits hold ids only. Conversation content travels as custom messages, which neither
 "save widget state" nor nbclient writes into the notebook. What is shown can be made static:
 see ``Session.freeze``.
+
+ipywidgets keeps every model as long as the kernel lives. So a model knows its session weakly:
+what shows a session does not keep it alive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,8 +21,9 @@ from IPython import get_ipython
 from IPython.display import display, update_display
 
 from ..events import Event, Frozen
-from ..panel.bundle import loader, panel
-from ..panel.publisher import Publisher
+from ..messages import Message
+from ..panel.bundle import bundle, loader
+from ..panel.publisher import publisher_of
 from ..panel.requests import answer
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
@@ -26,36 +31,14 @@ from ..session import Session
 from ..transcript import folded, markdown
 from .unattended import unattended
 
-Bundle = tuple[dict[str, Any], dict[str, Any]]
-
-_shown: WeakKeyDictionary[Session, dict[str, Callable[[], Bundle]]] = WeakKeyDictionary()
-
-
-def show(session: Session, display_id: str, live: Bundle, static: Callable[[], Bundle]) -> None:
-    """Show ``live``; when the session is frozen, what ``static`` makes takes its place."""
-    if session not in _shown:
-        _shown[session] = {}
-        shown = _shown[session]  # no more than this: the session must not be kept by its panels
-
-        def hear(event: Event) -> None:
-            if isinstance(event, Frozen):
-                main_thread.submit(_freeze, shown)
-
-        session.subscribe(hear)
-    _shown[session][display_id] = static
-    data, metadata = live
-    display(data, metadata=metadata, raw=True, display_id=display_id)
-
-
-def _freeze(shown: dict[str, Callable[[], Bundle]]) -> None:
-    while shown:
-        display_id, static = shown.popitem()
-        data, metadata = static()
-        update_display(data, metadata=metadata, raw=True, display_id=display_id)
+MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
 
 
 class Panel(anywidget.AnyWidget):
-    """A view of a session; see ``widgets/PROTOCOL.md`` for its traits."""
+    """A view of a session; see ``widgets/PROTOCOL.md`` for its traits.
+
+    It shows a session that somebody has: in a variable, or as ``sa.sessions`` do.
+    """
 
     session_id = traitlets.Unicode().tag(sync=True)
     view = traitlets.Unicode("session").tag(sync=True)
@@ -64,7 +47,8 @@ class Panel(anywidget.AnyWidget):
     version = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, session: Session, view: str = "session", run_id: str = "") -> None:
-        self.session = session
+        self._session = weakref.ref(session)
+        self._watches = False
         source = (
             "" if view == "session" and not run_id else f"anywidget:{panel_of(session).model_id}"
         )
@@ -74,17 +58,17 @@ class Panel(anywidget.AnyWidget):
             view=view,
             run_id=run_id,
             source=source,
-            version=panel()[0],
+            version=bundle()[0],
         )
-        self._watches = False
-        self.publisher = None if source else Publisher(session, self._send_raw)
+        if not source:
+            publisher_of(session)  # follows the session from now on
+            closed = {"type": "closed"}
+            late = weakref.finalize(session, runtime.loop.call_soon_threadsafe, self.send, closed)
+            late.atexit = False
         self.on_msg(Panel._received)
 
     def __repr__(self) -> str:
-        return f"<Panel {self.view!r} of session {self.session.id!r}>"
-
-    def _send_raw(self, message: dict[str, Any], buffers: list[bytes]) -> None:
-        self.send(message, buffers)
+        return f"<Panel {self.view!r} of session {self.session_id!r}>"
 
     def _received(self, content: Any, buffers: Any) -> None:
         # May run on any thread (the main one, or a subshell's): only enqueue.
@@ -92,55 +76,42 @@ class Panel(anywidget.AnyWidget):
             runtime.post(self._handle, content)
 
     def _handle(self, content: dict[str, Any]) -> None:
-        kind = content.get("type")
+        kind, session = content.get("type"), self._session()
         if kind == "bundle":
-            version, files = panel()
-            self._send_raw({"type": "bundle", "version": version}, files)
-        elif kind == "hello" and self.publisher is not None:
+            version, files = bundle()
+            self.send({"type": "bundle", "version": version}, files)
+        elif session is None:
+            self.send({"type": "closed"})
+        elif kind == "hello" and not self.source:
             if not self._watches:
-                self._watches = True  # for as long as this model lives: no page says good-bye
-                self.session.watch(f"panel-{self.model_id}", owner=self)
+                self._watches = True  # for good: no page says good-bye
+                session.watch(f"panel-{self.model_id}")
             have = content.get("have")
-            self.publisher.hello(have if isinstance(have, int) else 0)
+            publisher_of(session).hello(self.send, have if isinstance(have, int) else 0)
         else:
-            answer(self.session, content, lambda reply: self._send_raw(reply, []))
+            answer(session, content, self.send)
 
-    def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    def mimebundle(self, text: str) -> MimeBundle:
         """The widget beside ``text`` as Markdown, for where there is no kernel."""
         data, metadata = super()._repr_mimebundle_() or ({}, {})
         data = {**data, "text/plain": repr(self), "text/markdown": text}
         return data, metadata
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        messages = self.session.messages
-        return static_bundle(self.session, repr(self)) or self.mimebundle(markdown(messages))
+    def _repr_mimebundle_(self, **kwargs: Any) -> MimeBundle:
+        session = self._session()
+        messages = [] if session is None else session.messages
+        return static_bundle(repr(self), messages) or self.mimebundle(markdown(messages))
 
 
-def static_bundle(session: Session, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """The conversation folded under its name, where nobody could click; else None.
-
-    Static at once: the widget of a saved notebook is dead.
-    """
-    if not unattended(get_ipython()):
-        return None
-    return {"text/plain": name, "text/html": folded(name, session.messages)}, {}
-
-
-def frozen_bundle(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The conversation as Markdown, in the place of its panel."""
-    text = markdown(session.messages) or "*Nothing was said.*"
-    return {"text/plain": text, "text/markdown": text}, {}
-
-
-_panels: dict[Session, Panel] = {}
+_panels: WeakKeyDictionary[Session, Panel] = WeakKeyDictionary()
 
 
 def panel_of(session: Session) -> Panel:
     """The one session model of that session, made on first use."""
-    found = _panels.get(session)
-    if found is None:
-        found = _panels[session] = Panel(session)
-    return found
+    panel = _panels.get(session)
+    if panel is None:
+        panel = _panels[session] = Panel(session)
+    return panel
 
 
 def run_view(session: Session, run_id: str) -> Panel:
@@ -166,3 +137,58 @@ def FilesView(session: Session) -> Panel:  # noqa: N802
 def ApprovalView(session: Session) -> Panel:  # noqa: N802
     """What waits for a decision."""
     return Panel(session, "approvals")
+
+
+# What takes the place of each live display of a session, by its id.
+_displays: WeakKeyDictionary[Session, dict[str, Callable[[Session], MimeBundle]]] = (
+    WeakKeyDictionary()
+)
+
+
+def show(
+    session: Session, display_id: str, live: MimeBundle, static: Callable[[Session], MimeBundle]
+) -> None:
+    """Show ``live``; when the session is frozen, what ``static`` makes of it takes its place.
+
+    ``static`` is kept as long as the session, so it must not hold the session itself.
+    """
+    if session not in _displays:
+        _displays[session] = {}
+
+        def hear(event: Event) -> None:
+            if isinstance(event, Frozen):
+                main_thread.submit(_freeze, session)
+
+        session.subscribe(hear)
+    _displays[session][display_id] = static
+    data, metadata = live
+    display(data, metadata=metadata, raw=True, display_id=display_id)
+
+
+def _freeze(session: Session) -> None:
+    live = _displays[session]
+    while live:
+        display_id, static = live.popitem()
+        data, metadata = static(session)
+        update_display(data, metadata=metadata, raw=True, display_id=display_id)
+
+
+def live_bundle(session: Session) -> MimeBundle:
+    """The panel of the session, beside the conversation as Markdown."""
+    return panel_of(session).mimebundle(markdown(session.messages))
+
+
+def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:
+    """The conversation folded under its name, where nobody could click; else None.
+
+    Static at once: the widget of a saved notebook is dead.
+    """
+    if not unattended(get_ipython()):
+        return None
+    return {"text/plain": name, "text/html": folded(name, messages)}, {}
+
+
+def frozen_bundle(session: Session) -> MimeBundle:
+    """The conversation as Markdown, in the place of its panel."""
+    text = markdown(session.messages) or "*Nothing was said.*"
+    return {"text/plain": text, "text/markdown": text}, {}

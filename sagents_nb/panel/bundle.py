@@ -16,7 +16,7 @@ def loader() -> str:
 
 
 @cache
-def panel() -> tuple[str, list[bytes]]:
+def bundle() -> tuple[str, list[bytes]]:
     """The bundle's version, and its JavaScript and style sheet."""
     buffers = [_read("panel.js"), _read("panel.css")]
     return hashlib.sha256(b"".join(buffers)).hexdigest()[:16], buffers

@@ -1,7 +1,8 @@
 """The kernel's side of ``widgets/PROTOCOL.md``: wire forms, merging, and the view state.
 
-Pure functions and one reducer; nothing here knows a comm. ``tests/fixtures/protocol`` holds
-the golden examples that this file and ``widgets/src/protocol.ts`` both follow.
+Pure functions and one reducer; nothing here knows what carries a message.
+``tests/fixtures/protocol`` holds the golden examples that this file and
+``widgets/src/protocol.ts`` both follow.
 """
 
 from __future__ import annotations

@@ -1,14 +1,17 @@
-"""From the session's events to the page: merged, bounded, and never more than 20 times a second.
+"""From a session's events to its pages: merged, bounded, and never more than 20 times a second.
 
-The publisher is the only one that writes to a comm. It lives on the runtime loop.
+The publisher lives on the runtime loop, and alone sends what happens. It knows listeners, not
+what carries a message from there: the comm of a notebook, say, or a socket.
 """
 
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -42,12 +45,14 @@ logger = logging.getLogger(__name__)
 # Pages show the progress of the parent's call, and the messages themselves.
 UNSEEN = (SubagentEvent, DisplayMessageSaved, DisplayMessageUpdated)
 
-Send = Callable[[dict[str, Any], list[bytes]], None]
+# Takes a message to a page, or to several that share a way. It is called on the runtime loop and
+# serialises at once: others get the same message, and a snapshot is the state itself.
+Listener = Callable[[dict[str, Any]], None]
 
 # jupyter_server drops silently above 1,000 messages a second over 3 s; 20 a second looks live.
 INTERVAL = 0.05
 # A page may be this many bytes behind before it is given a snapshot instead of events.
-KEPT_BYTES = 500_000
+BACKLOG_BYTES = 500_000
 BYTES_A_SECOND = 1_000_000
 # One message is not longer than this, if no single event is.
 MESSAGE_BYTES = 200_000
@@ -56,23 +61,32 @@ Batch = tuple[int, int, bytes]  # after, seq, events
 
 
 class Publisher:
-    """Feeds the pages that show one session, through ``send``."""
+    """Tells listeners what happens in one session, each from its :meth:`hello` on.
 
-    def __init__(self, session: Session, send: Send) -> None:
+    ``state`` is the view state after the event ``seq``, ``backlog`` the batches that a listener
+    may have missed, the newest last.
+    """
+
+    def __init__(self, session: Session) -> None:
         self.session = session
-        self._send = send
+        self.state = new_view_state(session.id, session.agent.model.name)
+        self.seq = 0
+        self.backlog: deque[Batch] = deque()
+        self.backlog_bytes = 0
+        self._listeners: list[Listener] = []
+        self._listened = False  # nobody has said hello: nothing needs to travel yet
         self._waiting: list[Event] = []
         self._flushing = False
         self._free_at = 0.0  # when what was sent last has paid for its bytes
-        self._seq = 0
-        self._listened = False  # no page has said hello: nothing needs to travel yet
         self._closed = False
         self._snapshot_due = False
         self._unsubscribe: Callable[[], None] | None = None
-        self._sent: deque[Batch] = deque()
-        self._kept = 0
-        self.state = new_view_state(session.id, session.agent.model.name)
         runtime.call(self._start)
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that happened has been sent."""
+        return not (self._flushing or self._waiting)
 
     def _start(self) -> None:
         session = self.session
@@ -118,8 +132,8 @@ class Publisher:
     def _begin_anew(self, seq: int) -> None:
         """The conversation is another one, so pages get a snapshot instead of events."""
         self._waiting.clear()
-        self._sent.clear()
-        self._kept, self._seq = 0, seq
+        self.backlog.clear()
+        self.backlog_bytes, self.seq = 0, seq
         self.state = new_view_state(self.session.id, self.session.agent.model.name)
         self._set_entries(self.session.messages)
         self._read_session()
@@ -129,16 +143,57 @@ class Publisher:
         if not self._flushing:
             self._flushing = True
             pause = max(INTERVAL, self._free_at - runtime.loop.time())
-            runtime.loop.call_later(pause, self._flush)
+            runtime.loop.call_later(pause, self.flush)
+
+    def flush(self) -> None:
+        """Send what waits now, whatever the clock says."""
+        self._flushing = False
+        self._send_waiting()
+        self._go_on(self._listeners)
+
+    def hello(self, listener: Listener, have: int) -> None:
+        """Bring a listener that has everything up to ``have`` up to date; 0 is nothing.
+
+        It alone is answered; from now on it is told what happens, until :meth:`leave`.
+        """
+        self._listened = True
+        self.leave(listener)
+        self._send_waiting()
+        self._listeners.append(listener)
+        asker = [listener]
+        missing = [batch for batch in self.backlog if batch[0] >= have]
+        if have and have == self.seq:
+            self._send_batch((have, have, b"[]"), asker)
+        elif have and missing and missing[0][0] == have:
+            for batch in missing:
+                self._send_batch(batch, asker)
+        else:
+            self._send_snapshot(asker)
+        self._go_on(asker)
+
+    def leave(self, listener: Listener) -> None:
+        """Tell that listener no more."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def _send_waiting(self) -> None:
+        """What waits becomes a batch, for those who may come back and those who listen."""
+        if self._snapshot_due and self._listeners:
+            self._send_snapshot(self._listeners)
+        self._snapshot_due = False
+        batch = self._take()
+        if batch is not None and self._listened:
+            self._keep(batch)
+            self._send_batch(batch, self._listeners)
 
     def _take(self) -> Batch | None:
         """What waits, as one batch that the state knows now; if it is much, the first of it."""
         if not self._waiting:
             return None
         waiting, self._waiting = merged(self._waiting), []
-        after, taken, size = self._seq, [], 0
+        after, taken, size = self.seq, [], 0
         for i, event in enumerate(waiting):
-            self._seq = event.seq
+            self.seq = event.seq
             try:
                 data = encoded(wire(event))
                 reduce(self.state, msgspec.json.decode(data))
@@ -150,62 +205,60 @@ class Publisher:
             if self._listened and size >= MESSAGE_BYTES:
                 self._waiting = waiting[i + 1 :]
                 break
-        return after, self._seq, b"[" + b",".join(taken) + b"]"
+        return after, self.seq, b"[" + b",".join(taken) + b"]"
 
     def _keep(self, batch: Batch) -> None:
-        self._sent.append(batch)
-        self._kept += len(batch[2])
-        while self._kept > KEPT_BYTES:
-            self._kept -= len(self._sent.popleft()[2])
+        self.backlog.append(batch)
+        self.backlog_bytes += len(batch[2])
+        while self.backlog_bytes > BACKLOG_BYTES:
+            self.backlog_bytes -= len(self.backlog.popleft()[2])
 
-    def _flush(self) -> None:
-        self._flushing = False
-        if self._snapshot_due and self._listened:
-            self._snapshot_due = False
-            self._send_snapshot()
-        batch = self._take()
-        if not self._listened:
-            return
-        if batch is not None:
-            self._keep(batch)
-            self._send_batch(batch)
-        self._go_on()
-
-    def _go_on(self) -> None:
+    def _go_on(self, listeners: Sequence[Listener]) -> None:
         if self._waiting:
             self._flush_later()
         elif self._closed:
-            self._send({"type": "closed"}, [])
+            self._send({"type": "closed"}, listeners)
 
-    def _send_batch(self, batch: Batch) -> None:
+    def _send_batch(self, batch: Batch, listeners: Sequence[Listener]) -> None:
+        if not listeners:
+            return
         after, seq, events = batch
         self._pay(len(events))
         message = {"type": "events", "after": after, "seq": seq}
-        self._send({**message, "events": msgspec.json.decode(events)}, [])
+        self._send({**message, "events": msgspec.json.decode(events)}, listeners)
 
-    def _pay(self, size: int) -> None:
-        """Nothing more travels before ``size`` bytes are within the budget."""
-        now = runtime.loop.time()
-        self._free_at = max(now, self._free_at) + size / BYTES_A_SECOND
-
-    def hello(self, have: int) -> None:
-        """Bring a page that has everything up to ``have`` up to date."""
-        self._listened = True
-        batch = self._take()
-        if batch is not None:
-            self._keep(batch)
-        missing = [item for item in self._sent if item[0] >= have]
-        if have and have == self._seq:
-            self._send_batch((have, have, b"[]"))
-        elif have and missing and missing[0][0] == have:
-            for item in missing:
-                self._send_batch(item)
-        else:
-            self._send_snapshot()
-        self._go_on()
-
-    def _send_snapshot(self) -> None:
+    def _send_snapshot(self, listeners: Sequence[Listener]) -> None:
         self.state["model"] = self.session.agent.model.name
         state = snapshot_of(self.state)
         self._pay(len(msgspec.json.encode(state)))
-        self._send({"type": "snapshot", "seq": self._seq, "state": state}, [])
+        self._send({"type": "snapshot", "seq": self.seq, "state": state}, listeners)
+
+    def _pay(self, size: int) -> None:
+        """Nothing more travels before ``size`` bytes are within the budget of each listener."""
+        now = runtime.loop.time()
+        self._free_at = max(now, self._free_at) + size / BYTES_A_SECOND
+
+    def _send(self, message: dict[str, Any], listeners: Sequence[Listener]) -> None:
+        for listener in tuple(listeners):
+            try:
+                listener(message)
+            except Exception:  # the others hear of it all the same
+                logger.exception("A listener raised on %s", message["type"])
+
+
+# Weakly, both: a publisher is its session's subscriber, and nothing else keeps either.
+_publishers: WeakKeyDictionary[Session, weakref.ref[Publisher]] = WeakKeyDictionary()
+
+
+def publisher_of(session: Session) -> Publisher:
+    """The publisher of that session, for all who listen; made on first use, from any thread."""
+    return runtime.call(_publisher_of, session)
+
+
+def _publisher_of(session: Session) -> Publisher:
+    reference = _publishers.get(session)
+    publisher = None if reference is None else reference()
+    if publisher is None:  # also of a session that was closed, and let go of its subscribers
+        publisher = Publisher(session)
+        _publishers[session] = weakref.ref(publisher)
+    return publisher

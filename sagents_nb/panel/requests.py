@@ -1,6 +1,6 @@
 """What a page may ask of the kernel: each request is answered by one reply or one error.
 
-Runs on the runtime loop; the comm handler only enqueues.
+Runs on the runtime loop; whoever takes a page's messages only posts them there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of the notebook share: a page in Python, and sessions worth looking at."""
+"""What the tests of the panel share: a page in Python, and sessions worth looking at."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Page:
 
 
 class Wire:
-    """Stands for the comm: remembers what was sent, and when, as Jupyter would send it."""
+    """A listener that remembers what was sent, and when, as Jupyter would send it."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ class Wire:
         self.sizes: list[int] = []
         self.pages: list[Page] = []
 
-    def __call__(self, message: dict[str, Any], buffers: list[bytes]) -> None:
+    def __call__(self, message: dict[str, Any]) -> None:
         data = json_packer(message)
         self.times.append(time.monotonic())
         self.sizes.append(len(data))
@@ -73,14 +73,14 @@ class Wire:
         return [message for message in self.sent if message["type"] == kind]
 
 
-def hello(publisher: Publisher, have: int = 0) -> None:
+def hello(publisher: Publisher, wire: Wire, have: int = 0) -> None:
     """A page says hello."""
-    runtime.call(publisher.hello, have)
+    runtime.call(publisher.hello, wire, have)
 
 
 def flush(publisher: Publisher) -> None:
     """Send what waits now, without waiting for the clock."""
-    runtime.call(publisher._flush)
+    runtime.call(publisher.flush)
 
 
 def session_of(*turns: Any, gate: bool = False, tools: Sequence[Any] = (), **options: Any) -> Any:
@@ -120,7 +120,7 @@ def reduced(events: Sequence[Event], *, join: bool) -> dict[str, Any]:
 
 def settle(publisher: Publisher) -> None:
     """Wait until everything has travelled."""
-    until(lambda: not runtime.call(lambda: publisher._flushing or publisher._waiting), 20)
+    until(lambda: runtime.call(lambda: publisher.idle), 20)
 
 
 def until(condition: Callable[[], Any], timeout: float = 10.0) -> None:

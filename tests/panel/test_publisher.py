@@ -42,7 +42,7 @@ def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def published(session: Any) -> tuple[Publisher, Wire]:
     wire = Wire()
-    return Publisher(session, wire), wire
+    return Publisher(session), wire
 
 
 def test_nothing_travels_before_a_page_says_hello() -> None:
@@ -51,7 +51,7 @@ def test_nothing_travels_before_a_page_says_hello() -> None:
     session.send("hi").result(10)
     time.sleep(0.15)
     assert wire.sent == []
-    hello(publisher)
+    hello(publisher, wire)
     assert [message["type"] for message in wire.sent] == ["snapshot"]
 
 
@@ -59,26 +59,26 @@ def test_hello_is_answered_with_what_there_is() -> None:
     session = session_of("Hello there.", "And again.")
     publisher, wire = published(session)
     session.send("hi").result(10)
-    hello(publisher)
+    hello(publisher, wire)
     state = wire.sent[0]["state"]
     assert [e["message"]["role"] for e in state["entries"]] == ["user", "assistant"]
     assert state["status"] == "idle"
     assert state["session_id"] == session.id
     assert state["model"] == "scripted"
-    assert wire.sent[0]["seq"] == publisher._seq > 0
+    assert wire.sent[0]["seq"] == publisher.seq > 0
 
 
 def test_who_has_something_is_sent_what_is_missing_and_no_more(no_clock: None) -> None:
     session = session_of("One.", "Two.", "Three.")
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     seqs = []
     for _ in range(3):
         session.send("Go").result(10)
         flush(publisher)
         seqs.append(wire.sent[-1]["seq"])
     first = len(wire.sent)
-    hello(publisher, seqs[0])
+    hello(publisher, wire, seqs[0])
     again = wire.sent[first:]
     assert [(m["type"], m["after"], m["seq"]) for m in again] == [
         ("events", seqs[0], seqs[1]),
@@ -90,23 +90,23 @@ def test_who_has_something_is_sent_what_is_missing_and_no_more(no_clock: None) -
 def test_who_has_everything_is_told_so(no_clock: None) -> None:
     session = session_of("One.")
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("Go").result(10)
     flush(publisher)
     seq = wire.sent[-1]["seq"]
-    hello(publisher, seq)
+    hello(publisher, wire, seq)
     assert wire.sent[-1] == {"type": "events", "after": seq, "seq": seq, "events": []}
 
 
 def test_hello_also_brings_what_was_waiting(no_clock: None) -> None:
     session = session_of("One.", "Two.")
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("Go").result(10)
     flush(publisher)
     seq = wire.sent[-1]["seq"]
     session.send("Go").result(10)
-    hello(publisher, seq)
+    hello(publisher, wire, seq)
     assert wire.sent[-1]["type"] == "events"
     assert wire.sent[-1]["after"] == seq
     before = len(wire.sent)
@@ -118,36 +118,36 @@ def test_hello_also_brings_what_was_waiting(no_clock: None) -> None:
 def test_who_has_what_the_kernel_does_not_know_gets_a_snapshot(no_clock: None, have: int) -> None:
     session = session_of("One.")
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("Go").result(10)
     flush(publisher)
-    hello(publisher, have)
+    hello(publisher, wire, have)
     assert wire.sent[-1]["type"] == "snapshot"
 
 
 def test_who_is_too_far_behind_gets_a_snapshot(
     no_clock: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "KEPT_BYTES", 5_000)
+    monkeypatch.setattr(module, "BACKLOG_BYTES", 5_000)
     session = session_of(*["word " * 300] * 6)
     publisher, wire = published(session)
     seqs = []
     for _ in range(6):
-        hello(publisher)
+        hello(publisher, wire)
         session.send("Go").result(10)
         flush(publisher)
         seqs.append(wire.sent[-1]["seq"])
-    hello(publisher, seqs[0])
+    hello(publisher, wire, seqs[0])
     assert wire.sent[-1]["type"] == "snapshot"
-    hello(publisher, seqs[-2])
+    hello(publisher, wire, seqs[-2])
     assert wire.sent[-1]["type"] == "events"
-    assert publisher._kept == sum(len(batch[2]) for batch in publisher._sent) <= 5_000
+    assert publisher.backlog_bytes == sum(len(batch[2]) for batch in publisher.backlog) <= 5_000
 
 
 def test_a_page_that_lost_a_message_asks_and_has_everything_again(no_clock: None) -> None:
     session = session_of("One.", "Two.", "Three.")
     publisher, wire = published(session)
-    page = Page(lambda have: hello(publisher, have))
+    page = Page(lambda have: hello(publisher, wire, have))
     wire.pages.append(page)
     page.ask()
     for lost in (False, True, False):
@@ -159,6 +159,69 @@ def test_a_page_that_lost_a_message_asks_and_has_everything_again(no_clock: None
     assert page.gaps == 1
     assert page.state == publisher.state
     assert len(page.state["entries"]) == 6
+
+
+def test_only_who_asks_is_answered_and_all_who_asked_hear_what_happens(no_clock: None) -> None:
+    session = session_of("One.", "Two.")
+    publisher, first = published(session)
+    second = Wire()
+    hello(publisher, first)
+    session.send("Go").result(10)
+    hello(publisher, second)
+    assert [message["type"] for message in first.sent] == ["snapshot", "events"]
+    assert [message["type"] for message in second.sent] == ["snapshot"]
+    assert second.sent[0]["seq"] == first.sent[1]["seq"] == publisher.seq
+    session.send("Go").result(10)
+    flush(publisher)
+    assert first.sent[2] == second.sent[1]
+    assert first.sent[2]["events"]
+    hello(publisher, second, publisher.seq)
+    assert (len(first.sent), len(second.sent)) == (3, 3)
+
+
+def test_a_listener_that_raises_is_told_of_and_the_others_hear_everything(
+    no_clock: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = session_of("One.", "Two.")
+    publisher, wire = published(session)
+
+    def dead(message: dict[str, Any]) -> None:
+        raise ConnectionError("The socket is closed.")
+
+    runtime.call(publisher.hello, dead, 0)
+    page = Page(lambda have: hello(publisher, wire, have))
+    wire.pages.append(page)
+    page.ask()
+    session.send("Go").result(10)
+    flush(publisher)
+    assert (page.state, page.gaps) == (publisher.state, 0)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["A listener raised on snapshot", "A listener raised on events"]
+    runtime.call(publisher.leave, dead)
+    session.send("Go").result(10)
+    flush(publisher)
+    assert (page.state, page.gaps) == (publisher.state, 0)
+    assert len(caplog.records) == 2
+
+
+def test_who_leaves_hears_no_more_and_is_sent_what_was_missed_on_coming_back(
+    no_clock: None,
+) -> None:
+    session = session_of("One.", "Two.", "Three.")
+    publisher, wire = published(session)
+    hello(publisher, wire)
+    session.send("Go").result(10)
+    flush(publisher)
+    runtime.call(publisher.leave, wire)
+    before, seq = len(wire.sent), wire.sent[-1]["seq"]
+    for _ in range(2):
+        session.send("Go").result(10)
+        flush(publisher)
+    assert len(wire.sent) == before
+    hello(publisher, wire, seq)
+    missed = wire.sent[before:]
+    assert [message["type"] for message in missed] == ["events", "events"]
+    assert (missed[0]["after"], missed[1]["seq"]) == (seq, publisher.seq)
 
 
 class Steady(sa.ChatModel):
@@ -183,7 +246,7 @@ def test_what_is_kept_of_a_conversation_travels_once(tmp_path: Path, no_clock: N
     session = session_of("One.", store=store)
     heard = events_of(session)
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("Go").result(10)
     until(lambda: any(isinstance(event, ev.DisplayMessageSaved) for event in heard))
     flush(publisher)
@@ -197,7 +260,7 @@ def test_what_is_kept_of_a_conversation_travels_once(tmp_path: Path, no_clock: N
 def test_at_most_twenty_messages_a_second() -> None:
     session = sa.Session(sa.Agent(Steady(["word "] * 4000)))
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("Go").result(20)
     settle(publisher)
     times = wire.times[1:]  # the snapshot is not one of them
@@ -219,7 +282,7 @@ def test_large_batches_stay_under_a_megabyte_a_second() -> None:
     turns = [[text, sa.ToolCall(f"c{i}", "big", {"n": i})] for i in range(12)]
     session = session_of(*turns, "Done.", tools=[big], chunk=20_000)
     publisher, wire = published(session)
-    page = Page(lambda have: hello(publisher, have))
+    page = Page(lambda have: hello(publisher, wire, have))
     wire.pages.append(page)
     page.ask()
     began = time.monotonic()
@@ -239,7 +302,7 @@ def test_one_event_that_cannot_travel_does_not_end_the_stream(
 ) -> None:
     session = session_of("One.")
     publisher, wire = published(session)
-    page = Page(lambda have: hello(publisher, have))
+    page = Page(lambda have: hello(publisher, wire, have))
     wire.pages.append(page)
     page.ask()
     original = module.wire
@@ -266,10 +329,10 @@ def test_text_that_is_not_unicode_travels_too(no_clock: None) -> None:
 
     session = session_of(sa.ToolCall("c1", "names", {}), "Done.", tools=[names])
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("Go").result(10)
     flush(publisher)
-    hello(publisher)
+    hello(publisher, wire)
     results = [
         part["content"]
         for e in wire.sent[-1]["state"]["entries"]
@@ -286,13 +349,13 @@ def test_calls_that_a_restored_session_drops_do_not_end_the_stream(no_clock: Non
     agent = sa.Agent(sa.ScriptedModel(["Well."]), interrupt_on={"write_file": True})
     session = sa.Session.restore(first.export_state(), agent, id="restored")
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     assert wire.sent[0]["state"]["status"] == "interrupted"
     assert wire.sent[0]["state"]["interrupt"]["action_requests"][0]["tool_call_id"] == "w1"
     assert wire.sent[0]["state"]["interrupt"]["run_id"] == ""
     session.send("Never mind.").result(10)
     flush(publisher)
-    hello(publisher)
+    hello(publisher, wire)
     state = wire.sent[-1]["state"]
     assert state["interrupt"] is None
     assert [e["message"]["role"] for e in state["entries"]] == [m.role for m in session.messages]
@@ -305,7 +368,7 @@ def test_a_restored_session_shows_its_old_messages() -> None:
     agent = sa.Agent(sa.ScriptedModel(["Back again."]))
     session = sa.Session.restore(first.export_state(), agent, id="old")
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     state = wire.sent[0]["state"]
     assert [e["message"]["role"] for e in state["entries"]] == [m.role for m in first.messages]
     assert state["entries"][0]["message"]["parts"] == [{"type": "text", "text": "hi"}]
@@ -337,7 +400,7 @@ def test_what_came_before_a_snapshot_of_a_long_conversation_is_counted() -> None
     state = sa.State(messages=[sa.Message.user(str(i)) for i in range(1000)])
     session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=state)
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     told = wire.sent[0]["state"]
     assert len(told["entries"]) == 200
     assert told["earlier"] == 800
@@ -348,9 +411,9 @@ def test_what_came_before_a_snapshot_of_a_long_conversation_is_counted() -> None
 def test_another_conversation_replaces_what_pages_show(no_clock: None, how: str) -> None:
     session = session_of("Hello.", "Again.")
     publisher, wire = published(session)
-    page = Page(lambda have: hello(publisher, have))
+    page = Page(lambda have: hello(publisher, wire, have))
     wire.pages.append(page)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("hi").result(10)
     flush(publisher)
     if how == "reset":
@@ -363,7 +426,7 @@ def test_another_conversation_replaces_what_pages_show(no_clock: None, how: str)
     texts = [e["message"]["parts"][0]["text"] for e in page.state["entries"]]
     assert texts == [*(["Elsewhere"] if how == "replace" else []), "once more", "Again."]
     late, late_wire = published(session)
-    hello(late)
+    hello(late, late_wire)
     assert [e["message"] for e in late_wire.of("snapshot")[0]["state"]["entries"]] == [
         e["message"] for e in page.state["entries"]
     ]
@@ -379,30 +442,30 @@ def test_what_sub_agents_do_does_not_travel_but_that_they_do_something(no_clock:
         )
     )
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("Go").result(10)
     flush(publisher)
     told = [event for message in wire.sent[1:] for event in message["events"]]
     assert "subagent_event" not in {event["type"] for event in told}
     (progress,) = [event for event in told if event["type"] == "tool_execution_update"]
     assert (progress["tool_call_id"], progress["text"]) == ("t", "Updating the to-do list")
-    hello(publisher, publisher._seq)
+    hello(publisher, wire, publisher.seq)
     assert not [message for message in wire.sent[2:] if message["type"] == "snapshot"]
 
 
 def test_the_end_of_a_session_is_told() -> None:
     session = session_of("One.")
     publisher, wire = published(session)
-    hello(publisher)
+    hello(publisher, wire)
     session.send("Go").result(10)
     session.close()
     until(lambda: wire.of("closed"))
     assert publisher.state["status"] == "closed"
     assert wire.sent[-1] == {"type": "closed"}
-    hello(publisher)
+    hello(publisher, wire)
     assert [m["type"] for m in wire.sent[-2:]] == ["snapshot", "closed"]
     late, late_wire = published(session)
-    hello(late)
+    hello(late, late_wire)
     assert [m["type"] for m in late_wire.sent] == ["snapshot", "closed"]
     assert late_wire.sent[0]["state"]["status"] == "closed"
 
@@ -413,7 +476,7 @@ def test_the_model_of_a_snapshot_is_the_one_that_answers_now() -> None:
     other = sa.ScriptedModel(["x"])
     other.name = "another"
     session.replace(agent=session.agent.with_(model=other))
-    hello(publisher)
+    hello(publisher, wire)
     assert wire.sent[-1]["state"]["model"] == "another"
 
 
@@ -505,7 +568,7 @@ def test_a_late_page_sees_what_an_early_one_sees(steps: Any, fail: bool, data: A
         publisher, wire = published(session_of())
 
         def come() -> None:
-            page = Page(lambda have: hello(publisher, have))
+            page = Page(lambda have: hello(publisher, wire, have))
             wire.pages.append(page)
             page.ask()
 
@@ -514,14 +577,14 @@ def test_a_late_page_sees_what_an_early_one_sees(steps: Any, fail: bool, data: A
             for event, happens in zip(events, happenings, strict=True):
                 publisher.push(event)
                 if happens == "flush":
-                    publisher._flush()
+                    publisher.flush()
                 elif happens == "come":
                     come()
                 elif happens == "lose":
                     away, wire.pages[:] = wire.pages[:1], wire.pages[1:]
-                    publisher._flush()
+                    publisher.flush()
                     wire.pages[:0] = away
-            publisher._flush()
+            publisher.flush()
             come()
 
         runtime.call(play)

@@ -33,8 +33,8 @@ def ask(session: Any, request: Any) -> dict[str, Any]:
 def page_of(session: Any) -> Page:
     """A page that shows the session."""
     wire = Wire()
-    publisher = Publisher(session, wire)
-    page = Page(lambda have: hello(publisher, have))
+    publisher = Publisher(session)
+    page = Page(lambda have: hello(publisher, wire, have))
     wire.pages.append(page)
     page.ask()
     return page

@@ -1,0 +1,60 @@
+"""The widget and its session: a panel shows it, and does not keep it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.notebook.widget import Panel, frozen_bundle, live_bundle, panel_of, show
+from sagents_nb.runtime.thread import runtime
+from tests.panel.pages import session_of, until
+
+
+def hello(panel: Panel) -> None:
+    """A page says hello."""
+    data = {"method": "custom", "content": {"type": "hello", "have": 0}}
+    panel.comm.handle_msg({"content": {"data": data}, "buffers": []})
+    runtime.call(lambda: None)  # it has been handled
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The types of the messages that panels send."""
+    types: list[str] = []
+    monkeypatch.setattr(
+        Panel, "send", lambda _, message, buffers=None: types.append(message["type"])
+    )
+    return types
+
+
+def test_what_shows_a_session_does_not_keep_it_alive(sent: list[str]) -> None:
+    session = session_of("One.")
+    view, panel = sa.ChatView(session), panel_of(session)
+    hello(panel)
+    show(session, "display", live_bundle(session), frozen_bundle)
+    session.send("Go").result(10)
+    assert session.viewers == [f"panel-{panel.model_id}"]
+    reference, name = weakref.ref(session), repr(view)
+    del session
+    until(lambda: gc.collect() >= 0 and reference() is None)
+    until(lambda: sent[-1] == "closed")  # which the page is told at once
+    assert repr(view) == name
+    assert view.mimebundle("x")[0]["text/plain"] == name
+    hello(panel)
+    assert sent[-2:] == ["closed", "closed"]
+
+
+def test_a_session_has_one_panel_that_a_page_still_finds_when_it_is_closed(
+    sent: list[str],
+) -> None:
+    session = session_of("One.")
+    panel = panel_of(session)
+    session.send("Go").result(10)
+    session.close()
+    gc.collect()
+    assert panel_of(session) is panel
+    hello(panel)
+    assert sent == ["snapshot", "closed"]
