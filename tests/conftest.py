@@ -7,10 +7,17 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import sagents_nb.loop.steps
 from tests.pairing import watched
 from tests.specification import ids_of
+
+# How long an example takes says nothing.
+settings.register_profile(
+    "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("patient")
 
 PRIVATE_PREFIXES = ("ANTHROPIC_", "OPENAI_", "SAGENTS_")
 

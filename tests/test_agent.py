@@ -222,7 +222,7 @@ def test_when_a_model_fails_the_next_answers_the_same_question() -> None:
     )
     session = sa.Session(agent)
     session.subscribe(lambda event: heard.append(event.type))
-    assert session.send("hi").result(10).text == "I am the other one."
+    assert session.send("hi").result().text == "I am the other one."
     assert asked == ["ScriptedModel", "ScriptedModel"]
     assert second.requests[0].messages == first.requests[0].messages
     assert "model_retry" in heard

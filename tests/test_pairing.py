@@ -62,10 +62,10 @@ def test_every_request_of_every_test_is_looked_at(paired_requests: list[str]) ->
 
 def test_what_comes_later_in_a_session_is_looked_at_too(paired_requests: list[str]) -> None:
     session = sa.Session(agent_of("one", "two", tools=[look]))
-    session.send("go").result(20)
+    session.send("go").result()
     assert paired_requests == []
     orphan = Message.tool([ToolResult("x", "look", "saw")])
-    session.send(orphan).result(20)
+    session.send(orphan).result()
     assert len(paired_requests) == 1
     paired_requests.clear()
     session.close()

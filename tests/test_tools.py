@@ -12,7 +12,7 @@ from msgspec import Meta
 
 import sagents_nb as sa
 from sagents_nb.events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
-from tests.talking import agent_of, call, of, results, run, session_of, streamed, types
+from tests.talking import PATIENCE, agent_of, call, of, results, run, session_of, streamed, types
 
 
 def ask(tool: Any, **arguments: Any) -> sa.ToolResult:
@@ -256,7 +256,7 @@ def test_a_message_that_waited_in_the_queue_still_runs_in_its_senders_context() 
     gate = threading.Event()
 
     def who() -> str:
-        gate.wait(10)
+        gate.wait(PATIENCE)
         return request_id.get()
 
     session = session_of(call("who"), "done", call("who", "c2"), "done", tools=[who])
@@ -268,7 +268,7 @@ def test_a_message_that_waited_in_the_queue_still_runs_in_its_senders_context() 
     contextvars.copy_context().run(send_as, "alice")
     last = contextvars.copy_context().run(send_as, "bob")
     gate.set()
-    last.result(10)
+    last.result()
     assert results(session.state) == ["alice", "bob"]
 
 
@@ -348,7 +348,7 @@ def test_an_async_tool_that_takes_too_long_is_stopped() -> None:
     @sa.tool(timeout=0.02)
     async def slow() -> str:
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(3600)
         finally:
             stopped.set()
         return ""
@@ -363,14 +363,14 @@ def test_a_sync_tool_that_takes_too_long_is_left_behind_and_its_late_progress_dr
 
     @sa.tool(timeout=0.02)
     def slow(ctx: sa.ToolContext) -> str:
-        gate.wait(10)
+        gate.wait(PATIENCE)
         ctx.progress("too late")
         left.set()
         return ""
 
     def open_gate() -> str:
         gate.set()
-        left.wait(10)
+        left.wait(PATIENCE)
         return ""
 
     events = streamed(

@@ -35,7 +35,7 @@ class Expression:
         self._seconds = self._left = seconds
         self._search = compiled.search
         self._whole = None
-        self._whole_left = 0.05
+        self._whole_left = WHOLE_SECONDS
         if _searches_whole(source):
             self._whole = regex.compile(source, compiled.flags | regex.MULTILINE).search
 
@@ -74,6 +74,7 @@ class Expression:
 
 
 # What is quick on a line may be slow on a text, which should take a tenth of this.
+WHOLE_SECONDS = 0.05
 WHOLE_SECONDS_PER_CHARACTER = 1e-7
 # What matches in a line matches in the whole text with these: no look around, no end or
 # beginning of all, no piece that takes what it can and gives nothing back.

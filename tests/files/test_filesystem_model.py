@@ -124,7 +124,7 @@ class AgainstADict(RuleBasedStateMachine):
         assert [p for p in sorted(self.mirror) if not self.mirror[p]] == self.fs.list()
 
 
-AgainstADict.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+AgainstADict.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestAgainstADict = pytest.mark.spec("S1.8.11", "S1.8.14", "S1.8.15", "S1.7.8")(
     AgainstADict.TestCase
 )

@@ -28,6 +28,7 @@ from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.files.storages.fsspec import FsspecStorage
 from sagents_nb.files.storages.sql import SQLStorage
 from tests.files.keeping import DictStorage, HandClock, RichStorage
+from tests.talking import PATIENCE
 
 Content = str | bytes | None
 
@@ -265,7 +266,6 @@ def run(kind: str, examples: int, fails: bool = False) -> None:
         settings=settings(
             max_examples=examples,
             stateful_step_count=40,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
@@ -345,7 +345,7 @@ def with_threads(kind: str, place: Path, seed: int, steps: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(PATIENCE)
     assert faults == []
     fs.flush()
     assert fs.stats().dirty == 0

@@ -11,6 +11,7 @@ import pytest
 
 from sagents_nb.files import FileEntry, FileSystem, LimitExceeded, Mount, StorageFailed
 from tests.files.keeping import Desk, DictStorage, RichStorage, stored
+from tests.talking import PATIENCE
 
 
 def desk_with(**files: str | bytes) -> Desk:
@@ -50,7 +51,7 @@ def test_two_readers_at_once_read_once_and_hold_up_nobody_else() -> None:
     def slow(what: str, path: str) -> None:
         if path == "a.md":
             begun.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
 
     desk.storage.during = slow
     results: list[object] = []
@@ -60,7 +61,7 @@ def test_two_readers_at_once_read_once_and_hold_up_nobody_else() -> None:
     ]
     for reader in readers:
         reader.start()
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE)
     # While the storage is at it, everything else goes on.
     assert desk.fs.read("/m/b.md").content == "y"
     desk.fs.write("/m/a.md", "newer")
@@ -68,7 +69,7 @@ def test_two_readers_at_once_read_once_and_hold_up_nobody_else() -> None:
     assert len(desk.fs.list()) == 3
     go_on.set()
     for reader in readers:
-        reader.join(10)
+        reader.join(PATIENCE)
     assert results == ["newer", "newer"]
     assert desk.storage.count("load", "a.md") == 1
     assert desk.storage.faults == []

@@ -10,6 +10,7 @@ import pytest
 from sagents_nb.events import FileMoved
 from sagents_nb.files import FileError, FileSystem, Mount, StorageFailed
 from tests.files.keeping import Desk, DictStorage, HandClock, RichStorage, stored
+from tests.talking import PATIENCE
 
 KINDS = pytest.mark.parametrize("kind", [RichStorage, DictStorage])
 
@@ -79,19 +80,19 @@ def test_a_new_file_in_a_directory_that_moves_waits_for_the_move() -> None:
     def slow(what: str, path: str) -> None:
         if what == "move":
             begun.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
 
     desk.storage.during = slow
     mover = threading.Thread(target=desk.fs.move, args=("/m/d", "/m/e"))
     mover.start()
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE)
     writer = threading.Thread(target=desk.fs.write, args=("/m/d/new", "1"))
     writer.start()
     writer.join(0.05)
     assert writer.is_alive()
     go_on.set()
-    mover.join(10)
-    writer.join(10)
+    mover.join(PATIENCE)
+    writer.join(PATIENCE)
     assert desk.fs.list() == ["/m/d/new", "/m/e/a"]
     assert desk.storage.contents() == {"d/new": "1", "e/a": "0"}
     assert desk.storage.faults == []

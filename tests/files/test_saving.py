@@ -26,6 +26,7 @@ from sagents_nb.files import (
     open_filesystem,
 )
 from tests.files.keeping import Desk, DictStorage, RichStorage, stored
+from tests.talking import PATIENCE
 
 
 @pytest.mark.spec("S1.8.2")
@@ -344,20 +345,20 @@ def test_an_older_save_never_lands_after_a_newer() -> None:
     def slow(what: str, path: str) -> None:
         if not begun.is_set():
             begun.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
 
     desk.storage.during = slow
     older = threading.Thread(target=desk.fs.flush)
     older.start()
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE)
     desk.fs.write("/m/a", "2")
     newer = threading.Thread(target=desk.fs.flush)
     newer.start()
     newer.join(0.05)
     assert newer.is_alive()  # it waits for the older one
     go_on.set()
-    older.join(10)
-    newer.join(10)
+    older.join(PATIENCE)
+    newer.join(PATIENCE)
     assert desk.storage.contents() == {"a": "2"}
     assert desk.storage.faults == []
 
@@ -413,7 +414,7 @@ def test_the_real_clock_saves_by_itself() -> None:
     fs.write("/m/a", "0")
     storage.during = lambda what, path: saved.set()
     fs.write("/m/a", "1")
-    assert saved.wait(10)
+    assert saved.wait(PATIENCE)
     fs.flush()
     assert storage.contents() == {"a": "1"}
 
@@ -446,7 +447,7 @@ for i in range(20):
     fs.write(f"/m/{i}", "new")
 """
     root = Path(sagents_nb.__file__).parents[1]
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=root, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=root)
     assert {p.read_text() for p in tmp_path.iterdir()} == {"new"}
     assert len(list(tmp_path.iterdir())) == 20
 
@@ -470,8 +471,6 @@ while ("save", "hangs") not in storage.asked[3:]:
     time.sleep(0.01)
 """
     root = Path(sagents_nb.__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, timeout=60, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
     assert done.returncode == 0
     assert "Not saved before the process ended: /m/fails, /m/hangs" in done.stderr

@@ -201,7 +201,7 @@ def take(fs: FileSystem, changes: list[tuple[str, str, str, str]]) -> None:
             pass
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(steps, steps)
 def test_whatever_was_done_is_undone(before: Any, after: Any) -> None:
     desk = Desk()
@@ -229,7 +229,7 @@ def test_the_file_changes_of_a_run_are_shown_and_undone() -> None:
     )
     session = sa.Session(sa.Agent(model=model))
     before = session.files.snapshot()
-    session.send("plan").result(timeout=30)
+    session.send("plan").result()
     assert "+do it" in session.files.diff(before)
     session.files.restore(before)
     assert session.files.list() == []

@@ -91,7 +91,7 @@ def cells(path: Path) -> list[str]:
     return [str(cell.value) for cell in found]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(st.text(st.characters(exclude_categories=[]), min_size=1), min_size=1))
 @pytest.mark.parametrize("ending", ["parquet", "json", "csv"])
 def test_any_text_comes_back(texts: list[str], ending: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import sagents_nb as sa
 from sagents_nb.events import AgentEnd, MessageEnd, MessageUpdate, TurnEnd
 from sagents_nb.models.base import ModelRequest
 from tests.grammar import ungrammatical
-from tests.talking import all_of, call, of, roles, run, types, unanswered
+from tests.talking import PATIENCE, all_of, call, of, roles, run, types, unanswered
 
 
 @sa.tool
@@ -355,7 +355,7 @@ def test_tools_see_that_the_loop_is_aborted() -> None:
         return events
 
     events = run(abort())
-    assert saw.wait(5)
+    assert saw.wait(PATIENCE)
     assert not unanswered(events[-1].messages)
     assert events[-1].status == "cancelled"
 
@@ -365,7 +365,7 @@ def test_letting_go_of_the_events_stops_the_run() -> None:
 
     async def forever() -> None:
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(3600)
         finally:
             stopped.set()
 
@@ -377,7 +377,7 @@ def test_letting_go_of_the_events_stops_the_run() -> None:
 
     run(leave())
     gc.collect()
-    assert stopped.wait(5)
+    assert stopped.wait(PATIENCE)
 
 
 def test_nothing_happens_before_the_first_event_is_asked_for() -> None:

@@ -291,7 +291,7 @@ def test_a_tool_that_is_cancelled_has_a_result_and_one_that_is_left_to_itself_ha
     book = Book()
 
     async def soft() -> None:
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
 
     async def cancel() -> Any:
         free = asyncio.Event()

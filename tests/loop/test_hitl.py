@@ -8,7 +8,17 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.events import DecisionMade, ToolExecutionEnd
 from tests.grammar import ungrammatical
-from tests.talking import agent_of, call, in_threads, of, results, roles, session_of, unanswered
+from tests.talking import (
+    PATIENCE,
+    agent_of,
+    call,
+    in_threads,
+    of,
+    results,
+    roles,
+    session_of,
+    unanswered,
+)
 
 RAN: list[tuple[str, Any]] = []
 
@@ -318,7 +328,7 @@ def test_an_approval_answered_by_four_threads_at_once_has_one_winner() -> None:
         assert len(winners) == 1
         losers = [o for o in outcomes if not isinstance(o, sa.Run)]
         assert all(isinstance(o, sa.StaleApproval | sa.NotRunning) for o in losers)
-        assert winners[0].result(10).text == "done"
+        assert winners[0].result().text == "done"
         assert RAN == [("write", "/w")]
 
 
@@ -476,5 +486,5 @@ def test_a_person_may_decide_from_a_subscriber_the_moment_it_waits() -> None:
 
     session.subscribe(decide)
     assert session.send("go").result().status == "interrupted"
-    assert done.wait(5)
+    assert done.wait(PATIENCE)
     assert session.messages[-1].text == "done"

@@ -8,7 +8,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.events import ToolExecutionEnd
-from tests.talking import agent_of, call, of, results, streamed, types
+from tests.talking import PATIENCE, agent_of, call, of, results, streamed, types
 
 
 def meeting(size: int) -> sa.Tool:
@@ -17,7 +17,7 @@ def meeting(size: int) -> sa.Tool:
 
     @sa.tool(name="meet")
     def meet(who: str) -> str:
-        together.wait(5)
+        together.wait(PATIENCE)
         return who
 
     return meet

@@ -11,7 +11,18 @@ import sagents_nb as sa
 from sagents_nb.events import AgentEnd, ToolExecutionEnd, TurnEnd
 from tests.grammar import ungrammatical
 from tests.session.gates import Gate
-from tests.talking import all_of, call, of, results, roles, session_of, streamed, types, unanswered
+from tests.talking import (
+    PATIENCE,
+    all_of,
+    call,
+    of,
+    results,
+    roles,
+    session_of,
+    streamed,
+    types,
+    unanswered,
+)
 
 SKIPPED = "Skipped: a message came from the user instead."
 
@@ -268,7 +279,7 @@ def test_a_subscriber_may_be_async_and_hears_one_event_after_the_other() -> None
     session.subscribe(lambda event: told.append(event.type))
     session.subscribe(listen)
     session.send("go").result()
-    assert done.wait(5)
+    assert done.wait(PATIENCE)
     assert heard == told[: len(heard)]
     assert "agent_end" in heard
 

@@ -160,7 +160,7 @@ def test_a_slow_title_never_delays_the_run_and_comes_when_it_is_ready() -> None:
 
     session = sa.Session(agent_of("fine", middleware=[ConversationTitle(ScriptedModel([slow]))]))
     session.subscribe(listen)
-    assert session.send("go").result(20).text == "fine"
+    assert session.send("go").result().text == "fine"
     assert "conversation_title" not in session.state.metadata
     ready.set()
     assert named.wait(PATIENCE)
@@ -196,7 +196,7 @@ def test_a_run_is_as_it_was_when_no_title_comes(caplog: pytest.LogCaptureFixture
     titles = ScriptedModel([ValueError("cable")])
     agent = agent_of("fine", "again", middleware=[ConversationTitle(titles)])
     session = sa.Session(agent)
-    assert session.send("go").result(20).text == "fine"
-    assert session.send("go on").result(20).text == "again"
+    assert session.send("go").result().text == "fine"
+    assert session.send("go on").result().text == "again"
     assert len(titles.requests) == 1
     session.close()

@@ -52,7 +52,7 @@ def test_a_session_has_one_file_that_tells_what_happened(tmp_path: Path) -> None
     log = DebugLog(tmp_path / "deep" / "logs")
     agent = agent_of(call("look", at="home"), "done", tools=[look], middleware=[log])
     session = sa.Session(agent, id="mine")
-    session.send("go").result(20)
+    session.send("go").result()
     session.close()
     text = text_of(log, "mine")
     assert [path.name for path in log.directory.iterdir()] == ["mine.log"]
@@ -78,7 +78,7 @@ def test_later_runs_are_added_and_other_sessions_have_their_own_file(tmp_path: P
     agent = agent_of("one", "two", "three", middleware=[log])
     first, second = sa.Session(agent, id="first"), sa.Session(agent, id="second")
     for session in (first, first, second):
-        session.send("go").result(20)
+        session.send("go").result()
         session.close() if session is second else None
     first.close()
     assert text_of(log, "first").count("agent_end completed") == 2
@@ -167,9 +167,9 @@ def test_todos_interrupts_decisions_and_failures_are_told(tmp_path: Path) -> Non
         interrupt_on={"look": True},
     )
     session = sa.Session(agent, id="s1")
-    session.send("go").result(20)
+    session.send("go").result()
     with pytest.raises(sa.ModelError):
-        session.resume(sa.Reject("no")).result(20)
+        session.resume(sa.Reject("no")).result()
     session.close()
     text = text_of(log)
     assert 'interrupt hitl\n    look c1 {"at":"x"}' in text

@@ -13,7 +13,7 @@ from sagents_nb.files import FileSystem, Mount
 from sagents_nb.middleware.filesystem import TOOL_NAMES
 from sagents_nb.runtime.thread import runtime
 from tests.files.keeping import Desk, DictStorage, HandClock, RichStorage, stored
-from tests.talking import call, results
+from tests.talking import PATIENCE, call, results
 
 
 @sa.tool
@@ -26,7 +26,7 @@ def said_by(files: FileSystem, *calls: sa.ToolCall, **options: Any) -> list[str]
     """What the tools answer to a model that calls them in one turn."""
     agent = sa.Agent(model=sa.ScriptedModel([list(calls), "done"]), **options)
     session = sa.Session(agent, filesystem=files)
-    state = session.send("go").result(timeout=30).state
+    state = session.send("go").result().state
     session.close()
     return results(state)
 
@@ -102,7 +102,7 @@ def test_a_slow_storage_does_not_hold_up_the_runtime(name: str) -> None:
 
     def slow(what: str, path: str) -> None:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
 
     storage.during = slow
     arguments = {
@@ -116,12 +116,12 @@ def test_a_slow_storage_does_not_hold_up_the_runtime(name: str) -> None:
     agent = sa.Agent(model=sa.ScriptedModel([call(name, **arguments), "done"]))
     session = sa.Session(agent, filesystem=fs)
     run = session.send("go")
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE)
     started = time.monotonic()
     runtime.call(lambda: None)
     assert time.monotonic() - started < 5  # it would have waited for the storage
     go_on.set()
-    state = run.result(timeout=30).state
+    state = run.result().state
     assert not state.messages[2].tool_results[0].is_error
     session.close()
 

@@ -31,7 +31,7 @@ def test_an_edit_of_what_was_not_read_is_refused_until_it_is() -> None:
     session = session_with(
         edit("c1"), lines, call("read_file", "c3", file_path="a.md"), edit("c4"), "done"
     )
-    said = results(session.send("go").result(timeout=30).state)
+    said = results(session.send("go").result().state)
     for refused in said[:2]:
         assert refused == "Read /a.md with read_file before you edit it."
     assert said[3].startswith("Replaced 1 occurrence")
@@ -43,8 +43,8 @@ def test_what_was_read_is_known_in_later_runs() -> None:
     session = session_with(
         call("read_file", "c1", file_path="/a.md"), "read", edit("c2"), edit("c3", old="two"), "ok"
     )
-    session.send("read").result(timeout=30)
-    said = results(session.send("edit").result(timeout=30).state)
+    session.send("read").result()
+    said = results(session.send("edit").result().state)
     assert [text.startswith("Replaced") for text in said[1:]] == [True, True]
     session.close()
 
@@ -53,7 +53,7 @@ def test_what_was_read_is_known_in_later_runs() -> None:
 def test_writing_a_file_is_not_reading_it() -> None:
     write = call("write_file", "c1", file_path="/a.md", content="one", overwrite=True)
     session = session_with(write, edit("c2"), "done")
-    said = results(session.send("go").result(timeout=30).state)
+    said = results(session.send("go").result().state)
     assert said[1].startswith("Read /a.md")
     assert session.files.read("/a.md").content == "one"
     session.close()
@@ -61,7 +61,7 @@ def test_writing_a_file_is_not_reading_it() -> None:
 
 def test_without_the_option_nothing_has_to_be_read() -> None:
     session = session_with(edit("c1"), "done", must_read_before_edit=False)
-    assert results(session.send("go").result(timeout=30).state)[0].startswith("Replaced")
+    assert results(session.send("go").result().state)[0].startswith("Replaced")
     session.close()
 
 
@@ -74,7 +74,7 @@ def test_existence_comes_first_then_reading_then_uniqueness() -> None:
         edit("c4", old="o"),
         "done",
     )
-    said = results(session.send("go").result(timeout=30).state)
+    said = results(session.send("go").result().state)
     assert "File not found: /no.md" in said[0]
     assert "Read /a.md with read_file before you edit it." in said[1]
     assert "occurs 2 times" in said[3]

@@ -28,7 +28,7 @@ def read(data: bytes, model: sa.ChatModel, path: str = "/plot.png") -> str | lis
     files = Files()
     files.write(path, data)
     session = sa.Session(sa.Agent(model=model), filesystem=files)
-    run = session.send("look").result(timeout=30)
+    run = session.send("look").result()
     session.close()
     (result,) = [r for m in run.state.messages for r in m.tool_results]
     assert not result.is_error

@@ -117,7 +117,7 @@ def test_calls_that_no_assistant_made_are_left_out() -> None:
     assert patched([asked, answered("A")]) == [user("do it")]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(broken_histories)
 @pytest.mark.spec("S1.6.2")
 def test_any_history_is_repaired_once_and_stays_so(messages: list[Message]) -> None:
@@ -134,7 +134,7 @@ def test_any_history_is_repaired_once_and_stays_so(messages: list[Message]) -> N
         assert all(r.metadata.get("patched") or r in given for r in message.tool_results)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(whole_histories())
 def test_a_whole_history_stays_as_it_is(messages: list[Message]) -> None:
     repaired = patched(messages)
@@ -166,8 +166,8 @@ def test_a_repair_is_made_once_and_kept() -> None:
     session = sa.Session(agent, state=State(messages=[user(), calling("A"), user(), said()]))
     heard: list[Any] = []
     session.subscribe(heard.append)
-    session.send("go").result(20)
-    session.send("go on").result(20)
+    session.send("go").result()
+    session.send("go on").result()
     assert roles(session.messages)[:3] == ["user", "assistant", "tool"]
     assert not violations(session.messages)
     assert [event.count for event in of(ToolCallsPatched, heard)] == [1]
@@ -222,7 +222,7 @@ def test_a_message_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = [call("look", f"c{i}") for i in range(10)]
     agent = agent_of(*turns, "fine", "again", tools=[look], middleware=[PatchToolCalls()])
     session = sa.Session(agent, state=State(messages=[user(), said()] * 100))
-    session.send("go").result(20)
-    session.send("go on").result(20)
+    session.send("go").result()
+    session.send("go on").result()
     assert looked == [201, *[2] * 10, 2]
     session.close()

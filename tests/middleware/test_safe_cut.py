@@ -64,7 +64,7 @@ def test_without_a_safe_cut_everything_is_kept_and_nobody_is_asked() -> None:
 
 
 @pytest.mark.spec("S1.5.4")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(broken_histories, st.integers(1, 6))
 def test_in_any_history_a_kept_result_has_its_call(messages: list[Message], keep: int) -> None:
     cut = safe_cut(messages, keep)
@@ -78,7 +78,7 @@ def test_in_any_history_a_kept_result_has_its_call(messages: list[Message], keep
 
 
 @pytest.mark.spec("S1.5.4", "S1.5.6")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(whole_histories(), st.integers(1, 6))
 def test_a_whole_history_is_whole_after_it_was_summarised(
     messages: list[Message], keep: int
@@ -91,7 +91,7 @@ def test_a_whole_history_is_whole_after_it_was_summarised(
 
 
 @pytest.mark.spec("S1.5.4", "S1.6.2")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(broken_histories, st.integers(1, 6))
 def test_any_history_can_be_summarised_and_patched_in_either_order(
     messages: list[Message], keep: int

@@ -216,7 +216,7 @@ def test_events_say_when_it_starts_and_what_it_gained() -> None:
 
 def test_a_run_that_is_cancelled_in_the_middle_of_a_summary_says_that_it_is_over() -> None:
     heard: list[Any] = []
-    model = ScriptedModel([lambda request: asyncio.sleep(60)])
+    model = ScriptedModel([lambda request: asyncio.sleep(3600)])
     middleware = Summarization(1, 2, model, token_counter=one)
 
     async def cancelled() -> None:
@@ -262,9 +262,9 @@ def test_inside_a_long_run_requests_only_grow_except_at_a_summary() -> None:
     session = sa.Session(agent, state=State(messages=[user(), calling("A"), user(), said()]))
     heard: list[Any] = []
     session.subscribe(heard.append)
-    result = session.send("go").result(20)
+    result = session.send("go").result()
     while result.status == "interrupted":
-        result = session.resume(sa.Approve()).result(20)
+        result = session.resume(sa.Approve()).result()
     session.close()
 
     requests = [list(request.messages) for request in agent.model.requests]  # type: ignore[attr-defined]
@@ -295,11 +295,11 @@ def test_each_message_is_counted_once_however_long_the_run() -> None:
         *turns, "done", tools=[look], middleware=[Summarization(10**9, token_counter=counter)]
     )
     session = sa.Session(agent, state=State(messages=[user(), said()] * 500))
-    session.send("go").result(20)
+    session.send("go").result()
     assert len(session.messages) == 1000 + 1 + 80 + 1
     assert len(counted) == len(session.messages) - 1  # all but the answer, before the last call
     agent.model.turns += ["again"]  # type: ignore[attr-defined]
-    session.send("go on").result(20)
+    session.send("go on").result()
     assert len(counted) == len(session.messages) - 1
     session.close()
 

@@ -11,6 +11,7 @@ from sagents_nb.messages import Message
 from sagents_nb.models import ModelRequest
 from sagents_nb.models.providers.clients import close_clients
 from tests.models.loopback import MODELS, Answer, Provider, model_for, recorded
+from tests.talking import PATIENCE
 
 STREAMS = {
     "anthropic": "anthropic_thinking",
@@ -21,7 +22,7 @@ REQUEST = ModelRequest([Message.user("hi")])
 
 
 def gone_within(provider: Provider, since: float) -> float:
-    assert provider.disconnected.wait(5)
+    assert provider.disconnected.wait(PATIENCE)
     assert provider.disconnected_at is not None
     return provider.disconnected_at - since
 

@@ -499,7 +499,7 @@ RESULTS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(PROMPTS, min_size=1, max_size=3),
     st.lists(st.sampled_from(ALL), unique=True).map(list),
@@ -527,7 +527,7 @@ def test_whatever_comes_back_it_ends_keeps_to_the_schemas_and_repeats_no_failure
                 failed.append((call.name, call.arguments))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(PROMPTS, st.permutations(ALL))
 def test_the_same_request_gives_the_same_message(prompt: str, tools: list[Tool]) -> None:
     messages = [Message.user(prompt)]
@@ -562,7 +562,7 @@ NAMES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.dictionaries(NAMES, JSON_TYPES, max_size=4),
     st.booleans(),

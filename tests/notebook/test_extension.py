@@ -319,7 +319,7 @@ def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(
 ) -> None:
     two = [write("/a.md", "A\x1b[2J", "w1"), write("/b.md", "B", "w2")]
     session = use(shell, session_of(two, "Done.", gate=True))
-    session.send("Go").result(10)
+    session.send("Go").result()
     text = say(shell, "status")
     assert "2 calls wait for a decision:" in text
     assert "file_path = '/a.md'" in text
@@ -328,7 +328,7 @@ def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(
     with pytest.raises(UsageError, match="No decision is open"):
         run(shell, "%agent approve w1")
     assert say(shell, "reject Not that one.") == "Rejected; the run goes on."
-    assert session.current_run.result(10).text == "Done."
+    assert session.current_run.result().text == "Done."
     assert session.files.list() == ["/a.md"]
     with pytest.raises(UsageError, match="nothing waits"):
         run(shell, "%agent approve")
@@ -336,7 +336,7 @@ def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(
 
 def test_cancel_stops_what_waits(shell: InteractiveShell) -> None:
     session = use(shell, session_of(write(), gate=True))
-    session.send("Go").result(10)
+    session.send("Go").result()
     assert say(shell, "cancel") == "Stopped."
     assert session.status == "cancelled"
     assert say(shell, "cancel") == "Stopped."

@@ -226,7 +226,7 @@ def test_an_interrupt_stops_what_the_cell_began_and_not_what_it_waits_behind(
     kernel.manager.interrupt_kernel()
     assert kernel.finish(id).error == "KeyboardInterrupt"
     assert kernel.ok("print(s.status)").text == "running\n"
-    assert kernel.ok("print(s.current_run.result(20).status, len(s.messages))").text == (
+    assert kernel.ok("print(s.current_run.result().status, len(s.messages))").text == (
         "completed 2\n"
     )
 
@@ -262,7 +262,7 @@ def test_background_returns_at_once(kernel: Kernel) -> None:
     assert not cell.of("execute_result")
     assert WIDGET in cell.shown[0]
     assert "running" in kernel.ok("%agent status").value["text/plain"]
-    assert kernel.ok("print(s.current_run.result(20).status)").text == "completed\n"
+    assert kernel.ok("print(s.current_run.result().status)").text == "completed\n"
 
 
 @pytest.mark.parametrize("option", ["--no-wait", "--plain"])
@@ -273,7 +273,7 @@ def test_without_waiting_a_later_cell_approves(kernel: Kernel, option: str) -> N
     assert "w1" in kernel.ok("%agent status").value["text/plain"]
     approved = kernel.ok("%agent approve", front_end=True)
     assert approved.value["text/plain"] == "Approved; the run goes on."
-    assert "The tool said" in kernel.ok("print(s.current_run.result(10).text)").text
+    assert "The tool said" in kernel.ok("print(s.current_run.result().text)").text
     assert kernel.ok("print(s.files.list())").text == "['/report.md']\n"
 
 
@@ -313,7 +313,7 @@ def test_tools_run_where_they_say_while_the_cell_awaits(kernel: Kernel) -> None:
         == ("{'main': True, 'pool': 'sagents-tool_0', 'loop': 'sagents-runtime'}\n")
         or "sagents-tool" in kernel.ok("print(where)").text
     )
-    kernel.ok("where.clear(); s.send('Again').result(10)")
+    kernel.ok("where.clear(); s.send('Again').result()")
     assert kernel.ok("print(where['main'])").text == "True\n"
 
 

@@ -290,8 +290,8 @@ def test_a_whole_session_is_the_same_merged_and_not_merged() -> None:
         ["Let me plan.", plan("Look", "Write")], ["Now.", write()], "Done, all of it.", gate=True
     )
     events = events_of(session)
-    session.send("Go").result(10)
-    session.approve().result(10)
+    session.send("Go").result()
+    session.approve().result()
     state = reduced(events, join=True)
     assert state == reduced(events, join=False)
     assert state["status"] == "idle"
@@ -320,7 +320,7 @@ def test_the_wire_form_of_every_event_is_json() -> None:
     assert set(protocol._REDUCERS) <= known
     session = session_of(["x", write()], "y")
     events = events_of(session)
-    session.send("Go").result(10)
+    session.send("Go").result()
     session.close()
     for event in events:
         told = wire(event)

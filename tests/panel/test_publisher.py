@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sagents_nb as sa
@@ -48,7 +48,7 @@ def published(session: Any) -> tuple[Publisher, Wire]:
 def test_nothing_travels_before_a_page_says_hello() -> None:
     session = session_of("Hello there, world.")
     publisher, wire = published(session)
-    session.send("hi").result(10)
+    session.send("hi").result()
     time.sleep(0.15)
     assert wire.sent == []
     hello(publisher, wire)
@@ -58,7 +58,7 @@ def test_nothing_travels_before_a_page_says_hello() -> None:
 def test_hello_is_answered_with_what_there_is() -> None:
     session = session_of("Hello there.", "And again.")
     publisher, wire = published(session)
-    session.send("hi").result(10)
+    session.send("hi").result()
     hello(publisher, wire)
     state = wire.sent[0]["state"]
     assert [e["message"]["role"] for e in state["entries"]] == ["user", "assistant"]
@@ -74,7 +74,7 @@ def test_who_has_something_is_sent_what_is_missing_and_no_more(no_clock: None) -
     hello(publisher, wire)
     seqs = []
     for _ in range(3):
-        session.send("Go").result(10)
+        session.send("Go").result()
         flush(publisher)
         seqs.append(wire.sent[-1]["seq"])
     first = len(wire.sent)
@@ -91,7 +91,7 @@ def test_who_has_everything_is_told_so(no_clock: None) -> None:
     session = session_of("One.")
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     seq = wire.sent[-1]["seq"]
     hello(publisher, wire, seq)
@@ -102,10 +102,10 @@ def test_hello_also_brings_what_was_waiting(no_clock: None) -> None:
     session = session_of("One.", "Two.")
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     seq = wire.sent[-1]["seq"]
-    session.send("Go").result(10)
+    session.send("Go").result()
     hello(publisher, wire, seq)
     assert wire.sent[-1]["type"] == "events"
     assert wire.sent[-1]["after"] == seq
@@ -119,7 +119,7 @@ def test_who_has_what_the_kernel_does_not_know_gets_a_snapshot(no_clock: None, h
     session = session_of("One.")
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     hello(publisher, wire, have)
     assert wire.sent[-1]["type"] == "snapshot"
@@ -134,7 +134,7 @@ def test_who_is_too_far_behind_gets_a_snapshot(
     seqs = []
     for _ in range(6):
         hello(publisher, wire)
-        session.send("Go").result(10)
+        session.send("Go").result()
         flush(publisher)
         seqs.append(wire.sent[-1]["seq"])
     hello(publisher, wire, seqs[0])
@@ -153,7 +153,7 @@ def test_a_page_that_lost_a_message_asks_and_has_everything_again(no_clock: None
     for lost in (False, True, False):
         if lost:
             wire.pages.clear()
-        session.send("Go").result(10)
+        session.send("Go").result()
         flush(publisher)
         wire.pages[:] = [page]
     assert page.gaps == 1
@@ -166,12 +166,12 @@ def test_only_who_asks_is_answered_and_all_who_asked_hear_what_happens(no_clock:
     publisher, first = published(session)
     second = Wire()
     hello(publisher, first)
-    session.send("Go").result(10)
+    session.send("Go").result()
     hello(publisher, second)
     assert [message["type"] for message in first.sent] == ["snapshot", "events"]
     assert [message["type"] for message in second.sent] == ["snapshot"]
     assert second.sent[0]["seq"] == first.sent[1]["seq"] == publisher.seq
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     assert first.sent[2] == second.sent[1]
     assert first.sent[2]["events"]
@@ -192,13 +192,13 @@ def test_a_listener_that_raises_is_told_of_and_the_others_hear_everything(
     page = Page(lambda have: hello(publisher, wire, have))
     wire.pages.append(page)
     page.ask()
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     assert (page.state, page.gaps) == (publisher.state, 0)
     told = [record.getMessage() for record in caplog.records]
     assert told == ["A listener raised on snapshot", "A listener raised on events"]
     runtime.call(publisher.leave, dead)
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     assert (page.state, page.gaps) == (publisher.state, 0)
     assert len(caplog.records) == 2
@@ -210,12 +210,12 @@ def test_who_leaves_hears_no_more_and_is_sent_what_was_missed_on_coming_back(
     session = session_of("One.", "Two.", "Three.")
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     runtime.call(publisher.leave, wire)
     before, seq = len(wire.sent), wire.sent[-1]["seq"]
     for _ in range(2):
-        session.send("Go").result(10)
+        session.send("Go").result()
         flush(publisher)
     assert len(wire.sent) == before
     hello(publisher, wire, seq)
@@ -247,7 +247,7 @@ def test_what_is_kept_of_a_conversation_travels_once(tmp_path: Path, no_clock: N
     heard = events_of(session)
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(10)
+    session.send("Go").result()
     until(lambda: any(isinstance(event, ev.DisplayMessageSaved) for event in heard))
     flush(publisher)
     sent = [event["type"] for message in wire.of("events") for event in message["events"]]
@@ -261,7 +261,7 @@ def test_at_most_twenty_messages_a_second() -> None:
     session = sa.Session(sa.Agent(Steady(["word "] * 4000)))
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(20)
+    session.send("Go").result()
     settle(publisher)
     times = wire.times[1:]  # the snapshot is not one of them
     assert len(times) >= 10
@@ -286,7 +286,7 @@ def test_large_batches_stay_under_a_megabyte_a_second() -> None:
     wire.pages.append(page)
     page.ask()
     began = time.monotonic()
-    session.send("Go").result(20)
+    session.send("Go").result()
     settle(publisher)
     assert page.gaps == 0
     assert page.state == publisher.state
@@ -313,7 +313,7 @@ def test_one_event_that_cannot_travel_does_not_end_the_stream(
         return original(event)
 
     monkeypatch.setattr(module, "wire", broken)
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     assert "A page cannot be told of message_end" in caplog.text
     assert page.gaps == 0
@@ -330,7 +330,7 @@ def test_text_that_is_not_unicode_travels_too(no_clock: None) -> None:
     session = session_of(sa.ToolCall("c1", "names", {}), "Done.", tools=[names])
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     hello(publisher, wire)
     results = [
@@ -345,7 +345,7 @@ def test_text_that_is_not_unicode_travels_too(no_clock: None) -> None:
 def test_calls_that_a_restored_session_drops_do_not_end_the_stream(no_clock: None) -> None:
     """They belong to no run of this process."""
     first = session_of(write(), gate=True)
-    first.send("Go").result(10)
+    first.send("Go").result()
     agent = sa.Agent(sa.ScriptedModel(["Well."]), interrupt_on={"write_file": True})
     session = sa.Session.restore(first.export_state(), agent, id="restored")
     publisher, wire = published(session)
@@ -353,7 +353,7 @@ def test_calls_that_a_restored_session_drops_do_not_end_the_stream(no_clock: Non
     assert wire.sent[0]["state"]["status"] == "interrupted"
     assert wire.sent[0]["state"]["interrupt"]["action_requests"][0]["tool_call_id"] == "w1"
     assert wire.sent[0]["state"]["interrupt"]["run_id"] == ""
-    session.send("Never mind.").result(10)
+    session.send("Never mind.").result()
     flush(publisher)
     hello(publisher, wire)
     state = wire.sent[-1]["state"]
@@ -363,7 +363,7 @@ def test_calls_that_a_restored_session_drops_do_not_end_the_stream(no_clock: Non
 
 def test_a_restored_session_shows_its_old_messages() -> None:
     first = session_of([plan("Look")], "Hello.", "More.")
-    first.send("hi").result(10)
+    first.send("hi").result()
     first.files.write("/kept.md", "x")
     agent = sa.Agent(sa.ScriptedModel(["Back again."]))
     session = sa.Session.restore(first.export_state(), agent, id="old")
@@ -374,7 +374,7 @@ def test_a_restored_session_shows_its_old_messages() -> None:
     assert state["entries"][0]["message"]["parts"] == [{"type": "text", "text": "hi"}]
     assert [t["content"] for t in state["todos"]] == ["Look"]
     assert {e["run_id"] for e in state["entries"]} == {""}
-    session.send("And?").result(10)
+    session.send("And?").result()
     until(lambda: wire.of("events"))
     assert publisher.state["entries"][-1]["message"]["parts"][0]["text"] == "Back again."
     assert len(publisher.state["entries"]) == len(first.messages) + 2
@@ -383,8 +383,8 @@ def test_a_restored_session_shows_its_old_messages() -> None:
 def test_a_publisher_that_comes_late_knows_what_happened() -> None:
     session = session_of(["Plan.", plan("A", "B")], [write()], "Done.", gate=True)
     events = events_of(session)
-    session.send("Go").result(10)
-    session.approve().result(10)
+    session.send("Go").result()
+    session.approve().result()
     publisher, _ = published(session)
     early = reduced(events, join=False)
     assert {**publisher.state, "files": []} == {
@@ -414,13 +414,13 @@ def test_another_conversation_replaces_what_pages_show(no_clock: None, how: str)
     page = Page(lambda have: hello(publisher, wire, have))
     wire.pages.append(page)
     hello(publisher, wire)
-    session.send("hi").result(10)
+    session.send("hi").result()
     flush(publisher)
     if how == "reset":
         session.reset()
     else:
         session.replace(state=sa.State(messages=[sa.Message.user("Elsewhere")]))
-    session.send("once more").result(10)
+    session.send("once more").result()
     flush(publisher)
     assert page.state is not None
     texts = [e["message"]["parts"][0]["text"] for e in page.state["entries"]]
@@ -443,7 +443,7 @@ def test_what_sub_agents_do_does_not_travel_but_that_they_do_something(no_clock:
     )
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(10)
+    session.send("Go").result()
     flush(publisher)
     told = [event for message in wire.sent[1:] for event in message["events"]]
     assert "subagent_event" not in {event["type"] for event in told}
@@ -457,7 +457,7 @@ def test_the_end_of_a_session_is_told() -> None:
     session = session_of("One.")
     publisher, wire = published(session)
     hello(publisher, wire)
-    session.send("Go").result(10)
+    session.send("Go").result()
     session.close()
     until(lambda: wire.of("closed"))
     assert publisher.state["status"] == "closed"
@@ -534,17 +534,17 @@ def recorded(steps: Any, fail: bool) -> list[ev.Event]:
         session.agent.model.turns += [*script, "The end."]
         # A text without a call ends a run: the next message goes on with the script.
         try:
-            session.send("Go on.").result(10)
+            session.send("Go on.").result()
             while session.status == "interrupted" and answer != "message":
                 run = session.approve() if answer == "approve" else session.reject(message="no")
-                run.result(10)
+                run.result()
         except sa.AgentError:
             pass
     if fail:
         session.agent.model.turns.append(sa.ModelError("gone"))
         for _ in session.agent.model.turns:
             try:
-                session.send("Once more.").result(10)
+                session.send("Once more.").result()
             except sa.AgentError:
                 break
     session.close()
@@ -552,7 +552,7 @@ def recorded(steps: Any, fail: bool) -> list[ev.Event]:
     return events
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None)
 @given(STEPS, st.booleans(), st.data())
 def test_a_late_page_sees_what_an_early_one_sees(steps: Any, fail: bool, data: Any) -> None:
     events = recorded(steps, fail)

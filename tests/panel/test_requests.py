@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jupyter_client.session import json_packer
 
@@ -43,7 +43,7 @@ def page_of(session: Any) -> Page:
 def waiting_session(*more: Any) -> Any:
     """A session that waits for a decision on ``write_file``."""
     session = session_of(write(), *(more or ("Done.",)), gate=True)
-    assert session.send("Write.").result(10).status == "interrupted"
+    assert session.send("Write.").result().status == "interrupted"
     return session
 
 
@@ -60,7 +60,7 @@ def test_send_starts_a_run() -> None:
     session = session_of("Hello.")
     reply = ask(session, {"type": "send", "id": "7", "text": "hi"})
     assert reply == {"type": "reply", "id": "7", "run_id": session.current_run.id}
-    assert session.current_run.result(10).text == "Hello."
+    assert session.current_run.result().text == "Hello."
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
@@ -70,9 +70,9 @@ def test_a_session_that_rests_is_shown_as_it_wakes_and_an_answer_wakes_it(
     store = ConversationStore(tmp_path / "agents.db") if kept else None
     session = session_of(write(), "Done.", gate=True, store=store, inactivity_timeout=0.05)
     early = page_of(session)
-    session.send("Write.").result(10)
+    session.send("Write.").result()
     until(lambda: session.status == "closed")
-    session._actor.ended.result(10)  # it has let go of its conversation
+    session._actor.ended.result()  # it has let go of its conversation
     late = page_of(session)
     for page in (early, late):
         until(lambda page=page: page.state["interrupt"] is not None)
@@ -93,7 +93,7 @@ def test_send_while_a_run_is_active_waits_behind_it() -> None:
     session = session_of("word " * 40, "Second.", delay=0.005)
     first = session.send("one")
     assert ask(session, {"type": "send", "id": "1", "text": "two"})["type"] == "reply"
-    first.result(10)
+    first.result()
     until(lambda: session.status == "idle")
     assert session.messages[-1].text == "Second."
 
@@ -172,7 +172,7 @@ def test_an_approval_of_the_last_epoch_is_stale() -> None:
     """The same call with the same id and arguments was asked for again."""
     session = waiting_session(write(), "Done.")
     old = decision(session)
-    session.reject().result(10)
+    session.reject().result()
     assert session.status == "interrupted"
     assert ask(session, old)["kind"] == "StaleApproval"
     assert ask(session, {**old, "interrupt_id": session.interrupt.id})["kind"] == "StaleApproval"
@@ -271,7 +271,7 @@ def test_read_result_gives_the_whole_of_what_was_shortened() -> None:
         return long
 
     session = session_of(sa.ToolCall("c1", "much", {}), "Done.", tools=[much])
-    session.send("Go").result(10)
+    session.send("Go").result()
     reply = ask(session, {"type": "read_result", "id": "1", "tool_call_id": "c1"})
     assert reply["result"]["content"] == long
     reply = ask(session, {"type": "read_result", "id": "2", "tool_call_id": "c2"})
@@ -314,7 +314,7 @@ KINDS = st.sampled_from(["decide", "read_file", "read_result", "cancle", "hello"
 FIELDS = st.sampled_from(["id", "decisions", "interrupt_id", "path", "tool_call_id", "text"])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(KINDS, st.dictionaries(FIELDS, JSON))
 def test_whatever_a_page_sends_is_answered_once(kind: str, fields: dict[str, Any]) -> None:
     session = SHARED[0] if SHARED else waiting_session()
@@ -347,7 +347,7 @@ def test_odd_text_arrives_as_it_is(text: str) -> None:
 
     session = session_of(say)
     assert ask(session, {"type": "send", "id": "1", "text": text})["type"] == "reply"
-    assert session.current_run.result(10).text == "Ok."
+    assert session.current_run.result().text == "Ok."
     assert seen == [text]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.runtime.main_thread import MainThread, main_thread
-from tests.talking import agent_of, call, results, run, session_of
+from tests.talking import PATIENCE, agent_of, call, results, run, session_of
 
 
 @sa.tool(run_on="main")
@@ -22,7 +22,7 @@ def where() -> bool:
 
 def test_a_tool_runs_on_the_main_thread_while_that_waits_for_the_result() -> None:
     session = session_of(call("where"), "done", tools=[where])
-    assert session.send("go").result(5).text == "done"
+    assert session.send("go").result().text == "done"
     assert results(session.state) == ["true"]
     assert results(agent_of(call("where"), "done", tools=[where]).run("go").state) == ["true"]
 
@@ -50,9 +50,9 @@ def test_a_run_that_is_quicker_than_its_caller_waits_for_the_main_thread() -> No
     asked = threading.Event()
     session.subscribe(lambda event: asked.set() if event.type == "tool_execution_start" else None)
     running = session.send("go")
-    assert asked.wait(5)
+    assert asked.wait(PATIENCE)
     time.sleep(0.01)  # the tool is asked for, and nobody is there yet
-    assert running.result(5).text == "done"
+    assert running.result().text == "done"
     assert results(session.state) == ["true"]
 
 
@@ -101,7 +101,7 @@ def test_other_threads_simply_wait() -> None:
     outcome: list[str] = []
     waiting = threading.Thread(target=lambda: outcome.append(thread.wait(future, 5)))
     waiting.start()
-    waiting.join(5)
+    waiting.join(PATIENCE)
     assert outcome == ["done"]
 
 
@@ -113,7 +113,7 @@ def test_the_time_limit_holds_also_when_work_comes_in_between() -> None:
     def keep_busy() -> None:
         while not over.is_set():
             try:
-                thread.submit(time.sleep, 0.001).result(1)
+                thread.submit(time.sleep, 0.001).result()
             except RuntimeError:  # nobody waits any more, or not yet
                 time.sleep(0.001)
 
@@ -126,7 +126,7 @@ def test_the_time_limit_holds_also_when_work_comes_in_between() -> None:
         assert time.monotonic() - began < 2
     finally:
         over.set()
-        worker.join(5)
+        worker.join(PATIENCE)
 
 
 def test_work_that_comes_at_the_last_moment_is_done_or_refused_and_never_forgotten() -> None:
@@ -139,12 +139,12 @@ def test_work_that_comes_at_the_last_moment_is_done_or_refused_and_never_forgott
         def work(future: Future[None] = future, outcomes: list[Any] = outcomes) -> None:
             future.set_result(None)
             try:
-                outcomes.append(thread.submit(lambda: "done").result(5))
+                outcomes.append(thread.submit(lambda: "done").result())
             except RuntimeError as error:
                 outcomes.append(error)
 
         worker = threading.Thread(target=work)
         worker.start()
         thread.wait(future)
-        worker.join(5)
+        worker.join(PATIENCE)
         assert outcomes[0] == "done" or "busy elsewhere" in str(outcomes[0])

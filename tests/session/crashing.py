@@ -92,11 +92,11 @@ def live(pipe: Connection, url: str, die_at: int = 0) -> None:
     while True:
         if session.status == "running":
             assert session.current_run is not None
-            session.current_run.result(20)
+            session.current_run.result()
         elif session.status == "interrupted":
             _decide(session, pipe)
         elif session.status in ("paused", "error") or session.info()["queued"]:
-            session.retry().result(20)
+            session.retry().result()
         else:
             turn = sum(m.role == "user" for m in session.messages)
             if turn == TURNS:
@@ -143,7 +143,7 @@ def _decide(session: sa.Session, pipe: Connection) -> None:
         if interrupt.type != "in_doubt":
             pipe.send(("decided", key))
     assert run is not None
-    run.result(20)
+    run.result()
 
 
 def hold(pipe: Connection, url: str) -> None:

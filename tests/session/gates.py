@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import sagents_nb as sa
+from tests.talking import PATIENCE
 
 
 class Gate:
@@ -17,7 +18,7 @@ class Gate:
         @sa.tool(name="hold")
         def hold() -> str:
             self.reached.set()
-            assert self._open.wait(20)
+            assert self._open.wait(PATIENCE)
             return "held"
 
         self.tool = hold
@@ -26,4 +27,4 @@ class Gate:
         self._open.set()
 
     def wait(self) -> None:
-        assert self.reached.wait(20)
+        assert self.reached.wait(PATIENCE)

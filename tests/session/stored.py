@@ -15,7 +15,7 @@ from typing import Any
 import sagents_nb as sa
 from sagents_nb.store import ConversationStore
 from sagents_nb.store.folding import Folded, Row, fold
-from tests.talking import agent_of
+from tests.talking import PATIENCE, agent_of
 
 ID = "c1"
 
@@ -38,7 +38,7 @@ class Disk:
         """A copy of what is committed in it now."""
         path = self.directory / f"{next(self._numbers)}.db"
         with (
-            contextlib.closing(sqlite3.connect(store.database.name, timeout=20)) as source,
+            contextlib.closing(sqlite3.connect(store.database.name, timeout=PATIENCE)) as source,
             contextlib.closing(sqlite3.connect(path)) as copy,
         ):
             source.backup(copy)
@@ -70,7 +70,7 @@ def disk() -> Iterator[Disk]:
 
 def rows_of(path: str | Path) -> list[Row]:
     """The rows of the only journal in that file."""
-    with contextlib.closing(sqlite3.connect(path, timeout=20)) as database:
+    with contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as database:
         found = database.execute("SELECT seq, kind, data FROM sagents_journal ORDER BY seq")
         return [(seq, kind, json.loads(data)) for seq, kind, data in found]
 

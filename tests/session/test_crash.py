@@ -19,6 +19,7 @@ import pytest
 
 from sagents_nb.store.folding import Folded, fold
 from tests.session import crashing
+from tests.talking import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kill -9 of a fork server's child")
 
@@ -66,7 +67,7 @@ class Witness:
                 self.take(here, here.recv())
         except (EOFError, ConnectionResetError):
             pass
-        process.join(20)
+        process.join(PATIENCE)
         assert process.exitcode == -9, "it ended by itself"
         self.check()
 

@@ -66,7 +66,7 @@ def test_a_subscriber_that_raises_hurts_nobody(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.ERROR):
         session.subscribe(broken, since=0)
         session.subscribe(heard.append)
-        assert session.send("b").result(5).text == "two"
+        assert session.send("b").result().text == "two"
     assert types(heard).count("agent_end") == 1
     assert "A subscriber raised" in caplog.text
 
@@ -102,7 +102,7 @@ def test_a_subscriber_cannot_wait_for_what_waits_for_it() -> None:
             raised.append(error)
 
     session.subscribe(wait)
-    session.send("a").result(5)
+    session.send("a").result()
     assert "await" in str(raised[0])
 
 

@@ -14,7 +14,7 @@ from sagents_nb.store import ConversationStore
 from sagents_nb.store.journal import Journal
 from tests.session.gates import Gate
 from tests.session.stored import Disk, folded, rows_of
-from tests.talking import agent_of, call, of, roles, run, types, unanswered
+from tests.talking import PATIENCE, agent_of, call, of, roles, run, types, unanswered
 
 RAN: list[str] = []
 
@@ -52,7 +52,7 @@ class Slow:
     def _append(self, append: Any, journal: Journal, entries: Any) -> Any:
         self.tried += 1
         if self.tried >= self.waits_from:
-            journal.database.submit(lambda connection: self.may.wait(20))
+            journal.database.submit(lambda connection: self.may.wait(PATIENCE))
         return append(journal, entries)
 
 
@@ -275,7 +275,7 @@ def test_send_in_a_thread_waits_for_the_commit(store: ConversationStore, slow: S
     thread.join(0.05)
     assert runs == []
     slow.may.set()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert runs[0].result().text == "hello"
 
 

@@ -18,7 +18,7 @@ from sagents_nb.store.journal import Journal
 from tests.middleware.delegating import helper, parent_of, task
 from tests.session.gates import Gate
 from tests.session.stored import Disk, folded, rows_of
-from tests.talking import agent_of, call, of, results, roles, unanswered
+from tests.talking import PATIENCE, agent_of, call, of, results, roles, unanswered
 
 RAN: list[str] = []
 
@@ -160,7 +160,7 @@ def test_who_lost_the_conversation_closes_with_the_reason_and_runs_no_further_to
     )
     gate.open()
     with pytest.raises(StaleOwner):
-        run.result(20)
+        run.result()
     assert (session.status, RAN) == ("closed", [])
     assert "taken over" in of(AgentShutdown, heard)[0].reason
     with pytest.raises(sa.NotRunning):
@@ -364,7 +364,7 @@ def test_a_message_that_was_being_answered_waits_for_retry(
     late, reached = threading.Event(), threading.Event()
     session = session_in(store, "too late", middleware=[Slow()])
     run = session.send("hi")
-    assert reached.wait(20)
+    assert reached.wait(PATIENCE)
     again = disk.crashed(session, "hello")
     late.set()
     run.result()
@@ -473,7 +473,7 @@ def test_middleware_that_comes_sets_its_defaults_and_that_goes_leaves_its_metada
 
 
 def change(store: ConversationStore, statement: str, *values: Any) -> None:
-    with contextlib.closing(sqlite3.connect(store.database.name, timeout=20)) as database:
+    with contextlib.closing(sqlite3.connect(store.database.name, timeout=PATIENCE)) as database:
         database.execute(statement, values)
         database.commit()
 

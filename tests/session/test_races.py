@@ -13,7 +13,7 @@ from sagents_nb.errors import Owned, StaleOwner
 from sagents_nb.store import ConversationStore
 from tests.session import crashing
 from tests.session.stored import Disk, folded
-from tests.talking import agent_of, call, in_threads, unanswered
+from tests.talking import PATIENCE, agent_of, call, in_threads, unanswered
 
 RAN: list[str] = []
 
@@ -194,7 +194,7 @@ def test_what_another_process_has_open_is_not_opened_until_it_ends(disk: Disk) -
         sa.Session.open(crashing.ID, agent=agent_of(), store=store)
     assert error.value.pid == process.pid
     process.kill()  # nobody has to wait for a heartbeat: it is seen that the process is dead
-    process.join(20)
+    process.join(PATIENCE)
     session = sa.Session.open(crashing.ID, agent=agent_of("hi"), store=store)
     assert session.send("hello").result().text == "hi"
 
@@ -210,7 +210,7 @@ def test_sixteen_threads_on_one_stored_session_lose_and_reorder_nothing(
     def talk(thread: int) -> None:
         runs = [session.send(f"{thread} {n}") for n in range(10)]
         for run in runs:
-            assert run.result(60).text == "ok"
+            assert run.result().text == "ok"
 
     assert in_threads(16, talk) == [None] * 16
     now = folded(store)

@@ -10,9 +10,7 @@ import pytest
 
 import sagents_nb as sa
 from tests.session.gates import Gate
-from tests.talking import call, session_of
-
-WAIT = 20
+from tests.talking import PATIENCE, call, session_of
 
 
 class Halting(sa.ChatModel):
@@ -30,7 +28,7 @@ class Halting(sa.ChatModel):
             yield piece
         yield sa.messages.ToolCallDelta(0, "{", "c1", "look")
         self.said.set()
-        await asyncio.to_thread(self.go_on.wait, WAIT)
+        await asyncio.to_thread(self.go_on.wait, PATIENCE)
         yield sa.Message.assistant("one two three")
 
 
@@ -42,7 +40,7 @@ def test_the_answer_so_far_can_be_read_while_it_is_streamed() -> None:
     session.subscribe(lambda event: seen.append((event.type, session.stream_message)))
     assert session.stream_message is None
     run = session.send("go")
-    assert model.said.wait(WAIT)
+    assert model.said.wait(PATIENCE)
     message = session.stream_message
     assert message is not None
     assert (message.role, message.text) == ("assistant", "one two")

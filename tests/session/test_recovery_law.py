@@ -140,7 +140,7 @@ class Story:
         assert len(self.journal.rows) <= 2 * live + recording.SPARE + 10, "it is not bounded"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(DEEDS, max_size=25), st.sampled_from([0, 3, 100]))
 def test_what_is_read_is_what_was_written_after_each_commit(deeds: Any, spare: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -156,7 +156,7 @@ def test_what_is_read_is_what_was_written_after_each_commit(deeds: Any, spare: i
         on_the_loop(live)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(CHANGES, min_size=1, max_size=12), st.data())
 def test_a_row_that_cannot_be_read_costs_itself_only(changes: Any, data: Any) -> None:
     story = Story()

@@ -293,14 +293,14 @@ def check(life: Life) -> None:
 
 
 @pytest.mark.spec("S1.11.1", "S1.11.13")
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(PROGRAMS)
 def test_sixteen_threads_do_what_one_would_have_done(program: Any) -> None:
     check(live(program, None))
 
 
 @pytest.mark.spec("S1.11.1", "S1.11.13")
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, suppress_health_check=list(HealthCheck))
 @given(PROGRAMS)
 def test_sixteen_threads_on_a_stored_session_do_what_one_would_have_done(program: Any) -> None:
     with disk() as place:
@@ -308,7 +308,7 @@ def test_sixteen_threads_on_a_stored_session_do_what_one_would_have_done(program
 
 
 @pytest.mark.soak
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(PROGRAMS, PROGRAMS)
 def test_two_hundred_programs_end_in_time_as_one_thread_would_have_done(
     one: Any, other: Any

@@ -56,7 +56,7 @@ def test_sixteen_threads_on_one_session_lose_and_reorder_nothing() -> None:
 
     def talk(thread: int) -> list[str]:
         runs = [session.send(f"{thread} {n}") for n in range(each)]
-        return [run.result(60).text for run in runs]
+        return [run.result().text for run in runs]
 
     for thread, answers in enumerate(in_threads(THREADS, talk)):
         assert answers == [f"re: {thread} {n}" for n in range(each)]
@@ -84,7 +84,7 @@ def test_steering_and_following_up_from_sixteen_threads_loses_nothing() -> None:
 
     in_threads(THREADS, talk)
     gate.open()
-    run.result(60)
+    run.result()
     texts = said(session)[1:]
     assert len(texts) == THREADS * each
     for thread in range(THREADS):
@@ -108,7 +108,7 @@ def test_readers_always_see_a_conversation_that_only_grows() -> None:
 
     def write(thread: int) -> None:
         for n in range(30):
-            session.send(f"{thread} {n}").result(60)
+            session.send(f"{thread} {n}").result()
 
     def work(thread: int) -> None:
         if thread < 4:
@@ -162,7 +162,7 @@ def test_two_hundred_random_lives_end_in_time_and_in_a_valid_history() -> None:
         for started in runs:
             if started is not None:
                 with suppress(sa.ModelError):  # the script was too short
-                    started.result(10)
+                    started.result()
         return session
 
     for seed in range(200):
@@ -175,7 +175,7 @@ def test_runs_of_many_sessions_do_not_get_in_each_others_way() -> None:
 
     def talk(thread: int) -> list[str]:
         session = sessions[thread % 8]
-        return [session.send(f"{thread} {n}").result(60).text for n in range(25)]
+        return [session.send(f"{thread} {n}").result().text for n in range(25)]
 
     for thread, answers in enumerate(in_threads(THREADS, talk)):
         assert answers == [f"re: {thread} {n}" for n in range(25)]
@@ -201,7 +201,7 @@ def test_a_stream_read_on_another_loop_misses_nothing() -> None:
             read_by.append(run(read()))
         else:
             for n in range(30):
-                session.send(f"{thread} {n}").result(60)
+                session.send(f"{thread} {n}").result()
             with lock:
                 remaining.pop()
                 if not remaining:

@@ -8,7 +8,7 @@ import pytest
 
 import sagents_nb as sa
 from tests.session.gates import Gate
-from tests.talking import call, in_threads, run, session_of
+from tests.talking import PATIENCE, call, in_threads, run, session_of
 
 
 def held(gate: Gate) -> sa.Run:
@@ -52,7 +52,7 @@ def test_a_run_is_awaited_on_several_loops_and_waited_for_in_threads_at_once(gat
         if index == 0:
             gate.wait()
             gate.open()
-        return run(wait()) if index % 2 else running.result(10).text
+        return run(wait()) if index % 2 else running.result().text
 
     assert in_threads(6, work) == ["done"] * 6
 
@@ -68,17 +68,17 @@ def test_an_async_tool_may_await_another_session() -> None:
         return (await inner.send("?")).text
 
     outer = session_of(call("ask"), "done", tools=[ask])
-    assert outer.send("go").result(5).state.messages[2].tool_results[0].text == "from inside"
+    assert outer.send("go").result().state.messages[2].tool_results[0].text == "from inside"
 
 
 def test_a_sync_tool_may_wait_for_another_session() -> None:
     inner = session_of("from inside")
 
     def ask() -> str:
-        return inner.send("?").result(5).text
+        return inner.send("?").result().text
 
     outer = session_of(call("ask"), "done", tools=[ask])
-    assert outer.send("go").result(5).state.messages[2].tool_results[0].text == "from inside"
+    assert outer.send("go").result().state.messages[2].tool_results[0].text == "from inside"
 
 
 def test_waiting_inside_an_async_tool_is_refused_instead_of_hanging() -> None:
@@ -88,7 +88,7 @@ def test_waiting_inside_an_async_tool_is_refused_instead_of_hanging() -> None:
         return inner.send("?").result().text
 
     outer = session_of(call("ask"), "done", tools=[ask])
-    (result,) = outer.send("go").result(5).state.messages[2].tool_results
+    (result,) = outer.send("go").result().state.messages[2].tool_results
     assert "await run" in result.text
     assert result.is_error
 
@@ -98,7 +98,7 @@ def test_a_forgotten_run_still_finishes() -> None:
     done = threading.Event()
     session.subscribe(lambda event: done.set() if event.type == "agent_end" else None)
     session.send("go")
-    assert done.wait(5)
+    assert done.wait(PATIENCE)
 
 
 def test_a_session_works_without_any_loop_and_inside_one() -> None:

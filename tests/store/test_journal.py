@@ -50,7 +50,9 @@ def comes_back(database: Database, values: list[Any]) -> None:
     assert entries[-1].seq == seq
 
 
-one_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+one_database = settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 lists = st.lists(anything, min_size=1, max_size=5)
 
 

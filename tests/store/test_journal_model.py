@@ -112,11 +112,11 @@ class Journals(RuleBasedStateMachine):
 
 
 TestJournals = Journals.TestCase
-TestJournals.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestJournals.settings = settings(max_examples=25, stateful_step_count=20)
 
 
 @pytest.mark.soak
 def test_many_more_lives_of_a_journal() -> None:
     run_state_machine_as_test(
-        Journals, settings=settings(max_examples=1000, stateful_step_count=50, deadline=None)
+        Journals, settings=settings(max_examples=1000, stateful_step_count=50)
     )

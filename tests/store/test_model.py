@@ -143,11 +143,11 @@ class Users(RuleBasedStateMachine):
 
 
 def test_nobody_sees_or_changes_what_is_not_theirs(open_store: sa.ConversationStore) -> None:
-    quick = settings(max_examples=10, stateful_step_count=25, deadline=None)
+    quick = settings(max_examples=10, stateful_step_count=25)
     run_state_machine_as_test(lambda: Users(open_store), settings=quick)
 
 
 @pytest.mark.soak
 def test_nobody_ever_sees_or_changes_what_is_not_theirs(open_store: sa.ConversationStore) -> None:
-    long = settings(max_examples=100, stateful_step_count=50, deadline=None)
+    long = settings(max_examples=100, stateful_step_count=50)
     run_state_machine_as_test(lambda: Users(open_store), settings=long)

@@ -35,9 +35,9 @@ for line in sys.stdin:
             journal, entries, _ = Journal.open(database, "c", take_over=bool(words))
             print("opened", journal.epoch, said(entries)[-1:], flush=True)
         elif what == "append":
-            print("wrote", journal.append([note(words[0])]).result(20), flush=True)
+            print("wrote", journal.append([note(words[0])]).result(), flush=True)
         elif what == "release":
-            journal.release().result(20)
+            journal.release().result()
             print("released", flush=True)
     except AgentError as error:
         print(type(error).__name__, error, flush=True)

@@ -56,9 +56,7 @@ except sa.ConfigurationError as error:
 
 
 def test_without_sqlalchemy_the_extra_is_named() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
     assert done.stdout == 'alice\nA store needs SQLAlchemy: pip install "sagents-nb[store]".\n'
 
 

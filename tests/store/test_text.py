@@ -52,7 +52,7 @@ def check_text_comes_back(
             assert saved in mine.search_messages(term, limit=1000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ids, some_words, words, words, data)
 def test_any_text_comes_back(
     open_store: Store, id: str, owner: str, title: str, text: str, more: Any
@@ -61,7 +61,7 @@ def test_any_text_comes_back(
 
 
 @pytest.mark.soak
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(ids, some_words, words, words, data)
 def test_any_of_2000_texts_comes_back(
     open_store: Store, id: str, owner: str, title: str, text: str, more: Any

@@ -16,6 +16,7 @@ from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
 from sagents_nb.files.entry import new_file
 from sagents_nb.files.storages.sql import SQLStorage
+from tests.talking import PATIENCE
 
 SCOPE = "user:1"
 
@@ -60,7 +61,7 @@ def test_the_list_reads_no_content(url: str) -> None:
 
 def test_two_that_save_the_same_new_file_at_once_both_succeed(url: str) -> None:
     storages = {who: SQLStorage(url) for who in ("a", "b")}  # as in two processes
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=PATIENCE)
 
     def work(who: str) -> None:
         for number in range(20):

@@ -18,6 +18,7 @@ import pytest
 from sagents_nb.models.cache import ResponseCache
 from sagents_nb.models.cache.disk import StrictDisk
 from tests.models.cache.asking import key, recording
+from tests.talking import PATIENCE
 
 THREADS = 4
 QUESTIONS = 40
@@ -90,7 +91,7 @@ def _campaign(folder: Path, processes: int, operations: int, kills: int) -> None
             alive[alive.index(victim)] = started()
             killed += 1
     for process in alive:
-        process.join(timeout=60)
+        process.join(PATIENCE)
         assert process.exitcode == 0
         said = json.loads(report(process).read_text())
         assert said["problems"] == []

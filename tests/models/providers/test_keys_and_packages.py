@@ -175,7 +175,7 @@ def test_importing_and_making_models_loads_no_sdk() -> None:
         "print(sorted({'anthropic', 'openai', 'httpx2', 'httpx', 'pydantic'} & set(sys.modules)))"
     )
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
 
@@ -188,7 +188,7 @@ def test_preload_imports_the_sdk_in_the_background() -> None:
         "print('openai' in sys.modules)"
     )
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "True"
 

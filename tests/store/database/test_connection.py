@@ -182,7 +182,7 @@ def test_a_directory_that_may_not_be_written_is_told(tmp_path: Path, there: bool
             with database_of(f"sqlite:///{path}"):
                 path.chmod(0o644)
         command = [sys.executable, "-c", READ_ONLY, f"sqlite:///{path}"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert "make the file and its directory writable" in done.stdout, done.stderr
     finally:
         for file in place.iterdir():

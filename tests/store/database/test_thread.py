@@ -202,7 +202,7 @@ for n in range(300):
 
 def test_what_is_queued_when_the_process_ends_is_committed(url: str) -> None:
     with database_of(url) as database:
-        subprocess.run([sys.executable, "-c", QUEUES, url], cwd=ROOT, check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", QUEUES, url], cwd=ROOT, check=True)
         assert kept(database) == list(range(300))
 
 
@@ -241,15 +241,15 @@ reached, go_on = threading.Event(), threading.Event()
 def hold(connection):
     journal._write(connection, [note("held")], datetime.now(UTC))
     reached.set()
-    go_on.wait(20)
+    go_on.wait()
 future = database.submit(hold)
-reached.wait(20)
+reached.wait()
 if os.fork() == 0:
     sys.exit(0)  # an ordinary end, with all that Python does then
 os.wait()
 go_on.set()
-future.result(20)
-journal.append([note("after")]).result(20)
+future.result()
+journal.append([note("after")]).result()
 print(kept(database))
 """
 
@@ -259,7 +259,7 @@ def test_a_child_that_ends_undoes_no_transaction_of_its_parent(url: str) -> None
     with database_of(url):
         pass
     command = [sys.executable, "-W", "ignore", "-c", FORKS, url]
-    done = subprocess.run(command, cwd=ROOT, timeout=60, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "['held', 'after']", done.stderr
 
 

@@ -210,6 +210,6 @@ print("light")
 
 def test_only_an_older_store_loads_alembic_and_only_a_store_sqlalchemy(sqlite_url: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", IMPORTS, sqlite_url], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", IMPORTS, sqlite_url], capture_output=True, text=True
     )
     assert done.stdout == "light\n", done.stderr
