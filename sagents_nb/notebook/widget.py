@@ -23,7 +23,7 @@ from IPython.display import display, update_display
 from ..events import Event, Frozen
 from ..messages import Message
 from ..panel.bundle import bundle, loader
-from ..panel.publisher import publisher_of
+from ..panel.publisher import Publisher, publisher_of
 from ..panel.requests import answer
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
@@ -60,12 +60,22 @@ class Panel(anywidget.AnyWidget):
             source=source,
             version=bundle()[0],
         )
-        if not source:
-            publisher_of(session)  # follows the session from now on
+        if self.publisher is not None:  # it follows the session from now on
             closed = {"type": "closed"}
             late = weakref.finalize(session, runtime.loop.call_soon_threadsafe, self.send, closed)
             late.atexit = False
         self.on_msg(Panel._received)
+
+    @property
+    def session(self) -> Session | None:
+        """What it shows; None when nobody has that any more."""
+        return self._session()
+
+    @property
+    def publisher(self) -> Publisher | None:
+        """Who tells the pages what happens; None in a view of another model."""
+        session = self.session
+        return None if session is None or self.source else publisher_of(session)
 
     def __repr__(self) -> str:
         return f"<Panel {self.view!r} of session {self.session_id!r}>"
@@ -76,7 +86,7 @@ class Panel(anywidget.AnyWidget):
             runtime.post(self._handle, content)
 
     def _handle(self, content: dict[str, Any]) -> None:
-        kind, session = content.get("type"), self._session()
+        kind, session = content.get("type"), self.session
         if kind == "bundle":
             version, files = bundle()
             self.send({"type": "bundle", "version": version}, files)
@@ -91,14 +101,14 @@ class Panel(anywidget.AnyWidget):
         else:
             answer(session, content, self.send)
 
-    def mimebundle(self, text: str) -> MimeBundle:
+    def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget beside ``text`` as Markdown, for where there is no kernel."""
         data, metadata = super()._repr_mimebundle_() or ({}, {})
         data = {**data, "text/plain": repr(self), "text/markdown": text}
         return data, metadata
 
     def _repr_mimebundle_(self, **kwargs: Any) -> MimeBundle:
-        session = self._session()
+        session = self.session
         messages = [] if session is None else session.messages
         return static_bundle(repr(self), messages) or self.mimebundle(markdown(messages))
 
