@@ -13,6 +13,7 @@ from .errors import SagentsError
 from .events import Event, MessageEnd, MessageUpdate, TodosUpdated, ToolExecutionEnd
 from .interrupts import ActionRequest, Approve, Decision, Reject
 from .messages import TextDelta
+from .models.providers import SDKS
 from .project import command as project
 from .session import Session
 from .transcript import visible
@@ -117,8 +118,7 @@ _NEEDS = {
         "jupyter_server": "2.20",
         "pandas": "2.2",
     },
-    "anthropic": {"anthropic": "2"},
-    "openai": {"openai": "3"},
+    **{sdk.package: {sdk.package: sdk.oldest} for sdk in SDKS},
 }
 
 
@@ -132,7 +132,7 @@ def run_doctor() -> int:
     from .models import default_model
 
     print(f"\n{default_model().chosen_because}")
-    for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+    for key in (sdk.key_variable for sdk in SDKS):
         print(f"  {key:18} {'set' if os.environ.get(key) else 'not set'}")
     panel = importlib.util.find_spec("anywidget") is not None and _bundle_is_there()
     print(f"\npanel: {'built' if panel else 'missing; reinstall sagents-nb or run make'}")

@@ -33,8 +33,6 @@ from .context import RunContext
 from .messages import Message, ToolCall, ToolResult, Usage
 from .serialization import to_data
 
-_PROVIDERS = {"AnthropicModel": "anthropic", "OpenAIModel": "openai", "OpenAIChatModel": "openai"}
-
 # What a run says itself, which ``otel_attributes`` cannot.
 DERIVED = frozenset(
     {
@@ -103,8 +101,8 @@ def _provider(model: Any) -> str:
     """Whose model it is, behind those that only ask it."""
     while (inner := getattr(model, "inner", None) or next(iter(_models(model)), None)) is not None:
         model = inner
-    kind = type(model).__name__
-    return _PROVIDERS.get(kind, kind.removesuffix("Model").lower() or "unknown")
+    kind = type(model).__name__.removesuffix("Model").lower()
+    return str(getattr(model, "provider", "") or kind or "unknown")
 
 
 def _models(model: Any) -> Any:

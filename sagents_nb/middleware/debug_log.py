@@ -6,10 +6,9 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from ..context import RunContext
 from ..events import (
@@ -29,8 +28,8 @@ from ..events import (
     TurnEnd,
 )
 from ..messages import Message, TextPart, ThinkingPart, ToolCall
-from ..models.providers.errors import redact
 from ..models.providers.history import json_text
+from ..redaction import KEY, redacted, texts_in, without
 from ..state import to_data
 from ..transcript import visible
 from .base import Middleware
@@ -67,9 +66,8 @@ class DebugLog(Middleware):
         running = lines is not None or kind is AgentStart
         if lines is None:
             lines = self._lines[session_id] = []
-        text = redact(_block(event))
-        for secret in _texts(ctx.values.values()):
-            text = text.replace(secret, "[key]")
+        # The values first: of one that looks like a key in part, nothing may be left over.
+        text = redacted(without(_block(event), texts_in(ctx.values), KEY))
         lines.append(visible(text))
         if kind is AgentEnd or not running:
             self._write(session_id, self._lines.pop(session_id))
@@ -101,18 +99,6 @@ class DebugLog(Middleware):
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _texts(values: Iterable[Any]) -> Iterable[str]:
-    """The texts of eight or more characters in ``values``, however deep."""
-    for value in values:
-        if isinstance(value, str):
-            if len(value) >= 8:  # shorter ones are words that occur anywhere
-                yield value
-        elif isinstance(value, Mapping):
-            yield from _texts(value.values())
-        elif isinstance(value, list | tuple | set | frozenset):
-            yield from _texts(value)
 
 
 def _is_piece(event: Event) -> bool:

@@ -59,6 +59,8 @@ class ChatModel:
     """
 
     name: str = ""
+    provider: str = ""
+    """Whose model it is, as traces say it; "" for one that is nobody's or only asks others."""
     chosen_because: str = ""
     asks_again: bool = False
     """Whether it already tries again by itself when that may help."""
@@ -89,3 +91,9 @@ class ChatModel:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+
+def asked_by(model: ChatModel) -> list[ChatModel]:
+    """The models that ``model`` asks: its ``inner`` one or its ``models``, if it has any."""
+    inner = (getattr(model, "inner", None), *getattr(model, "models", ()))
+    return [each for each in inner if isinstance(each, ChatModel)]

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 from typing import Any
 
 from ..errors import ConfigurationError
 from .base import ChatModel
+from .providers import PROVIDERS
 
 _log = logging.getLogger("sagents_nb.models")
 _said: set[str] = set()
 
-DEFAULT_ANTHROPIC = "claude-sonnet-5-5"
-DEFAULT_OPENAI = "gpt-6.1-sol"
-
 _FORMS = (
-    "'anthropic:NAME', 'openai:NAME', 'openai-chat:NAME' (with base_url=… for a compatible "
-    "server), 'demo', or a ChatModel"
+    ", ".join(f"'{each.name}:NAME'{each.note}" for each in PROVIDERS.values())
+    + ", 'demo', or a ChatModel"
 )
-_GUESSES = (("claude", "anthropic:"), ("gpt", "openai:"), ("o1", "openai:"), ("o3", "openai:"))
 
 
 def named_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
@@ -33,28 +31,17 @@ def named_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
         return spec
     if spec is None:
         return _default(options)
-    provider, colon, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
-    if colon and name:
-        if provider == "anthropic":
-            from .providers.anthropic import AnthropicModel
-
-            return AnthropicModel(name, **options)
-        if provider == "openai":
-            from .providers.openai import OpenAIModel
-
-            return OpenAIModel(name, **options)
-        if provider == "openai-chat":
-            from .providers.openai_chat import OpenAIChatModel
-
-            return OpenAIChatModel(name, **options)
+    kind, _, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if name and (provider := PROVIDERS.get(kind)):
+        module = importlib.import_module(f"{__package__}.providers.{provider.module}")
+        model: ChatModel = getattr(module, provider.model)(name, **options)
+        return model
     if spec == "demo":
         from .demo import DemoModel
 
         return DemoModel()
-    guess = next(
-        (p for start, p in _GUESSES if isinstance(spec, str) and spec.startswith(start)), ""
-    )
-    hint = f"; did you mean {guess + str(spec)!r}?" if guess else "."
+    meant = [p.name for p in PROVIDERS.values() if p.prefixes and str(spec).startswith(p.prefixes)]
+    hint = f"; did you mean {f'{meant[0]}:{spec}'!r}?" if meant else "."
     raise ConfigurationError(f"{spec!r} names no model: use {_FORMS}{hint}")
 
 
@@ -62,10 +49,9 @@ def default_spec() -> tuple[str, str]:
     """The name of the default model, and why it is this one."""
     if spec := os.environ.get("SAGENTS_MODEL"):
         return spec, f"$SAGENTS_MODEL is {spec!r}"
-    if os.environ.get("ANTHROPIC_API_KEY"):
-        return f"anthropic:{DEFAULT_ANTHROPIC}", "$ANTHROPIC_API_KEY is set"
-    if os.environ.get("OPENAI_API_KEY"):
-        return f"openai:{DEFAULT_OPENAI}", "$OPENAI_API_KEY is set"
+    for provider in PROVIDERS.values():
+        if provider.default and os.environ.get(variable := provider.sdk.key_variable):
+            return f"{provider.name}:{provider.default}", f"${variable} is set"
     return "demo", "neither $SAGENTS_MODEL nor a provider's key is set; this one works offline"
 
 

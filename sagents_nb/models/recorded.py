@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ..errors import ConfigurationError, ReplayMiss
 from ..messages import Message
-from .base import ChatModel, ModelRequest, RetryNotice, StreamItem
+from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, asked_by
 from .cache import Asked, Cassette, Recording, ResponseCache, asked
 from .cache.nearest import nearest
 from .cache.recording import Shape, made, streamed
@@ -227,9 +227,8 @@ def is_offline(model: ChatModel) -> bool:
 
     if isinstance(model, DemoModel | ScriptedModel | RecordedModel):
         return True
-    inner = [*getattr(model, "models", ()), getattr(model, "inner", None)]
-    asked = [each for each in inner if isinstance(each, ChatModel)]
-    return bool(asked) and all(map(is_offline, asked))
+    inner = asked_by(model)
+    return bool(inner) and all(map(is_offline, inner))
 
 
 # What was asked in mode "record" by any of the models that the environment had recorded.

@@ -18,14 +18,13 @@ from pathlib import Path
 from string import Template
 
 from ..errors import ConfigurationError
+from ..models.providers import PROVIDERS
 from .existing_scope import parts
 from .options import Options
 
 TEMPLATES = Path(__file__).with_name("templates")
 
 _MARKED = re.compile(r" ?#([+-])(\w+)$")
-# With which keys in the environment a model of that kind works.
-_EXTRAS = {"anthropic": "anthropic", "openai": "openai", "openai-chat": "openai"}
 
 
 def rendered(options: Options) -> dict[Path, str]:
@@ -56,7 +55,8 @@ def _chosen(lines: list[str], flags: dict[str, bool]) -> Iterator[str]:
 
 def _values(options: Options) -> dict[str, str]:
     has_owner = options.has_owner
-    extras = ["notebook", "store", "testing", _EXTRAS.get(options.model.partition(":")[0], "")]
+    provider = PROVIDERS.get(options.model.partition(":")[0])
+    extras = ["notebook", "store", "testing", provider.sdk.package if provider else ""]
     return {
         "alice": "ALICE" if has_owner else "",
         "alice_first": "ALICE, " if has_owner else "",

@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ...errors import ConfigurationError
+from ...redaction import PlaceRedaction
 from ..entry import FileEntry
 from ..errors import FileError, is_directory
-from ..redaction import Redaction
 from .base import RESERVED, Stored, as_json, content_of, data_of, guessed_type, segments, stored
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class FsspecStorage:
             raise ConfigurationError(
                 "FsspecStorage needs fsspec: pip install 'sagents-nb[fsspec]'."
             ) from None
-        self._redacted = Redaction(url, storage_options)
+        self._redacted = PlaceRedaction(url, storage_options)
         self._url = self._redacted(url)
         try:
             self._fs, root = fsspec.core.url_to_fs(url, **storage_options)

@@ -9,6 +9,8 @@ know.
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -16,9 +18,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ...messages import Message, Part, ToolResult
+from ...redaction import SHORTEST, is_secret, redacted_json
 from ...serialization import escaped, to_data
-from ..base import ChatModel, ModelRequest
-from .redaction import is_secret, redacted, secrets_of
+from ..base import ChatModel, ModelRequest, asked_by
+from ..providers import SDKS
+from ..providers.clients import Secret
 
 # Every field of what a request is made of is named in one of these two.
 KEYED = {
@@ -68,8 +72,24 @@ def asked(model: ChatModel, request: ModelRequest) -> Asked:
     (64, False)
     """
     secrets = secrets_of(model, request)
-    text = redacted(_json(_form(model, request)), secrets)
+    text = redacted_json(_json(_form(model, request)), secrets)
     return Asked(hashlib.sha256(text).hexdigest(), text, secrets)
+
+
+def secrets_of(model: ChatModel, request: ModelRequest) -> tuple[str, ...]:
+    """The keys that ``model``, ``request`` and the environment hold, the longest first."""
+    found = {*_keys(model), (request.api_key or "").strip()}
+    for sdk in SDKS:
+        found |= {os.environ.get(name, "").strip() for name in sdk.variables if is_secret(name)}
+    return tuple(sorted((s for s in found if len(s) >= SHORTEST), key=len, reverse=True))
+
+
+def _keys(model: ChatModel) -> Iterator[str]:
+    key = getattr(model, "key", None)
+    if isinstance(key, Secret) and key.value:
+        yield key.value
+    for inner in asked_by(model):
+        yield from _keys(inner)
 
 
 def _form(model: ChatModel, request: ModelRequest) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from ...messages import (
     ToolCall,
     ToolCallDelta,
 )
+from ...redaction import redacted_json
 from .keys import Asked
-from .redaction import redacted
 
 _PIECE = re.compile(r"([tkca])(\d{0,9})(?:@(\d{1,9}))?(?:\*(\d{1,6}))?")
 _LETTERS: dict[type, str] = {TextDelta: "t", ThinkingDelta: "k", ToolCallDelta: "a"}
@@ -162,7 +162,7 @@ def made(asked: Asked, message: Message, shape: str) -> Recording:
 
     Raises TypeError or ValueError for a message that JSON cannot carry.
     """
-    text = redacted(msgspec.json.encode(message), asked.secrets)
+    text = redacted_json(msgspec.json.encode(message), asked.secrets)
     return Recording(
         asked.key, msgspec.Raw(asked.text), msgspec.json.decode(text, type=Message), shape
     )

@@ -28,7 +28,7 @@ from ...messages import (
 )
 from ...tools import ToolSpec
 from ..base import ModelRequest
-from . import clients
+from . import ANTHROPIC
 from .arguments import read_call
 from .errors import Where, cut_stream, from_report
 from .history import (
@@ -281,7 +281,7 @@ class AnthropicModel(ProviderModel):
     """
 
     reads_images = True
-    sdk = clients.ANTHROPIC
+    sdk = ANTHROPIC
     path = "/v1/messages"
 
     def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,12 @@ import hashlib
 import importlib
 import os
 import threading
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from ...errors import ModelError
-from .errors import redact
+from ...redaction import redacted
+from . import Sdk
 
 
 class Secret:
@@ -35,37 +37,6 @@ class Secret:
     def __reduce__(self) -> tuple[Any, ...]:
         return Secret, (None,)  # a pickled model looks its key up where it wakes
 
-
-class Sdk(NamedTuple):
-    """One SDK: what to import, and which variables of the environment it reads."""
-
-    package: str
-    client: str
-    label: str
-    key_variable: str
-    url_variable: str
-    default_url: str
-    other_credentials: tuple[str, ...]
-
-
-ANTHROPIC = Sdk(
-    "anthropic",
-    "AsyncAnthropic",
-    "Anthropic",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",
-    "https://api.anthropic.com",
-    ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_CONFIG_DIR"),
-)
-OPENAI = Sdk(
-    "openai",
-    "AsyncOpenAI",
-    "OpenAI",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "https://api.openai.com/v1",
-    ("OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"),
-)
 
 # A local server wants no key, but the SDKs want one.
 _NO_KEY = "no-key-needed"
@@ -97,8 +68,7 @@ async def client(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
 
     Raises :class:`~sagents_nb.errors.ModelError` of kind "missing_package" or "missing_key".
     """
-    environment = [os.environ.get(name, "") for name in (sdk.key_variable, sdk.url_variable)]
-    environment += [os.environ.get(name, "") for name in sdk.other_credentials]
+    environment = [os.environ.get(name, "") for name in sdk.variables]
     identity = repr((sdk.package, key.value, base_url, environment))
     fingerprint = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()
     del identity, environment
@@ -132,7 +102,7 @@ def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
     try:
         made = _build(sdk, module, secret, url)
     except Exception as error:
-        made, reason = None, redact(str(error), (secret.value or "",))
+        made, reason = None, redacted(str(error), (secret.value or "",))
         failed = type(error).__name__
     else:
         failed = ""
@@ -149,16 +119,12 @@ def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
 
 def _build(sdk: Sdk, module: Any, key: Secret, url: str | None) -> Any:
     """The SDK's client, or None if nobody has given a key and the official API wants one."""
-    if sdk is OPENAI:
-        if not key.value and not url:
-            return None
-        return module.AsyncOpenAI(api_key=key.value or _NO_KEY, base_url=url, max_retries=0)
-    made = module.AsyncAnthropic(api_key=key.value, base_url=url, max_retries=0)
-    if made.api_key is None and made.auth_token is None and made.credentials is None:
-        if not url:
-            return None
-        made = module.AsyncAnthropic(api_key=_NO_KEY, base_url=url, max_retries=0)
-    return made
+    make = partial(getattr(module, sdk.client), base_url=url, max_retries=0)
+    if key.value or sdk.found:
+        made = make(api_key=key.value)
+        if key.value or any(getattr(made, name) is not None for name in sdk.found):
+            return made
+    return make(api_key=_NO_KEY) if url else None
 
 
 def _missing_key(sdk: Sdk) -> ModelError:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...errors import ModelError
+from ...redaction import redacted
 
 
 class Where(NamedTuple):
@@ -33,19 +34,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NO_MONEY = re.compile(r"insufficient_quota|billing|credit balance|payment", re.IGNORECASE)
-# What looks like a key, also half masked ("sk-proj-****abcd"): providers quote it in 401 texts.
-_KEYLIKE = re.compile(r"\bsk-[^\s\"',;)]+|\bBearer\s+\S+|[^\s\"',;(]*\*{3,}[^\s\"',;)]*", re.I)
 _QUOTED = 300  # characters of a provider's own words that we quote
-
-
-def redact(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """``text`` without ``secrets``, their first 8 characters, or anything like a key."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "[key]")
-        if len(secret) >= 12:
-            text = re.sub(re.escape(secret[:8]) + r"\S*", "[key]", text)
-    return _KEYLIKE.sub("[key]", text)
 
 
 def from_exception(error: BaseException, where: Where) -> ModelError:
@@ -61,7 +50,7 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
             )
         if names & {"APIConnectionError", "TransportError", "OSError"}:
             cause = error.__cause__ or error
-            detail = redact(str(cause) or type(cause).__name__, where.secrets)[:_QUOTED]
+            detail = redacted(str(cause) or type(cause).__name__, where.secrets)[:_QUOTED]
             return _error(
                 f"{where.provider} at {where.host} could not be reached ({detail}); check the "
                 "network, the proxy settings and base_url.",
@@ -69,7 +58,7 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
             )
         return ModelError(
             f"The call of {where.provider} failed with {type(error).__name__}: "
-            f"{redact(str(error), where.secrets)[:_QUOTED]}",
+            f"{redacted(str(error), where.secrets)[:_QUOTED]}",
             kind="unknown",
         )
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
@@ -92,7 +81,7 @@ def from_report(
     message = str(report.get("message") or "")
     name = f"{report.get('type') or ''} {report.get('code') or ''}"
     kind = _kind(status, name, message)
-    said = " ".join(redact(message, where.secrets).split())[:_QUOTED].rstrip(".")
+    said = " ".join(redacted(message, where.secrets).split())[:_QUOTED].rstrip(".")
     code = f" (HTTP {status})" if status else ""
     text = _SENTENCES[kind].format(
         where=where, code=code, said=f": {said}" if said else "", wait=_wait(retry_after)

@@ -28,7 +28,7 @@ from ...messages import (
     Usage,
 )
 from ..base import ModelRequest
-from . import clients
+from . import OPENAI
 from .arguments import read_call
 from .errors import Where, from_report
 from .history import (
@@ -301,7 +301,7 @@ class OpenAIModel(ProviderModel):
     """
 
     reads_images = True
-    sdk = clients.OPENAI
+    sdk = OPENAI
     path = "/responses"
 
     def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:

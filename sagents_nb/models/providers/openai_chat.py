@@ -27,7 +27,7 @@ from ...messages import (
     ToolResult,
 )
 from ..base import ModelRequest
-from . import clients
+from . import OPENAI
 from .arguments import read_call
 from .errors import Where, from_report
 from .history import (
@@ -242,7 +242,7 @@ class OpenAIChatModel(ProviderModel):
     :class:`~sagents_nb.errors.ModelError`.
     """
 
-    sdk = clients.OPENAI
+    sdk = OPENAI
     path = "/chat/completions"
 
     def __init__(

@@ -16,8 +16,8 @@ import msgspec
 from ...errors import ModelError
 from ...messages import Delta, Message
 from ..base import ChatModel, ModelRequest
-from . import clients
-from .clients import Sdk, Secret
+from . import Sdk, clients
+from .clients import Secret
 from .errors import Where, cut_stream, from_exception, not_a_stream
 from .history import encode_body
 
@@ -120,13 +120,18 @@ class ProviderModel(ChatModel):
     sdk: Sdk
     path: str
 
+    @property
+    def provider(self) -> str:  # type: ignore[override]
+        """Whose models these are."""
+        return self.sdk.package
+
     def __init__(
         self, name: str, api_key: str | None = None, base_url: str | None = None, **options: Any
     ) -> None:
         self.name = name
         self.base_url = base_url
         self.options = options
-        self._key = Secret(api_key)
+        self.key = Secret(api_key)
 
     def identity(self) -> dict[str, Any]:
         """Its name, its own options, and the address it talks to unless that is the default."""
@@ -151,7 +156,7 @@ class ProviderModel(ChatModel):
 
     def where(self, client: Any) -> Where:
         """Whom we talk to, for error messages."""
-        secrets = [self._key.value]
+        secrets = [self.key.value]
         secrets += [getattr(client, name, None) for name in ("api_key", "auth_token")]
         url = urlsplit(str(client.base_url))
         official = (url.hostname or "").endswith(f"{self.sdk.package}.com")
@@ -182,7 +187,7 @@ def request_options(options: dict[str, Any]) -> dict[str, Any]:
 async def _stream(
     model: ProviderModel, request: ModelRequest
 ) -> AsyncIterator[Delta | str | Message]:
-    key = Secret(request.api_key) if request.api_key else model._key
+    key = Secret(request.api_key) if request.api_key else model.key
     client = await clients.client(model.sdk, key, model.base_url)
     where = model.where(client)
     options = {**model.options, **request.options}

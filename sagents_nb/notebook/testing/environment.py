@@ -9,17 +9,13 @@ from pathlib import Path
 
 from ...models.cache import Cassette
 from ...models.named import default_spec
-from ...models.providers.clients import ANTHROPIC, OPENAI
+from ...models.providers import SDKS
 from ...models.recorded import CASSETTE, REPLAY
 
 MODEL = "SAGENTS_MODEL"
 DEFAULT = "default_model"  # in a cassette's header: what to replay where nobody names a model
 
-_KEYS = [
-    name
-    for sdk in (ANTHROPIC, OPENAI)
-    for name in (sdk.key_variable, sdk.url_variable, *sdk.other_credentials)
-]
+_KEYS = [name for sdk in SDKS for name in sdk.variables]
 
 
 def cassette_of(notebook: Path) -> Path:

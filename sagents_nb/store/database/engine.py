@@ -16,6 +16,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 
 from ...drives import network_kind
 from ...errors import ConfigurationError, StoreError
+from ...redaction import HIDDEN, texts_in, without
 
 LOCK_SECONDS = 5.0
 """How long a locked file, or a locked row of PostgreSQL, is waited for."""
@@ -250,7 +251,4 @@ def failure(url: sql.URL, error: BaseException) -> BaseException:
 def _first_line(url: sql.URL, error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [""]
     secrets = [url.password, *(url.query.values() if not is_sqlite(url) else ())]
-    for secret in secrets:
-        for text in (secret,) if isinstance(secret, str) else secret or ():
-            lines[0] = lines[0].replace(text, "***") if text else lines[0]
-    return lines[0].rstrip(".")
+    return without(lines[0], texts_in(secrets, 1), HIDDEN).rstrip(".")

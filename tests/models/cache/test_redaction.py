@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.models import ModelRequest
-from sagents_nb.models.cache.redaction import is_secret, redacted
+from sagents_nb.redaction import is_secret, redacted_json
 from tests.models.cache.asking import CANARY, answered
 
 KEYS = [
@@ -31,7 +31,7 @@ KEYS = [
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("around", ["{}", "a {} b", "line\n{}", "\t{}", "key={}", '"{}"', "({})"])
 def test_what_looks_like_a_key_is_not_written(key: str, around: str) -> None:
-    text = redacted(json.dumps(around.format(key)).encode())
+    text = redacted_json(json.dumps(around.format(key)).encode())
     assert key.encode() not in text
     assert json.loads(text) == around.format("[redacted]")
 
@@ -44,18 +44,18 @@ def test_what_looks_like_a_key_is_not_written(key: str, around: str) -> None:
     ],
 )
 def test_ordinary_words_stay(text: str) -> None:
-    assert redacted(json.dumps(text).encode()) == json.dumps(text).encode()
+    assert redacted_json(json.dumps(text).encode()) == json.dumps(text).encode()
 
 
 def test_a_key_in_use_is_found_whatever_it_looks_like() -> None:
     key = 'p"ass\\wörd-of-mine-1'
     text = json.dumps({"a": f"x{key}y", "b": key[:12]}).encode()
-    assert json.loads(redacted(text, (key,))) == {"a": "x[redacted]y", "b": "[redacted]"}
+    assert json.loads(redacted_json(text, (key,))) == {"a": "x[redacted]y", "b": "[redacted]"}
 
 
 @given(st.text(), st.text(min_size=16, alphabet='abc"\\\n é'))
 def test_what_is_left_is_still_json(text: str, key: str) -> None:
-    left = redacted(json.dumps([text, key]).encode(), (key,))
+    left = redacted_json(json.dumps([text, key]).encode(), (key,))
     assert isinstance(json.loads(left), list)
 
 
@@ -85,7 +85,7 @@ def test_the_canary_is_in_no_file(
         monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
     inner = Quoting()
     if where == "model":
-        inner._key = sa.AnthropicModel("x", api_key=CANARY)._key  # type: ignore[attr-defined]
+        inner.key = sa.AnthropicModel("x", api_key=CANARY).key  # type: ignore[attr-defined]
     printed = f"KEY={CANARY}\nAuthorization: Bearer {CANARY}"
     history = [
         sa.Message.user(f"Use {CANARY}, please, or {CANARY[:12]}."),

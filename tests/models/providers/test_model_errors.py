@@ -10,7 +10,8 @@ import time
 import pytest
 
 from sagents_nb.errors import ModelError
-from sagents_nb.models.providers.errors import redact, retry_after
+from sagents_nb.models.providers.errors import retry_after
+from sagents_nb.redaction import redacted
 from tests.models.loopback import MODELS, Answer, Provider, ask, model_for
 
 PROVIDERS = sorted(MODELS)
@@ -193,7 +194,7 @@ def test_a_web_page_instead_of_a_stream_points_to_base_url(provider: Provider, n
     ],
 )
 def test_what_looks_like_a_key_is_not_quoted(text: str) -> None:
-    said = redact(text, ("8d1f6c3b5a7e9024",))
+    said = redacted(text, ("8d1f6c3b5a7e9024",))
     assert "8d1f6c3b" not in said
     assert "8d1f" not in said
     assert "abcd" not in said
