@@ -1,36 +1,52 @@
-"""The agent: immutable configuration."""
+"""The agent: immutable configuration, and the ways to run it."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .budget import Budget, Meter
 from .context import RunContext
-from .errors import ConfigurationError
-from .events import Emitter
+from .errors import ConfigurationError, InvalidDecision
+from .events import Emitter, Event
 from .interrupts import Decision, Decisions, Interrupt
-from .loop.approvals import checked_decisions
+from .loop.approvals import check_decisions
 from .loop.config import LoopConfig
-from .loop.execution import observed
+from .loop.execution import Execution, Prompt, new_run_id, observed, starting_point
 from .loop.loop import Loop
 from .middleware.base import Middleware
 from .middleware.chain import Chain
 from .models.base import ChatModel
-from .runnable import Runnable
+from .result import RunResult
+from .runtime.event_stream import EventStream
 from .runtime.thread import runtime
 from .state import State
 from .tools import Tool, as_tool
 
+if TYPE_CHECKING:
+    import pandas
 
-class Agent(Runnable):
+    from .batch import Engine
+
+T = TypeVar("T")
+
+# What may be given for one run only; remembered when it is resumed.
+_OVERRIDES = ("max_runs", "until_tool", "until_tool_success", "budget")
+
+
+class Agent:
     """What an agent can do. Frozen and shareable; it holds no conversation.
 
     ``model`` is a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the
     default model. ``interrupt_on`` names the tools that ask people first. ``max_runs`` bounds
     the model calls of one run. ``otel_attributes`` go to every span of its runs, also those of
     sub-agents, where OpenTelemetry is configured. See the README for the whole list.
+
+    All it was given can be read; beside that ``own_tools`` are those without its middleware's,
+    ``tools_by_name`` all of them, ``middleware_chain`` the middleware as the loop calls it, and
+    ``assembled_system_prompt`` what the model is told.
 
     >>> from sagents_nb import Agent, ScriptedModel
     >>> Agent(ScriptedModel(["Hello!"])).run("hi").text
@@ -74,7 +90,7 @@ class Agent(Runnable):
         put("_config", config)  # with the model itself: copies share its connections
         put("model", config["model"])
         put("system_prompt", system_prompt)
-        put("_asked", resilient(self.model, fallback_models, before_fallback))
+        put("_resilient_model", resilient(self.model, fallback_models, before_fallback))
         put("name", name or "Agent")
         put("agent_id", agent_id or f"agent-{uuid.uuid4().hex[:12]}")
         if filesystem_scope is not None:
@@ -107,18 +123,20 @@ class Agent(Runnable):
         stack += middleware
         if interrupt_on:
             stack.append(human_in_the_loop(interrupt_on))
-        put("_chain", Chain(stack))
-        put("middleware", self._chain.middleware)
+        put("middleware_chain", Chain(stack))
+        put("middleware", self.middleware_chain.middleware)
 
+        put("own_tools", tuple(map(as_tool, tools)))
         by_name: dict[str, Tool] = {}
-        for tool in [*map(as_tool, tools), *self._chain.tools()]:
+        for tool in [*self.own_tools, *self.middleware_chain.tools()]:
             if tool.name in by_name:
                 raise ConfigurationError(
                     f"Two tools are called {tool.name!r}; rename one with @tool(name=…)."
                 )
             by_name[tool.name] = tool
-        put("_tools", by_name)
-        gated = [n for n, v in (interrupt_on or {}).items() if v or isinstance(v, Mapping)]
+        put("tools_by_name", by_name)
+        put("interrupt_on", dict(interrupt_on or {}))
+        gated = [n for n, v in self.interrupt_on.items() if v or isinstance(v, Mapping)]
         self._check_names("interrupt_on", gated)
         put("until_tool", self._names("until_tool", until_tool))
         put("until_tool_success", self._names("until_tool_success", until_tool_success))
@@ -126,7 +144,7 @@ class Agent(Runnable):
             raise ConfigurationError(
                 "until_tool and until_tool_success exclude each other; give one of them."
             )
-        prompts = [system_prompt, *self._chain.prompts()]
+        prompts = [system_prompt, *self.middleware_chain.prompts()]
         put("assembled_system_prompt", "\n\n".join(text for text in prompts if text))
         for item in stack:
             item.check_agent(self)
@@ -143,24 +161,26 @@ class Agent(Runnable):
     max_parallel_tools: int
     budget: Budget | None
     middleware: tuple[Middleware, ...]
+    middleware_chain: Chain
+    own_tools: tuple[Tool, ...]
+    tools_by_name: Mapping[str, Tool]
+    interrupt_on: Mapping[str, Any]
     until_tool: frozenset[str]
     until_tool_success: frozenset[str]
     assembled_system_prompt: str
-    _config: dict[str, Any]
-    _chain: Chain
-    _asked: ChatModel
-    _tools: dict[str, Tool]
+    _config: dict[str, Any]  # what it was made with
+    _resilient_model: ChatModel
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"An Agent cannot be changed; use agent.with_({name}=…) for a copy.")
 
     def __repr__(self) -> str:
-        return f"<Agent {self.name!r}: {self.model!r}, {len(self._tools)} tools>"
+        return f"<Agent {self.name!r}: {self.model!r}, {len(self.tools_by_name)} tools>"
 
     @property
     def tools(self) -> list[Tool]:
         """Its own tools, then those of its middleware."""
-        return list(self._tools.values())
+        return list(self.tools_by_name.values())
 
     def with_(self, **changes: Any) -> Agent:
         """A changed copy; takes the arguments of :class:`Agent`."""
@@ -171,22 +191,144 @@ class Agent(Runnable):
 
     def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
         """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
-        return checked_decisions(interrupt, given, self._tools, self._chain)
+        return check_decisions(interrupt, given, self.tools_by_name, self.middleware_chain)
 
-    def _names(self, option: str, value: str | Iterable[str] | None) -> frozenset[str]:
-        names = [value] if isinstance(value, str) else list(value or ())
-        self._check_names(option, names)
-        return frozenset(names)
+    # running it
 
-    def _check_names(self, option: str, names: Iterable[str]) -> None:
-        missing = [name for name in names if name not in self._tools]
-        if missing:
-            raise ConfigurationError(
-                f"{option} names {', '.join(missing)}, but the tools are "
-                f"{', '.join(self._tools) or 'none'}."
-            )
+    def run(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
+        """Run to the end and return the result; from any thread, also in a notebook cell.
 
-    def loop(
+        ``overrides`` are ``max_runs``, ``until_tool``, ``until_tool_success`` and ``budget``
+        for this run and its resumption, and ``should_pause``, a function that is asked after
+        each model call whether to stop there. Raises :class:`~sagents_nb.errors.AgentError`
+        subclasses, with the result so far in ``.result``; an interrupt is a result.
+        """
+        return self._start(prompt, state, overrides).result()
+
+    async def arun(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
+        """:meth:`run`, to await on any loop. Cancelling the await cancels the run."""
+        return await self._start(prompt, state, overrides)
+
+    async def stream(
+        self, prompt: Prompt, state: State | None = None, **overrides: Any
+    ) -> AsyncIterator[Event]:
+        """The events of a run as they happen; leaving the loop early cancels the run."""
+        events = EventStream()
+        execution = self._start(prompt, state, overrides, events.push)
+        execution.future.add_done_callback(lambda _: events.close())
+        try:
+            async for event in events:
+                yield event
+        finally:
+            execution.cancel()
+        await execution
+
+    def resume(self, result: RunResult, decisions: Decisions) -> RunResult:
+        """Go on after an interrupt; raises InvalidDecision, and then nothing has changed."""
+        return self._resume(result, decisions).result()
+
+    async def aresume(self, result: RunResult, decisions: Decisions) -> RunResult:
+        """:meth:`resume`, to await on any loop."""
+        return await self._resume(result, decisions)
+
+    def extract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
+        """The answer as a value of ``type``, in at most ``max_runs`` model calls.
+
+        ``type`` is a dataclass, TypedDict, msgspec.Struct or pydantic model, or any type of
+        plain data such as ``list[str]`` or ``Literal["yes", "no"]``. An answer that does not
+        fit goes back to the model with what is wrong. The agent's tools can be used on the way.
+        Raises :class:`~sagents_nb.errors.AgentError`, with ``.result``, if there is none.
+
+        >>> from sagents_nb import Agent, ScriptedModel, ToolCall
+        >>> model = ScriptedModel([ToolCall("c1", "submit", {"value": ["Oslo", "Bergen"]})])
+        >>> Agent(model).extract("Which cities are named?", list[str])
+        ['Oslo', 'Bergen']
+        """
+        from .extract import extract
+
+        return extract(self, prompt, type, max_runs)
+
+    async def aextract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
+        """:meth:`extract`, to await on any loop."""
+        from .extract import aextract
+
+        return await aextract(self, prompt, type, max_runs)
+
+    def map(
+        self,
+        inputs: Any,
+        prompt: str | None = None,
+        output: Any = None,
+        *,
+        concurrency: int = 10,
+        cache: Any = None,
+        progress: bool = True,
+        budget: Budget | None = None,
+        engine: Engine | None = None,
+    ) -> pandas.DataFrame:
+        """One run for each row, several at a time; a frame with the index of ``inputs``.
+
+        ``inputs`` is a Series or an iterable of prompts, or a DataFrame with a ``prompt`` such as
+        ``"Translate to {language}: {text}"``. The columns are those of the kind "map" in
+        :data:`sagents_nb.frames.COLUMNS`; with ``output``, a type as for :meth:`extract`, its
+        fields are columns too (``output_text`` if there is a ``text`` already). An error is in
+        its row, and the other rows go on.
+
+        ``cache`` names a file, a directory or a ResponseCache that keeps finished rows: those
+        are not run again, after a restart either. Without one, what a stopped map had finished
+        is kept until the next map of this process. ``budget`` is for all rows that are run: once
+        it is used up no row is begun, and those that run may end. ``engine`` runs the rows
+        elsewhere; see :class:`sagents_nb.batch.Engine`. Raises ConfigurationError for wrong
+        arguments and ModelError if no row can be answered, as without a key.
+
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> agent = Agent(ScriptedModel(["Hei"]))
+        >>> agent.map(["Hello"], progress=False)[["text", "status"]]
+          text     status
+        0  Hei  completed
+        """
+        from .batch import map_rows
+
+        return map_rows(
+            self,
+            progress,
+            inputs=inputs,
+            prompt=prompt,
+            output=output,
+            concurrency=concurrency,
+            cache=cache,
+            budget=budget,
+            engine=engine,
+        )
+
+    async def amap(
+        self,
+        inputs: Any,
+        prompt: str | None = None,
+        output: Any = None,
+        *,
+        concurrency: int = 10,
+        cache: Any = None,
+        progress: bool = True,
+        budget: Budget | None = None,
+        engine: Engine | None = None,
+    ) -> pandas.DataFrame:
+        """:meth:`map`, to await on any loop."""
+        from .batch import amap_rows
+
+        return await amap_rows(
+            self,
+            progress,
+            inputs=inputs,
+            prompt=prompt,
+            output=output,
+            concurrency=concurrency,
+            cache=cache,
+            budget=budget,
+            engine=engine,
+        )
+
+    def new_run(
         self,
         state: State,
         emitter: Emitter,
@@ -196,12 +338,14 @@ class Agent(Runnable):
         local: dict[str, Any] | None = None,
         meter: Meter | None = None,
         notify: Callable[[str, Any], None] | None = None,
+        middleware_messages: deque[tuple[str, Any]] | None = None,
         **config: Any,
     ) -> Loop:
         """The turn loop of one run of this agent, to be run on the runtime loop.
 
-        ``config`` holds further fields of :class:`~sagents_nb.loop.config.LoopConfig`; None
-        leaves the default.
+        ``notify`` takes what hooks and tools tell a middleware; by default the run delivers it
+        itself, as what is in ``middleware_messages``. ``config`` holds further fields of
+        :class:`~sagents_nb.loop.config.LoopConfig`; None leaves the default.
         """
         if files is None:
             from .files import open_filesystem
@@ -213,19 +357,19 @@ class Agent(Runnable):
             scope=scope,
             values=self.tool_context,
             files=files,
-            tools=self._tools,
+            tools=self.tools_by_name,
             local=local,
             meter=meter or Meter(self.budget),
             spawn=runtime.spawn,
         )
-        observers = self._chain.hooks["on_event"]
+        observers = self.middleware_chain.hooks["on_event"]
         if observers:
             emitter.sink = observed(emitter.sink, [hook for _, hook in observers], ctx)
         loop = Loop(
             LoopConfig(
-                model=self._asked,
+                model=self._resilient_model,
                 system=self.assembled_system_prompt,
-                chain=self._chain,
+                chain=self.middleware_chain,
                 options=self.options,
                 max_runs=self.max_runs,
                 until_tool=self.until_tool or self.until_tool_success,
@@ -235,6 +379,57 @@ class Agent(Runnable):
             ),
             ctx,
             state,
+            middleware_messages,
         )
-        ctx.notify = notify or (lambda to, message: loop.mail.append((to, message)))
+        ctx.notify = notify or (lambda *message: loop.middleware_messages.append(message))
         return loop
+
+    loop = new_run  # its name of before
+
+    def _start(
+        self,
+        prompt: Prompt,
+        state: State | None,
+        overrides: dict[str, Any],
+        sink: Callable[[Event], None] | None = None,
+    ) -> Execution:
+        base, messages = starting_point(prompt, state)
+        overrides = dict(overrides)
+        should_pause = overrides.pop("should_pause", None)
+        agent = self._overridden(overrides)
+        emitter = Emitter(sink, session_id=agent.agent_id, run_id=new_run_id())
+        loop = agent.new_run(base, emitter, local={}, should_pause=should_pause)
+        return Execution(loop, messages, None, overrides)
+
+    def _resume(self, result: RunResult, given: Decisions) -> Execution:
+        interrupt = result.interrupt
+        if interrupt is None:
+            raise InvalidDecision("This result waits for nothing; run again instead of resuming.")
+        agent = self._overridden(result.overrides)
+        decisions = agent.checked(interrupt, given)
+        emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
+        loop = agent.new_run(result.state, emitter, local=result.local, meter=result.meter)
+        return Execution(loop, [], decisions, result.overrides)
+
+    def _overridden(self, overrides: dict[str, Any]) -> Agent:
+        given = {name: value for name, value in overrides.items() if value is not None}
+        unknown = sorted(set(given) - set(_OVERRIDES))
+        if unknown:
+            raise ConfigurationError(
+                f"A run has no option {', '.join(unknown)}; it takes {', '.join(_OVERRIDES)} and "
+                "should_pause."
+            )
+        return self.with_(**given) if given else self
+
+    def _names(self, option: str, value: str | Iterable[str] | None) -> frozenset[str]:
+        names = [value] if isinstance(value, str) else list(value or ())
+        self._check_names(option, names)
+        return frozenset(names)
+
+    def _check_names(self, option: str, names: Iterable[str]) -> None:
+        missing = [name for name in names if name not in self.tools_by_name]
+        if missing:
+            raise ConfigurationError(
+                f"{option} names {', '.join(missing)}, but the tools are "
+                f"{', '.join(self.tools_by_name) or 'none'}."
+            )

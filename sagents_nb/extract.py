@@ -146,14 +146,14 @@ class Asking:
         self.reminder = f"Call {name} with your answer; text alone is not read."
         self.agent = agent.with_(
             system_prompt=f"{agent.system_prompt}\n\n{self.reminder}".strip(),
-            tools=[*agent._config["tools"], tool],
+            tools=[*agent.own_tools, tool],
             until_tool=None,
             until_tool_success=name,
             max_runs=max_runs + 1,  # else the last call's answer would not be looked at
         )
         self.max_runs = max_runs
 
-    def loop(self, state: State, emitter: Emitter, **given: Any) -> Loop:
+    def new_run(self, state: State, emitter: Emitter, **given: Any) -> Loop:
         """One run, with the reminder where a run would end without an answer."""
         wrong = 0
 
@@ -165,16 +165,16 @@ class Asking:
         def enough(_: Message, results: Sequence[ToolResult]) -> bool:
             nonlocal wrong
             wrong += any(r.is_error and r.name == self.tool for r in results)
-            return wrong >= WRONG or loop.steps.model_calls >= self.max_runs
+            return wrong >= WRONG or loop.model_calls >= self.max_runs
 
-        loop = self.agent.loop(state, emitter, follow_ups=remind, should_stop=enough, **given)
+        loop = self.agent.new_run(state, emitter, follow_ups=remind, should_stop=enough, **given)
         return loop
 
     def start(self, prompt: Prompt) -> Execution:
         """Begin on the runtime thread; :meth:`value` reads the result."""
         state, messages = starting_point(prompt, None)
         emitter = Emitter(session_id=self.agent.agent_id, run_id=new_run_id())
-        return Execution(self.loop(state, emitter, local={}), messages, None, {})
+        return Execution(self.new_run(state, emitter, local={}), messages, None, {})
 
     def value(self, result: RunResult) -> Any:
         """The answer in the result; raises AgentError if the run ended before there was one."""

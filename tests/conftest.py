@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-import sagents_nb.loop.steps
+import sagents_nb.loop.loop
 from tests.pairing import watched
 from tests.specification import ids_of
 
@@ -37,8 +37,8 @@ def paired_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     A test that means to clears the list.
     """
     problems: list[str] = []
-    take_turn = watched(sagents_nb.loop.steps.take_turn, problems)
-    monkeypatch.setattr("sagents_nb.loop.steps.take_turn", take_turn)
+    call_model = watched(sagents_nb.loop.loop.call_model, problems)
+    monkeypatch.setattr("sagents_nb.loop.loop.call_model", call_model)
     yield problems
     assert not problems, "a provider would have refused a request"
 

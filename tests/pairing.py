@@ -38,11 +38,11 @@ def sent(messages: Iterable[Message]) -> list[Message]:
     return [Message(turn.role, turn.parts) for turn in sendable(messages)]
 
 
-TakeTurn = Callable[..., Awaitable[Any]]
+CallModel = Callable[..., Awaitable[Any]]
 
 
-def watched(take_turn: TakeTurn, problems: list[str]) -> TakeTurn:
-    """``take_turn`` that notes what is wrong with the requests that go through it.
+def watched(call_model: CallModel, problems: list[str]) -> CallModel:
+    """``call_model`` that notes what is wrong with the requests that go through it.
 
     What was looked at is not looked at again, or tests with long histories would be slow.
     """
@@ -56,6 +56,6 @@ def watched(take_turn: TakeTurn, problems: list[str]) -> TakeTurn:
             seen[emitter.session_id] = messages
             messages = messages[known:]
         problems.extend(violations(sent(messages)))
-        return await take_turn(model, request, emitter, *args, **options)
+        return await call_model(model, request, emitter, *args, **options)
 
     return watching

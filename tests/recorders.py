@@ -43,9 +43,6 @@ class Book:
             await self.gate.wait()
         self.happened.append(what)
 
-    async def showing(self, message: Message) -> None:
-        pass
-
     async def keep(self, state: State) -> None:
         await self._commit("keep")
         self.safe = state
@@ -69,7 +66,7 @@ class Book:
 
 def loop_of(agent: Agent, book: Book, state: State | None = None) -> Loop:
     """A run that ``book`` records and listens to."""
-    return agent.loop(state or State(), Emitter(book.sink, "s1", "r1"), recorder=book)
+    return agent.new_run(state or State(), Emitter(book.sink, "s1", "r1"), recorder=book)
 
 
 def recorded(

@@ -424,7 +424,7 @@ def test_a_cancelled_run_is_no_failure(told: Told) -> None:
 
 def test_after_a_run_nothing_of_it_is_left_in_the_context(told: Told) -> None:
     async def both() -> None:
-        loop = agent_of("hi").loop(sa.State(), Emitter(lambda event: None))
+        loop = agent_of("hi").new_run(sa.State(), Emitter(lambda event: None))
         await loop.run([sa.Message.user("go")])
         assert told.spans
         assert telemetry.current() is None

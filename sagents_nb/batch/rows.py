@@ -17,7 +17,7 @@ from ..errors import AgentError, ConfigurationError, ModelError
 from ..events import Emitter, Event, TokenUsage
 from ..extract import Asking
 from ..files import FileSystem
-from ..loop.execution import finished, new_run_id, starting_point
+from ..loop.execution import new_run_id, run_result, starting_point
 from ..messages import Message, Usage
 from ..models import ModelRequest
 from ..models.cache.keys import asked, message_form
@@ -186,7 +186,7 @@ async def run_row(asker: Agent | Asking, row: Row) -> Answer:
 
     emitter = Emitter(sink, session_id=agent.agent_id, run_id=new_run_id())
     own = None if agent.filesystem_scope else FileSystem(("map", row.key))
-    loop = asker.loop(State(), emitter, local={}, files=own)
+    loop = asker.new_run(State(), emitter, local={}, files=own)
     began = time.perf_counter()
     outcome = await loop.run(row.messages)
     meter = loop.ctx.meter
@@ -209,7 +209,7 @@ async def run_row(asker: Agent | Asking, row: Row) -> Answer:
         raise asyncio.CancelledError
     try:
         with asker.explaining() if isinstance(asker, Asking) else nullcontext():
-            result = finished(outcome, 0.0, {}, loop.ctx.local, meter)
+            result = run_result(outcome, 0.0, {}, loop.ctx.local, meter)
         if result.interrupt is not None:
             names = ", ".join(r.tool_name for r in result.interrupt.action_requests)
             why = f"The run waits for a person ({names or result.interrupt.type})."

@@ -27,7 +27,7 @@ from .invoke import text_of
 from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, NOT_RUN, RAN, doubtful_calls
 
 
-def joined(interrupts: Sequence[Interrupt], session_id: str, epoch: int) -> Interrupt:
+def join_interrupts(interrupts: Sequence[Interrupt], session_id: str, epoch: int) -> Interrupt:
     """Several interrupts of one turn as one, every request bound to session and epoch."""
     bound = [_bound(interrupt, session_id, epoch) for interrupt in interrupts]
     first, types = bound[0], {interrupt.type for interrupt in bound}
@@ -53,7 +53,7 @@ def _bound(interrupt: Interrupt, session_id: str, epoch: int) -> Interrupt:
     return replace(interrupt, action_requests=requests)
 
 
-def checked_decisions(
+def check_decisions(
     interrupt: Interrupt, given: Decisions, tools: Mapping[str, Tool], chain: Chain
 ) -> dict[str, Decision]:
     """``given`` validated against the interrupt, the tools and the middleware, by call id.
@@ -92,7 +92,7 @@ def _check_doubt(tool_name: str, decision: Decision) -> None:
         raise InvalidDecision(f"It is not known whether {tool_name} ran: answer with {known}.")
 
 
-async def answered(
+async def apply_decisions(
     interrupt: Interrupt, decisions: Mapping[str, Decision], chain: Chain, ctx: RunContext
 ) -> tuple[list[Interrupt], AgentError | None]:
     """Put the answers into ``ctx.state``: middleware first, else in the place of the question.
@@ -167,7 +167,7 @@ def _tell(result: ToolResult, status: str, ctx: RunContext) -> None:
     )
 
 
-def confirmed(call: ToolCall, decision: Decision) -> ToolResult | None:
+def confirmed_result(call: ToolCall, decision: Decision) -> ToolResult | None:
     """The result of a call in doubt, by what a person said of it; None to run it again."""
     answer = decision.answer if isinstance(decision, Respond) else None
     if answer == RAN:

@@ -7,39 +7,49 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ..context import RunContext
-from ..errors import AgentError, StoreError
+from ..errors import AgentError, NotRunning, StoreError
 from ..events import MessageEnd, MessageStart, TodosUpdated, TokenUsage
 from ..messages import Message, ToolCall, ToolResult
 from ..state import State
 from ..tools import Tool
-from .config import Recorder
-from .model_call import Answer
+from .config import Recorder, Transcribe
+from .model_call import ModelAnswer
 
 
-class Recording:
-    """One run as it is told: nothing is told as kept that the recorder could not keep.
+class Commits:
+    """The commits of one run: nothing is told as kept that the recorder could not keep.
 
     Without a recorder everything is safe at once. A commit that waits is always waited for, also
     by a run that is cancelled meanwhile: then ``ctx.cancelled`` is set, where the loop looks.
+    ``messages`` are the new ones that were told; after a ``failure`` the recorder is left alone.
     """
 
-    def __init__(self, ctx: RunContext, recorder: Recorder | None) -> None:
+    def __init__(
+        self, ctx: RunContext, recorder: Recorder | None, transcribe: Transcribe | None
+    ) -> None:
         self.ctx = ctx
-        self.recorder = recorder
-        self.messages: list[Message] = []  # new ones, that are told
-        self.failure: AgentError | None = None  # after one, the recorder is left alone
+        self.messages: list[Message] = []
+        self.failure: AgentError | None = None
+        self.records = recorder is not None or transcribe is not None
+        self._recorder = recorder
+        self._transcribe = transcribe
+        self._stopped = False
         self._kept: State | None = None
         self._todos = ctx.state.todos
-        if recorder is not None:
+        if self.records:
             ctx.held = []
+
+    def stop(self) -> None:
+        """Commit no more: whoever had this run goes on without it."""
+        self._stopped = True
 
     async def keep(self) -> None:
         """Return once the state is safe, having told what waited for it; raises AgentError."""
         ctx = self.ctx
-        if self.recorder is not None:
+        if self.records:
             if self._kept is not ctx.state:
                 state = ctx.state
-                await self._commit(self.recorder.keep(state))
+                await self._commit(self._keep(state))
                 self._kept = state
             if ctx.held:
                 held, ctx.held = ctx.held, []
@@ -52,7 +62,7 @@ class Recording:
         self.ctx.emitter.emit(MessageStart, message=message)
         self.ctx.emitter.emit(MessageEnd, message=message)
 
-    async def append_answer(self, answer: Answer) -> None:
+    async def append_answer(self, answer: ModelAnswer) -> None:
         """Make what the model said, whose beginning was told, a part of the conversation."""
         message = answer.message
         await self._add(message)
@@ -62,9 +72,10 @@ class Recording:
 
     async def _add(self, message: Message) -> None:
         self.ctx.state = self.ctx.state.add_message(message)
-        if self.recorder is not None:
+        if self.records:
             await self.keep()
-            await self._commit(self.recorder.showing(message))
+            if self._transcribe is not None:
+                await self._commit(self._transcribe(message))
         self.messages.append(message)
 
     async def tell_changes(self) -> None:
@@ -78,17 +89,34 @@ class Recording:
 
     async def starting(self, call: ToolCall, tool: Tool) -> None:
         """Return once its body may run; raises AgentError if it must not."""
-        if self.recorder is not None:
-            await self._commit(self.recorder.starting(call, tool))
+        if self.records:
+            await self._commit(self._starting(call, tool))
 
     def finished(self, call: ToolCall, result: ToolResult) -> None:
         """Note the result of a call whose body was run; raises AgentError."""
-        if self.recorder is not None:
+        if self.records:
             try:
-                self.recorder.finished(call, result)
+                self._check()
+                if self._recorder is not None:
+                    self._recorder.finished(call, result)
             except Exception as error:
                 self.failure = self.failure or _store_error(error)
                 raise self.failure from error
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise NotRunning("The session went on without this run, so nothing of it is kept.")
+
+    async def _keep(self, state: State) -> None:
+        self._check()
+        if self._recorder is not None:
+            await self._recorder.keep(state)
+
+    async def _starting(self, call: ToolCall, tool: Tool) -> None:
+        self._check()
+        if self._recorder is not None:
+            await self._recorder.starting(call, tool)
+            self._check()
 
     async def _commit(self, work: Coroutine[Any, Any, None]) -> None:
         if self.failure is not None:

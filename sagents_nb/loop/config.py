@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ from ..tools import Tool
 Messages = Sequence[Message]
 Converter = Callable[[Messages], Messages | Awaitable[Messages]]
 Source = Callable[[], Messages | Awaitable[Messages]]
+Transcribe = Callable[[Message], Coroutine[Any, Any, None]]
 T = TypeVar("T")
 
 
@@ -41,9 +42,6 @@ class Recorder(Protocol):
     error, :class:`~sagents_nb.errors.StoreError` unless it is another AgentError, and
     they are not called again in that run.
     """
-
-    async def showing(self, message: Message) -> None:
-        """A message is safe and about to be told; return soon."""
 
     async def keep(self, state: State) -> None:
         """Return once everything up to this state is safe; what it tells is told after that."""
@@ -83,7 +81,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     only a result that is no error does. ``transform_context`` and then ``convert_to_llm``
     change what the model is shown, never what is kept. ``get_api_key`` is given the model's
     name before each model call. All but ``should_pause`` may be async. ``recorder`` is where
-    it is written down.
+    it is written down; ``transcribe`` is given each message that is safe and about to be told,
+    and returns soon.
     """
 
     model: ChatModel
@@ -104,6 +103,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     convert_to_llm: Converter | None = None
     get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
     recorder: Recorder | None = None
+    transcribe: Transcribe | None = None
 
 
 class Outcome(msgspec.Struct):

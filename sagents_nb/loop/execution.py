@@ -16,7 +16,7 @@ from ..events import Event
 from ..interrupts import Decision
 from ..messages import Message, Part
 from ..result import RunResult
-from ..runtime.futures import Waiting
+from ..runtime.futures import RunHandle
 from ..runtime.thread import runtime
 from ..state import State
 from .config import Outcome
@@ -75,7 +75,7 @@ def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Mes
     return state or State(), messages
 
 
-class Execution(Waiting):
+class Execution(RunHandle):
     """A loop that was handed to the runtime thread: wait for it, await it, cancel it."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Execution(Waiting):
         outcome = await self.loop.run(messages, decisions)
         duration = time.perf_counter() - began
         ctx = self.loop.ctx
-        return finished(outcome, duration, self.overrides, ctx.local, ctx.meter)
+        return run_result(outcome, duration, self.overrides, ctx.local, ctx.meter)
 
     def cancel(self) -> None:
         """Stop it; from any thread, and harmless once it has ended."""
@@ -111,7 +111,7 @@ class Execution(Waiting):
         runtime.post(stop)
 
 
-def finished(
+def run_result(
     outcome: Outcome,
     duration: float,
     overrides: dict[str, Any],

@@ -9,44 +9,71 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace
 
 from ..context import RunContext
-from ..errors import AgentError
-from ..events import AgentEnd, AgentStart
+from ..errors import AgentError, MaxRunsExceeded
+from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
-from ..interrupts import Decision, Interrupt
-from ..messages import Message, ToolResult
+from ..interrupts import ActionRequest, Decision, Interrupt
+from ..messages import Message, ToolResult, Usage
+from ..models.base import ModelRequest
 from ..state import State
 from ..telemetry import current, tracing_of
+from .approvals import apply_decisions, confirmed_result, join_interrupts
+from .commits import Commits
 from .config import LoopConfig, Outcome, Unfinished, settled
+from .model_call import ModelAnswer, call_model, request_for
 from .open_calls import closing_message, doubtful_calls, open_calls
-from .steps import Steps, wants_more
+from .stop_conditions import StopConditions
+from .tool_calls import execute, prepare
 
 # Where the state's metadata says why a run paused.
 PAUSE_REASON = "pause_reason"
 
 _REASONS = {"error": "the run failed", "cancelled": "the run was cancelled"}
 
+_NOTHING = Unfinished()
+
 
 class Loop:
-    """One run: it starts from a state and ends with an :class:`Outcome`."""
+    """One run: it starts from a state and ends with an :class:`Outcome`.
 
-    def __init__(self, config: LoopConfig, ctx: RunContext, state: State) -> None:
+    ``commits`` is how what happens becomes part of the conversation, ``model_calls`` how often
+    the model was asked. ``middleware_messages`` are pairs of a middleware's id and a message for
+    it, delivered between turns; whoever gives them may add to them while it runs.
+    """
+
+    def __init__(
+        self,
+        config: LoopConfig,
+        ctx: RunContext,
+        state: State,
+        middleware_messages: deque[tuple[str, Any]] | None = None,
+    ) -> None:
         self.config = config
         self.ctx = ctx
         self.emit = ctx.emitter.emit
         self.state = state
-        self.steps = Steps(config, ctx)
-        self.record = self.steps.record
-        self.mail: deque[tuple[str, Any]] = deque()
+        self.commits = Commits(ctx, config.recorder, config.transcribe)
+        self.model_calls = 0
+        self.middleware_messages = deque() if middleware_messages is None else middleware_messages
+        self._stops = StopConditions(config)
+        self._specs = tuple(tool.spec for tool in ctx.tools.values())
+        self._usage = Usage()
+        self._artifacts: dict[str, Any] = {}
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
-        self._unanswered: Interrupt | None = None
+        self._in_turn = False
+        self._results: tuple[ToolResult, ...] = ()  # of the last turn
+        self._unfinished = _NOTHING  # what is known of calls that a crash cut off
         self._resumes = False
+        self._unanswered: Interrupt | None = None  # its answers were not even looked at yet
+        self._refused: AgentError | None = None  # why answers of people were not taken
 
     @property
     def state(self) -> State:
@@ -56,6 +83,8 @@ class Loop:
     @state.setter
     def state(self, state: State) -> None:
         self.ctx.state = state
+
+    # a run
 
     async def run(
         self,
@@ -84,20 +113,20 @@ class Loop:
         interrupt = self.state.interrupt
         self._resumes = decisions is not None
         self._pending = list(messages)
-        unfinished = recovered or self.steps.unfinished
+        unfinished = recovered or _NOTHING
         doubtful = unfinished.doubtful | doubtful_calls(interrupt)
-        self.steps.unfinished = replace(unfinished, doubtful=doubtful)
+        self._unfinished = replace(unfinished, doubtful=doubtful)
         self.ctx.meter.begin()
         try:
             status = await self._drive(interrupt, decisions)
-            error = self.steps.refused
+            error = self._refused
         except asyncio.CancelledError:
             status = "cancelled"
             if task := asyncio.current_task():
                 task.uncancel()  # the cancellation ends here, as a result
         except AgentError as raised:
             status, error = "error", raised
-            if self._unanswered is not None:  # the answers were not even looked at
+            if self._unanswered is not None:
                 status = "interrupted"
                 self.state = self.state.with_interrupt(self._unanswered)
         except GeneratorExit:  # nobody waits for its end
@@ -106,57 +135,57 @@ class Loop:
             status, error = "error", _failure(raised)
             broken = Message("assistant", stop_reason="error", error=str(error))
         self.ctx.meter.end()
-        if self.ctx.cancelled.is_set() and self.record.failure is None:
+        if self.ctx.cancelled.is_set() and self.commits.failure is None:
             status, error = "cancelled", None
         try:
             await self._end(status, broken)
         except Exception as raised:  # the rest is kept in memory, and told to nobody
             status, error = "error", _failure(raised)
-            self.state = self.settled(_REASONS[status]).clean_stale_interrupts()
-            if self.steps.in_turn:
-                self.steps.end_turn(self.steps.said())
+            self.state = self.state_if_stopped(_REASONS[status]).clean_stale_interrupts()
+            if self._in_turn:
+                self._end_turn(self._last_answer())
         self.emit(
             AgentEnd,
-            messages=tuple(self.record.messages),
+            messages=tuple(self.commits.messages),
             status=status,
             error=str(error) if error else None,
         )
         return Outcome(
             status,
             self.state,
-            self.record.messages,
-            self.steps.usage,
-            self.steps.ends.tool_result,
+            self.commits.messages,
+            self._usage,
+            self._stops.tool_result,
             error,
-            self.steps.artifacts,
-            self.steps.unfinished if open_calls(self.state) else None,
+            self._artifacts,
+            self._unfinished if open_calls(self.state) else None,
         )
 
     async def _end(self, status: str, broken: Message | None) -> None:
         results: tuple[ToolResult, ...] = ()
         if status in _REASONS:
-            results = await self.steps.close_open_calls(_REASONS[status])
+            results = await self._close_open_calls(_REASONS[status])
             if self._resumes or self.state.interrupt is not None:
                 self.state = self.state.clean_stale_interrupts()
-        if self.steps.in_turn:
-            self.steps.end_turn(self.steps.said(), results)
+        if self._in_turn:
+            self._end_turn(self._last_answer(), results)
         if broken is not None:
-            self.steps.start_turn()
+            self._start_turn()
             await self._append_pending()
-            await self.record.append(broken)
-            self.steps.end_turn(broken)
+            await self.commits.append(broken)
+            self._end_turn(broken)
         await self._append_pending()  # what somebody said is kept, also when nobody answered
         stopped = status == "cancelled"
-        while self.mail:
+        while self.middleware_messages:
             try:
-                await self._read_mail()
+                await self._deliver_messages()
             except asyncio.CancelledError:
-                if stopped:  # twice: the letter that is being read is lost
-                    self.mail.popleft()
+                if stopped:  # twice: the message that is being read is lost
+                    self.middleware_messages.popleft()
                 stopped = True
                 if task := asyncio.current_task():
                     task.uncancel()
-        await self.record.keep()
+        await self.commits.keep()
 
     async def _drive(
         self, interrupt: Interrupt | None, decisions: Mapping[str, Decision] | None
@@ -174,13 +203,13 @@ class Loop:
             if await self._hooks("before_run"):
                 return "interrupted"
             self._unanswered = None
-            self.steps.start_turn()
-            status = await self.steps.answer(interrupt, decisions)
+            self._start_turn()
+            status = await self._resume(interrupt, decisions)
         elif open_calls(self.state) and not self._pending:  # it was paused: go on where it was
             if await self._hooks("before_run"):
                 return "interrupted"
-            self.steps.start_turn()
-            status = await self.steps.go_on()
+            self._start_turn()
+            status = await self._run_tools(self._calling_message(), self._unfinished.decisions)
         else:
             if interrupt is not None:  # a message came instead of an answer
                 self.state = self.state.clean_stale_interrupts()
@@ -188,7 +217,7 @@ class Loop:
                 return "interrupted"
         status = status or await self._turns()
         if status == "completed":
-            self.steps.ends.check()
+            self._stops.check()
             if await self._hooks("after_run"):
                 return "interrupted"
         return status
@@ -201,27 +230,27 @@ class Loop:
         while True:
             more = True
             while more or self._pending:
-                self.steps.start_turn()
-                await self.steps.close_open_calls("another message came")
+                self._start_turn()
+                await self._close_open_calls("another message came")
                 if self._pending:
                     await self._append_pending()
                 if await self._hooks("before_model"):
                     return "interrupted"
-                message = await self.steps.ask()
+                message = await self._ask_model()
                 if await self._hooks("after_model"):
                     return "interrupted"
-                more = wants_more(message)
+                more = _wants_more(message)
                 pause = config.should_pause()
                 if more and pause:
-                    self.steps.end_turn(message)
+                    self._end_turn(message)
                     return self._paused(pause)
                 if message.tool_calls:
-                    status = await self.steps.run_tools(message)
+                    status = await self._run_tools(message)
                     if status:
                         return status
                 else:
-                    self.steps.end_turn(message)
-                stop = config.should_stop(message, self.steps.done)
+                    self._end_turn(message)
+                stop = config.should_stop(message, self._results)
                 if stop and await settled(stop):
                     return "completed"
                 if steering := config.steering():
@@ -239,47 +268,218 @@ class Loop:
             self.state = self.state.put_metadata(PAUSE_REASON, reason)
         return "paused"
 
+    # a turn
+
+    def _start_turn(self) -> None:
+        self._in_turn = True
+        self.emit(TurnStart)
+
+    def _end_turn(self, message: Message, results: Sequence[ToolResult] = ()) -> None:
+        self._in_turn = False
+        self._results = results = tuple(results)
+        self.emit(TurnEnd, message=message, tool_results=results)
+
+    async def _ask_model(self) -> Message:
+        """Ask the model; what it said is a part of the conversation then."""
+        config = self.config
+        try:
+            request = await request_for(config, self.ctx, self._specs)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            failed = f"The model was not asked: {type(error).__name__}: {error}"
+            failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
+            await self.commits.append(Message("assistant", stop_reason="error", error=str(failure)))
+            raise failure from error
+        self.ctx.meter.before_model()
+        self.model_calls += 1
+        answer = await self._model_answer(request)
+        message = answer.message
+        self.ctx.meter.add(message.usage)
+        if message.usage is not None:
+            self._usage += message.usage
+        await self.commits.append_answer(answer)
+        if answer.failure is not None:
+            raise answer.failure
+        if _wants_more(message) and self.model_calls >= config.max_runs:
+            limit = f"the limit of {config.max_runs} model calls was reached"
+            self._end_turn(message, await self._close_open_calls(limit))
+            raise MaxRunsExceeded(
+                f"The model was not done after {config.max_runs} calls (max_runs); "
+                "run again with the result's state to continue."
+            )
+        return message
+
+    async def _model_answer(self, request: ModelRequest) -> ModelAnswer:
+        tracing = current()
+        if tracing is None:
+            return await call_model(self.config.model, request, self.ctx.emitter)
+        with tracing.chat(self.config.model) as said:
+            answer = await call_model(self.config.model, request, self.ctx.emitter)
+            said(*answer)
+            return answer
+
+    async def _run_tools(
+        self,
+        message: Message,
+        decisions: Mapping[str, tuple[ActionRequest, Decision]] = MappingProxyType({}),
+    ) -> str | None:
+        """Run a turn's calls; a status if the run ends here, else None."""
+        config, ctx = self.config, self.ctx
+        batch = await prepare(message, config.chain, ctx, decisions, self._unfinished.results)
+        waiting = [item.interrupt for item in batch if item.interrupt is not None]
+        if waiting:
+            self._end_turn(message)
+            await self._interrupt(self._joined(waiting))
+            return "interrupted"
+        done = await execute(batch, ctx, config, self.commits)
+        results: list[ToolResult] = []
+        asked: list[Interrupt] = []
+        error: AgentError | None = None
+        for item in done:
+            results.append(item.result)
+            error = error or item.error
+            if item.interrupt is not None:
+                asked.append(item.interrupt)
+            if item.update:
+                self.state = self.state.update(item.update)
+            if item.artifact is not None:
+                self._artifacts[item.result.tool_call_id] = item.artifact
+        if asked and error is None and not ctx.cancelled.is_set():
+            self.state = self.state.with_interrupt(self._joined(asked))  # safe with its results
+        await self.commits.append(Message.tool(results))
+        self._unfinished = _NOTHING
+        await self.commits.tell_changes()
+        self._end_turn(message, results)
+        if error is not None:
+            raise error
+        if ctx.cancelled.is_set():
+            return "cancelled"
+        if self.state.interrupt is not None:
+            await self._interrupt(self.state.interrupt)
+            return "interrupted"
+        if message.stop_reason == "refusal" or all(item.terminate for item in done):
+            return "completed"
+        status = self._stops.reached(results)
+        if status is None:
+            self._stops.count_failures(done)
+        return status
+
+    # people
+
+    async def _resume(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> str | None:
+        """Go on with the turn that was interrupted; a status if the run ends here, else None."""
+        message = self._calling_message()
+        calls = {call.id: call for call in open_calls(self.state)}
+        if calls.keys() >= decisions.keys():  # none of them has a result that waits
+            requests = {r.tool_call_id: r for r in interrupt.action_requests}
+            seen = dict(self._unfinished.decisions)
+            results = dict(self._unfinished.results)
+            doubtful = doubtful_calls(interrupt)
+            for call_id, decision in decisions.items():
+                if call_id not in doubtful:
+                    seen[call_id] = requests[call_id], decision
+                elif (result := confirmed_result(calls[call_id], decision)) is not None:
+                    results[call_id] = result
+                    self.commits.finished(calls[call_id], result)
+            self._unfinished = replace(self._unfinished, results=results)
+            return await self._run_tools(message, seen)
+        chain, ctx = self.config.chain, self.ctx
+        waiting, self._refused = await apply_decisions(interrupt, decisions, chain, ctx)
+        await self.commits.tell_changes()
+        if calls and not waiting:
+            return await self._run_tools(message)
+        answered = self.state.messages[-1].tool_results if self.state.messages else []
+        self._end_turn(message, answered)
+        if waiting:
+            await self._interrupt(self._joined(waiting))
+            return "interrupted"
+        await self.commits.keep()
+        return self._stops.reached(answered)
+
+    def _joined(self, interrupts: Sequence[Interrupt]) -> Interrupt:
+        return join_interrupts(interrupts, self.ctx.session_id, self.config.epoch)
+
+    async def _interrupt(self, interrupt: Interrupt) -> None:
+        """Stop here for people."""
+        if interrupt.type == "halt":  # what it tells people is said by the agent; no model is asked
+            if (tracing := current()) is not None:
+                tracing.halted()
+            await self._close_open_calls("the run was halted")
+            if interrupt.message:
+                await self.commits.append(Message.assistant(interrupt.message, halt=True))
+        self.state = self.state.with_interrupt(interrupt)
+        await self.commits.keep()
+        self.emit(InterruptEvent, interrupt=interrupt)
+
+    # middleware
+
     async def _hooks(self, name: str) -> bool:
         """Run a hook over the state; whether it stopped the run."""
         if self.ctx.cancelled.is_set():
             raise asyncio.CancelledError
-        if self.mail:
-            await self._read_mail()
+        if self.middleware_messages:
+            await self._deliver_messages()
         if not self.config.chain.hooks[name]:
             return False
         self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
-        await self.record.tell_changes()
+        await self.commits.tell_changes()
         interrupt = self.state.interrupt
         if interrupt is None:
             return False
         await self._append_pending()
-        if self.steps.in_turn:
-            self.steps.end_turn(self.steps.said())
-        await self.steps.interrupt(self.steps.joined([interrupt]))
+        if self._in_turn:
+            self._end_turn(self._last_answer())
+        await self._interrupt(self._joined([interrupt]))
         return True
 
-    async def read_mail(self) -> None:
+    async def deliver_messages(self) -> None:
         """Let middleware handle the messages that came for it, also while nothing runs."""
         tracing = None if current() else tracing_of(self.ctx)
         with nullcontext() if tracing is None else tracing.inside():
-            await self._read_mail()
+            await self._deliver_messages()
 
-    async def _read_mail(self) -> None:
-        while self.mail:
+    async def _deliver_messages(self) -> None:
+        while self.middleware_messages:
             # It stays first while it is read: whoever stops the run then does not mean it.
-            self.state = await self.config.chain.handle_message(*self.mail[0], self.state, self.ctx)
-            self.mail.popleft()
-            await self.record.tell_changes()
+            message = self.middleware_messages[0]
+            self.state = await self.config.chain.handle_message(*message, self.state, self.ctx)
+            self.middleware_messages.popleft()
+            await self.commits.tell_changes()
+
+    # the conversation
 
     async def _append_pending(self) -> None:
         while self._pending:
-            await self.record.append(self._pending.pop(0))
+            await self.commits.append(self._pending.pop(0))
 
-    def settled(self, reason: str) -> State:
+    async def _close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
+        """Answer calls that have no result, so that any provider accepts the history."""
+        message = closing_message(self.state, reason, self._unfinished)
+        self._unfinished = _NOTHING
+        if message is None:
+            return ()
+        await self.commits.append(message)
+        return tuple(message.tool_results)
+
+    def _last_answer(self) -> Message:
+        """What the model said last in this run."""
+        answers = (m for m in reversed(self.commits.messages) if m.role == "assistant")
+        return next(answers, Message("assistant"))
+
+    def _calling_message(self) -> Message:
+        """The message whose calls are to be gone on with."""
+        recent = reversed(self.state.messages[-3:])
+        return next((message for message in recent if message.tool_calls), self._last_answer())
+
+    def state_if_stopped(self, reason: str) -> State:
         """The state as it would be if the run had stopped now; nothing is told or changed."""
-        message = closing_message(self.state, reason, self.steps.unfinished)
+        message = closing_message(self.state, reason, self._unfinished)
         state = self.state if message is None else self.state.add_message(message)
         return state.add_messages(self._pending)
+
+
+def _wants_more(message: Message) -> bool:
+    """Whether the model expects to be asked again."""
+    return bool(message.tool_calls) or message.stop_reason == "pause_turn"
 
 
 def _failure(error: BaseException) -> AgentError:

@@ -56,7 +56,7 @@ class Partial:
         return Message("assistant", tuple(parts), stop_reason=stop_reason, error=error)
 
 
-class Answer(NamedTuple):
+class ModelAnswer(NamedTuple):
     """What a model said: ``failure`` is why no more came, ``model`` the one that answered."""
 
     message: Message
@@ -84,7 +84,7 @@ async def request_for(
     )
 
 
-async def take_turn(model: ChatModel, request: ModelRequest, emitter: Emitter) -> Answer:
+async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) -> ModelAnswer:
     """Stream one message and emit its beginning and its pieces; its end is whoever keeps it.
 
     Never raises for what the model does: a failure is a message with the stop reason
@@ -131,4 +131,4 @@ async def take_turn(model: ChatModel, request: ModelRequest, emitter: Emitter) -
     assert message is not None
     if failure is None and message.stop_reason == "error":
         failure = ModelError(message.error or f"{model!r} ended with an error.")
-    return Answer(message, name, failure)
+    return ModelAnswer(message, name, failure)

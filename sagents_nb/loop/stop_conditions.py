@@ -14,7 +14,7 @@ from .open_calls import NOT_RUN
 MAX_FAILURES = 3
 
 
-class Ends:
+class StopConditions:
     """What the results of one run come to; ``tool_result`` is the one it was run for."""
 
     def __init__(self, config: LoopConfig) -> None:

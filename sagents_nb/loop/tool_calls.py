@@ -25,13 +25,13 @@ from ..runtime.thread import runtime
 from ..state import State
 from ..telemetry import current
 from ..tools import Tool
-from .commits import Recording
+from .commits import Commits
 from .config import LoopConfig
 from .invoke import Executed, invoke, text_of
 from .open_calls import NOT_RUN, cancelled_result
 
 
-class Prepared:
+class PreparedCall:
     """One call, ready: either to run ``tool`` with ``arguments``, or with its ``answer``."""
 
     __slots__ = (
@@ -63,7 +63,7 @@ class Prepared:
 
     def answer_with(
         self, text: str, status: str, *, is_error: bool = True, not_run: str = ""
-    ) -> Prepared:
+    ) -> PreparedCall:
         """Do not run it; this is its result."""
         metadata = {NOT_RUN: not_run} if not_run else {}
         self.answer = ToolResult(
@@ -79,19 +79,19 @@ async def prepare(
     ctx: RunContext,
     decisions: Mapping[str, tuple[ActionRequest, Decision]],
     results: Mapping[str, ToolResult],
-) -> list[Prepared]:
+) -> list[PreparedCall]:
     """Look up, validate and ask the hooks, call by call; nothing runs.
 
     ``decisions`` holds what people said, with the request they saw, by ``tool_call_id``, and
     ``results`` those that are known from before a crash.
     """
-    batch: list[Prepared] = []
+    batch: list[PreparedCall] = []
     for call in message.tool_calls:
         if batch and any(
             call.id == other.call.id for other in batch
         ):  # a decision names a call by its id
             twin = f"Not run: another call of this message has the id {call.id!r} too."
-            batch.append(Prepared(call).answer_with(twin, "failed"))
+            batch.append(PreparedCall(call).answer_with(twin, "failed"))
         elif call.id in results:
             batch.append(_known(call, results[call.id]))
         else:
@@ -99,8 +99,8 @@ async def prepare(
     return batch
 
 
-def _known(call: ToolCall, result: ToolResult) -> Prepared:
-    prepared = Prepared(call)
+def _known(call: ToolCall, result: ToolResult) -> PreparedCall:
+    prepared = PreparedCall(call)
     prepared.answer = result
     prepared.status = "failed" if result.is_error else "completed"
     if NOT_RUN in result.metadata:
@@ -114,8 +114,8 @@ async def _prepare(
     chain: Chain,
     ctx: RunContext,
     decided: tuple[ActionRequest, Decision] | None,
-) -> Prepared:
-    prepared = Prepared(call)
+) -> PreparedCall:
+    prepared = PreparedCall(call)
     if call.error is not None or message.stop_reason != "tool_use":
         reason = call.error or f"The message ended with {message.stop_reason!r} before it was done."
         return prepared.answer_with(f"Not run: {reason}", "failed", not_run="cut")
@@ -161,7 +161,7 @@ async def _prepare(
     return prepared
 
 
-def _fits(call: ToolCall, tool: Tool, prepared: Prepared) -> bool:
+def _fits(call: ToolCall, tool: Tool, prepared: PreparedCall) -> bool:
     """Take the call's arguments if they fit the tool; else that is its answer."""
     try:
         prepared.arguments = tool.arguments.check(call.arguments)
@@ -184,7 +184,7 @@ GRACE = 2.0
 
 
 async def execute(
-    batch: Sequence[Prepared], ctx: RunContext, config: LoopConfig, record: Recording
+    batch: Sequence[PreparedCall], ctx: RunContext, config: LoopConfig, commits: Commits
 ) -> list[Executed]:
     """Run the batch, at most ``max_parallel_tools`` calls at once; results in call order.
 
@@ -196,19 +196,19 @@ async def execute(
     again: ``ctx.cancelled`` is set, where the loop looks. A tool that does not stop within
     ``GRACE`` seconds, or by a second cancellation, is left to itself.
     """
-    return await _Running(batch, ctx, config, record).results()
+    return await _Batch(batch, ctx, config, commits).results()
 
 
-class _Running:
+class _Batch:
     """The calls of one turn while they run, each in a task of its own."""
 
     def __init__(
-        self, batch: Sequence[Prepared], ctx: RunContext, config: LoopConfig, record: Recording
+        self, batch: Sequence[PreparedCall], ctx: RunContext, config: LoopConfig, commits: Commits
     ) -> None:
         self.batch = batch
         self.ctx = ctx
         self.config = config
-        self.record = record
+        self.commits = commits
         self.emit = ctx.emitter.emit
         self.before = ctx.state
         self.left = len(batch)
@@ -235,7 +235,7 @@ class _Running:
             for item, task in zip(self.batch, tasks, strict=True)
         ]
 
-    async def run(self, item: Prepared) -> Executed:
+    async def run(self, item: PreparedCall) -> Executed:
         """One call, once there is a place for it."""
         try:
             if self.gate is None:
@@ -247,7 +247,7 @@ class _Running:
             if not self.left and not self.ended.done():
                 self.ended.set_result(None)
 
-    async def answer(self, item: Prepared) -> Executed:
+    async def answer(self, item: PreparedCall) -> Executed:
         """Run it, unless it has an answer already or must not run."""
         if item.answer is None:
             skip = self.config.skip_rest()
@@ -271,13 +271,13 @@ class _Running:
         self.tell_end(item, executed.result, executed.status)
         return executed
 
-    async def kept_from_running(self, item: Prepared) -> AgentError | None:
+    async def kept_from_running(self, item: PreparedCall) -> AgentError | None:
         """Why the tool must not be run, which is its answer then; else it is written down."""
         try:
             self.ctx.meter.before_tool()
-            if self.record.recorder is not None:
+            if self.commits.records:
                 assert item.tool is not None
-                await self.record.starting(item.call, item.tool)
+                await self.commits.starting(item.call, item.tool)
                 item.begun = True
                 if self.ctx.cancelled.is_set():  # while it was written down
                     raise asyncio.CancelledError
@@ -286,7 +286,7 @@ class _Running:
             return error
         return None
 
-    async def ran(self, item: Prepared, tool: Tool) -> Executed:
+    async def ran(self, item: PreparedCall, tool: Tool) -> Executed:
         """What the tool, and the hooks after it, made of the call."""
         ctx, call = self.ctx, item.call
 
@@ -325,15 +325,15 @@ class _Running:
                 now = now.update(item.update)
         return now
 
-    def write_down(self, item: Prepared, executed: Executed) -> None:
+    def write_down(self, item: PreparedCall, executed: Executed) -> None:
         """Note the result, if it says all of what happened and did not come too late."""
         if not item.over and not executed.update and executed.interrupt is None:
             try:
-                self.record.finished(item.call, executed.result)
+                self.commits.finished(item.call, executed.result)
             except AgentError as error:
                 executed.error = executed.error or error
 
-    def cut(self, item: Prepared, has_ended: bool) -> Executed:
+    def cut(self, item: PreparedCall, has_ended: bool) -> Executed:
         """The end of a call that was cancelled, or that nobody waits for any longer."""
         executed = Executed(cancelled_result(item.call))
         if item.begun and has_ended:
@@ -343,16 +343,16 @@ class _Running:
         self.tell_end(item, executed.result, executed.status)
         return executed
 
-    def tell_start(self, item: Prepared) -> None:
+    def tell_start(self, item: PreparedCall) -> None:
         item.started = time.perf_counter()
         text = item.tool.display(item.call.arguments) if item.tool else None
         self.emit(ToolExecutionStart, tool_call=item.call, display_text=text)
 
-    def tell_progress(self, item: Prepared, text: str, fraction: float | None) -> None:
+    def tell_progress(self, item: PreparedCall, text: str, fraction: float | None) -> None:
         if not item.over and not self.ctx.cancelled.is_set():
             self.emit(ToolExecutionUpdate, tool_call_id=item.call.id, text=text, fraction=fraction)
 
-    def tell_end(self, item: Prepared, result: ToolResult, status: str) -> None:
+    def tell_end(self, item: PreparedCall, result: ToolResult, status: str) -> None:
         if not item.over:
             item.over = True
             self.emit(

@@ -131,7 +131,7 @@ class SubAgentRun:
         self._rounds += 1
         self._set_status("running", emitter)
         began = time.perf_counter()
-        loop = self.agent.loop(
+        loop = self.agent.new_run(
             self.state,
             emitter,
             files=ctx.files,

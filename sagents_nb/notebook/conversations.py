@@ -142,7 +142,7 @@ class Conversations:
             raise UsageError("There is no conversation yet; start one with an %%agent cell.")
         if store is None:
             raise UsageError("Nothing is kept here; session.export_state() gives it as data.")
-        if session.surroundings.store is None:
+        if session.options.store is None:
             if store.find_conversation(session.id) is None:
                 store.create_conversation(id=session.id)
             store.save_agent_state(session.id, session.export_state())
@@ -165,13 +165,13 @@ class Conversations:
         if options.tools:
             changes["tools"] = self.with_tools(agent, names(options.tools))
         if options.approve:
-            gated = dict(agent._config["interrupt_on"] or {})
+            gated = dict(agent.interrupt_on)
             changes["interrupt_on"] = {**gated, **dict.fromkeys(names(options.approve), True)}
         return agent.with_(**changes) if changes else agent
 
     def with_tools(self, agent: Agent, wanted: list[str]) -> list[Any]:
         """The agent's own tools and these functions of the notebook."""
-        tools = {tool.name: tool for tool in map(as_tool, agent._config["tools"])}
+        tools = {tool.name: tool for tool in agent.own_tools}
         for name in wanted:
             if name not in self.shell.user_ns:
                 raise UsageError(

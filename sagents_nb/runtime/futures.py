@@ -12,7 +12,7 @@ from .main_thread import main_thread
 from .thread import runtime
 
 
-class Waiting:
+class RunHandle:
     """A future result: wait for it in any thread, await it on any loop.
 
     Whoever is interrupted while waiting, by Ctrl-C or by being cancelled, cancels the run.
@@ -48,7 +48,7 @@ class Waiting:
             raise
 
 
-async def outlast(work: asyncio.Future[Any]) -> None:
+async def wait_uncancelled(work: asyncio.Future[Any]) -> None:
     """Return once ``work`` is done, also when whoever waits for it is cancelled meanwhile.
 
     The cancellation ends here: whoever stops a run has told its loop so. What ``work`` raises

@@ -3,72 +3,250 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
+from collections import deque
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..agent import Agent
-from ..errors import AgentError, Busy
-from ..events import REPLACED, AgentShutdown, MessageQueued, NodeTransferring, StatusChanged
-from ..loop.execution import new_run_id
-from ..messages import Message
+from ..budget import Meter
+from ..errors import AgentError, Busy, ModelError, NotRunning, StaleApproval
+from ..events import (
+    REPLACED,
+    AgentShutdown,
+    Debug,
+    DecisionMade,
+    Emitter,
+    Event,
+    MessageEnd,
+    MessageQueued,
+    MessageStart,
+    NodeTransferred,
+    NodeTransferring,
+    StatusChanged,
+    TitleGenerated,
+    TodosUpdated,
+)
+from ..interrupts import Decision, Decisions, Interrupt
+from ..loop.config import Outcome, Unfinished
+from ..loop.execution import new_run_id, run_result
+from ..loop.loop import PAUSE_REASON, Loop
+from ..loop.open_calls import closing_message, open_calls
+from ..messages import Message, Usage
+from ..runtime.event_stream import EventStream
+from ..runtime.futures import wait_uncancelled
 from ..runtime.thread import runtime
 from ..state import State
-from .deciding import Deciding
-from .opening import Beginning, Held, here
+from ..store.folding import LastRun
+from .approvals import Approvals
+from .event_log import EventLog, Listener
+from .inbox import Inbox
+from .journal import SessionJournal
+from .middleware_messages import MiddlewareMessages
+from .opening import OpenedConversation, RestoredSession, conversations_of, here
+from .options import SessionOptions
+from .presence import Presence
 from .run import Run
+from .transcript import LIFECYCLE, StateSaver, Transcript
 
 if TYPE_CHECKING:
     from .session import Session
 
+T = TypeVar("T")
 
-class Actor(Deciding):
-    """Status, state, queues and the active loop of one session.
+# The reason of a status that is told to somebody who comes late, and is no news.
+SNAPSHOT = "snapshot"
+
+
+class Actor:
+    """Status, state and the active run of one session.
 
     Every method runs on the runtime loop, so nothing here needs a lock; other threads read
-    ``status``, ``state`` and the other attributes, which are immutable snapshots. What it is
-    made of: it holds a state (:class:`Holding`), runs (:class:`Running`), takes decisions
-    (:class:`Deciding`), and here it takes messages, begins anew and ends.
+    ``status``, ``state`` and the other attributes, which are immutable snapshots. Without a store
+    there is no ``journal``: then all is safe at once.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        agent: Agent,
-        held: Held,
-    ) -> None:
-        super().__init__(session, agent, held.beginning, held.recorder, held.epoch)
-        self._moved = here() if held.moved else ""
+    def __init__(self, session: Session, agent: Agent, opened: OpenedConversation) -> None:
+        restored = opened.restored
+        self.session = session
+        self.agent = agent
+        self.files = session.files
+        self.scope = session.scope
         self.started_at = time.time()
+        self.status = restored.status
+        self.error = restored.error
+        self.usage = restored.usage
+        self.problems = restored.problems
+        self.initial = restored.state.messages
+        self.current_run: Run | None = None
+        self.local: dict[str, Any] = {}
+        self.log = EventLog()
+        self.inbox = Inbox()
+        self.journal = opened.journal
+        self.approvals = Approvals()
+        self.middleware = MiddlewareMessages(self._is_idle, self._idle_run, self._keep_idle_run)
+        self.presence = Presence(
+            self._is_needed,
+            self.rest,
+            inactivity=session.options.inactivity_timeout,
+            presence=session.options.presence_timeout,
+        )
+        self._state = restored.state
+        self._unfinished: Unfinished | None = restored.unfinished  # of the last message's calls
+        self._emitter = Emitter(self.log.push, session_id=session.id)
+        self._transcript, self._saver = self._keepers(session.options)
+        self._epoch = opened.epoch
+        self._run_id = restored.run_id or ""  # of the active run, or the last one
+        self._loop: Loop | None = None  # of the active run
+        self._task: asyncio.Task[None] | None = None  # of the active run
+        self._meter: Meter | None = None  # of the last run, which may go on
+        self.answers: Mapping[str, Decision] | None = None  # all that a stopped run has to take
+        self._refused: Any = None  # why the answers to the active run could not be written
+        self._acting: list[tuple[Callable[[], Any], Callable[..., Any]]] | None = None
+        self._told = self.journal is None  # of the status it began with
+        self._moved = here() if opened.moved else ""
         self.asleep = False  # it rests: it is closed, and the next call wakes it
         self.gone = False  # it is closed for good
-        self._awake_as = self.status
         self.ended: Future[None] = Future()  # of the last rest, or of its close
-        self._restore(held.beginning)
+        self._awake_as = self.status
+        self._tell_todos()  # no event of a run tells of those that are there already
+        self._unsubscribe_files = self.files.subscribe(self._file_event)
+        self._restore(restored)
 
-    def _restore(self, beginning: Beginning) -> None:
+    def _restore(self, restored: RestoredSession) -> None:
         """Know what was decided, and what waits, as a conversation was left."""
-        session, recorder = self.session, self.recorder
-        if beginning.status == "paused":
-            self._answers = beginning.decisions or None
+        if restored.status == "paused":
+            self.answers = restored.decisions or None
         else:
-            self._approvals.restore(beginning.decisions)
+            self.approvals.restore(restored.decisions)
         runs: dict[str, list[Message]] = {}
-        for waiting in beginning.queued:
-            if waiting.when == "queue":
-                runs.setdefault(waiting.run_id, []).append(waiting.message)
+        for queued in restored.queued:
+            if queued.when == "queue":
+                runs.setdefault(queued.run_id, []).append(queued.message)
             else:
-                self.queues.add(waiting.message, waiting.when)
+                self.inbox.add(queued.message, queued.when)
         for run_id, messages in runs.items():
-            self.queues.put(messages, Run(session, run_id))
-        if recorder is not None:
-            recorder.on_lost = self._lost
+            self.inbox.put(messages, Run(self.session, run_id))
+        if self.journal is not None:
+            self.journal.on_lost = self._lost
+
+    def _keepers(self, options: SessionOptions) -> tuple[Transcript | None, StateSaver | None]:
+        """Who keeps what people see, and the state at the turns of the session's life."""
+        whose = self.scope, self.session.id
+        transcript = saver = None
+        if options.display_persistence is not None:
+            shown = options.display_persistence
+            transcript = Transcript(shown, *whose, self._emit_now, self._trouble)
+            self.log.subscribe(transcript.hear)
+        titled: list[StateSaver] = []  # who is told of a title
+        export = lambda: self.session.export_state()  # noqa: E731
+        if options.agent_persistence is not None:
+            saver = StateSaver(options.agent_persistence, *whose, export, self._trouble)
+            titled.append(saver)
+        if options.store is not None:  # its journal is the state; a conversation has a title too
+            conversations = conversations_of(options.store, self.scope)
+            titled.append(StateSaver(conversations, *whose, export, self._trouble))
+
+        def hear(event: Event) -> None:
+            if isinstance(event, TitleGenerated):
+                for one in titled:
+                    one.post("on_title_generated")
+
+        if titled:
+            self.log.subscribe(hear)
+        return transcript, saver
+
+    # what can be read
+
+    @property
+    def state(self) -> State:
+        """The state now, also in the middle of a run."""
+        loop = self._loop
+        return loop.state if loop is not None else self._state
 
     @property
     def awakes_as(self) -> str | None:
         """The status after a rest; None while it does not rest."""
         return self._awake_as if self.asleep else None
+
+    def check_open(self) -> None:
+        """Raise NotRunning if the session is closed."""
+        if self.status == "closed":
+            stored = self.session.options.store is not None
+            step = (
+                "open it again by Session.open(…)" if stored else "start a new one with its state"
+            )
+            raise NotRunning(f"Session {self.session.id!r} is closed; {step}.")
+
+    # what is safe before it is told
+
+    def acted(
+        self, function: Callable[..., T], args: tuple[Any, ...]
+    ) -> tuple[T, Future[None] | None]:
+        """What a public method returns, and a future for its being safe and told, or None.
+
+        All that it changes is written together.
+        """
+        acting: list[tuple[Callable[[], Any], Callable[..., Any]]] = []
+        self._acting = acting
+        try:
+            value = function(*args)
+        finally:
+            self._acting = None
+            future = self._flush()
+            for do, undo in acting:
+                _after(future, do, undo)
+        if future is None:
+            return value, None
+        told: Future[None] = Future()  # who waits for it comes after those who are told of it
+
+        def tell() -> None:
+            told.set_result(None)
+
+        def fail(error: BaseException) -> None:
+            self._not_safe(error)
+            told.set_exception(error)
+
+        _after(future, tell, fail)
+        return value, told
+
+    def _not_safe(self, error: BaseException) -> None:
+        """What was done while nothing runs could not be written: it is, before anything else."""
+        if self._loop is None and self.status not in ("closed", "interrupted"):
+            self.error = str(error)
+            self.status, previous = "error", self.status
+            self._emitter.emit(StatusChanged, status="error", previous=previous, reason=self.error)
+
+    def _once_safe(
+        self, do: Callable[[], Any], undo: Callable[[BaseException], Any] = lambda error: None
+    ) -> None:
+        """Call ``do`` once all that happened so far is safe, or ``undo`` if it cannot be."""
+        if self.journal is not None and self._acting is not None:
+            self._acting.append((do, undo))
+        else:
+            _after(self._flush(), do, undo)
+
+    def _flush(self) -> Future[None] | None:
+        """Write what changed; None if all is safe. The future raises StoreError."""
+        if self.journal is None:
+            return None
+        if self._loop is None:  # else the run notes its own changes
+            self.journal.note(self._state)
+        return self.journal.flush()
+
+    async def _failure(self) -> AgentError | None:
+        """Wait until what happened so far is safe, also when cancelled; why it is not."""
+        future = self.journal.flush() if self.journal is not None else None
+        if future is None:
+            return None
+        done = runtime.loop.create_future()
+        future.add_done_callback(lambda _: runtime.post(done.set_result, None))
+        await wait_uncancelled(done)
+        error = future.exception()
+        return error if error is None or isinstance(error, AgentError) else AgentError(str(error))
 
     # messages
 
@@ -86,37 +264,440 @@ class Actor(Deciding):
                 assert self.current_run is not None
                 return self.current_run
             run = Run(self.session, new_run_id())
-            self.queues.put(self._noted(messages, run.id, "queue"), run)
+            self.inbox.put(self._queued(messages, run.id, "queue"), run)
             for message in messages:
-                self.tell(MessageQueued, message=message, when=when)
+                self._tell(MessageQueued, message=message, when=when)
             return run
         if self.status == "interrupted":
             self._drop_interrupt("another message came")
         run = Run(self.session, new_run_id())
         # Behind what an earlier stop left waiting.
-        self.queues.put(self._noted(messages, run.id, "queue"), run)
+        self.inbox.put(self._queued(messages, run.id, "queue"), run)
         self._start_next()
         return run
 
     def enqueue(self, messages: list[Message], when: str) -> None:
         """Queue messages for the active run, or the next one."""
         self.check_open()
-        for message in self._noted(messages, "", when):
-            self.queues.add(message, when)
-            self.tell(MessageQueued, message=message, when=when)
+        for message in self._queued(messages, "", when):
+            self.inbox.add(message, when)
+            self._tell(MessageQueued, message=message, when=when)
 
-    def _noted(self, messages: list[Message], run_id: str, when: str) -> list[Message]:
-        return messages if self.recorder is None else self.recorder.queue(messages, run_id, when)
+    def _queued(self, messages: list[Message], run_id: str, when: str) -> list[Message]:
+        return messages if self.journal is None else self.journal.queue(messages, run_id, when)
+
+    # runs
+
+    def retry(self) -> Run:
+        """Run again from the last user or tool message, or with what is queued, or go on."""
+        self.check_open()
+        if self.status in ("running", "interrupted"):
+            raise Busy(f"Session {self.session.id!r} is {self.status}; retry needs it to be idle.")
+        messages = self._state.messages
+        last = messages[-1] if messages else Message("assistant")
+        unanswered = last.role in ("user", "tool")
+        if self.answers is not None or open_calls(self._state):
+            run = Run(self.session, new_run_id())
+            return self._start(run, [], decisions=self.answers, meter=self._meter)
+        if self.status == "paused" and (unanswered or last.stop_reason == "pause_turn"):
+            return self._start(Run(self.session, new_run_id()), [], meter=self._meter)
+        while messages and messages[-1].role == "assistant" and messages[-1].error:
+            self._state = self._state.set_messages(messages[:-1])
+            messages = self._state.messages
+        if not (messages and messages[-1].role in ("user", "tool")):
+            if self.inbox.has_runs:
+                return self._start_next()
+            if not (messages and self.inbox.has_messages):
+                raise NotRunning("There is nothing to retry: the last message is an answer.")
+        return self._start(Run(self.session, new_run_id()), [])
+
+    def _start_next(self) -> Run:
+        messages, run = self.inbox.take()
+        return self._start(run, messages, self.answers)  # what was answered is not lost to it
+
+    def _start(
+        self,
+        run: Run,
+        messages: list[Message],
+        decisions: Mapping[str, Decision] | None = None,
+        meter: Meter | None = None,
+    ) -> Run:
+        self._epoch += 1
+        self.error = None
+        self.current_run, self._run_id = run, run.id
+        if self.journal is not None:
+            self.journal.note(self._state)
+            self.journal.run(LastRun(run.id, "running", usage=self.usage))
+        self._loop = loop = self.agent.new_run(
+            self._state,
+            self._emitter.for_run(run.id),
+            files=self.files,
+            scope=self.scope,
+            epoch=self._epoch,
+            local=self.local,
+            notify=self.notify,
+            middleware_messages=self.middleware.waiting,
+            meter=meter,
+            steering=self.inbox.steering,
+            follow_ups=self.inbox.follow_ups,
+            skip_rest=self.inbox.skips_rest,
+            should_pause=self.inbox.takes_pause,
+            recorder=self.journal,
+            transcribe=self._transcript and self._transcript.keep,
+        )
+        self._meter = loop.ctx.meter
+        self._set_status("running")
+        self._task = None
+        runtime.spawn(self._execute(run, loop, messages, decisions), run.context)
+        return run
+
+    async def _execute(
+        self,
+        run: Run,
+        loop: Loop,
+        messages: list[Message],
+        decisions: Mapping[str, Decision] | None,
+    ) -> None:
+        began = time.perf_counter()
+        if self._loop is loop:  # a task that is cancelled before its first step never ends a run
+            self._task = asyncio.current_task()
+        interrupt = loop.state.interrupt
+        failure = await self._failure() or self._refused
+        self._refused = None
+        if failure is None:
+            await self._after_middleware(loop)
+            outcome = await loop.run(messages, decisions, self._unfinished)
+            refused = outcome.status == "interrupted" and loop.state.interrupt is interrupt
+            if self._loop is loop and self.journal is not None:
+                if refused and interrupt is not None:
+                    self.journal.ask_again(interrupt)
+                failure = await self._keep_end(self.journal, run, loop, outcome)
+                outcome.error = outcome.error or failure
+                if failure is not None and outcome.status != "interrupted":
+                    outcome.status = "error"
+            if self._loop is loop:
+                await self._tell_keepers(outcome)
+            answers = None
+        else:
+            outcome, answers = self._not_begun(loop, messages, decisions, failure)
+        go_on = False
+        if self._loop is loop:  # else it was reset or closed: a late result changes nothing
+            self._take_end(outcome, loop)
+            self.answers = answers
+            go_on = outcome.status == "completed" and self.inbox.has_runs
+            if not go_on:
+                status = "idle" if outcome.status == "completed" else outcome.status
+                self.inbox.takes_pause()  # whoever asked too late does not mean the next run
+                self._set_status(status, self.error or self._state.get_metadata(PAUSE_REASON))
+            self.presence.touch()
+        run.resolve(lambda: run_result(outcome, time.perf_counter() - began, {}, self.local))
+        if go_on:
+            self._start_next()
+        self.middleware.handle()  # what came after the run had handled the last
+
+    def _not_begun(
+        self,
+        loop: Loop,
+        messages: list[Message],
+        decisions: Mapping[str, Decision] | None,
+        failure: AgentError,
+    ) -> tuple[Outcome, Mapping[str, Decision] | None]:
+        """Nothing runs that is not written: messages wait on, decisions are asked for again."""
+        if messages and self._loop is loop:
+            self.inbox.put_first(messages, Run(self.session, new_run_id()))
+        status = "error" if decisions is None else "interrupted"
+        answers = self.answers
+        if answers is not None:  # those were written long ago
+            status = "paused"
+        outcome = Outcome(status, loop.state, [], Usage(), error=failure)
+        outcome.unfinished = self._unfinished
+        return outcome, answers
+
+    async def _keep_end(
+        self, journal: SessionJournal, run: Run, loop: Loop, outcome: Outcome
+    ) -> AgentError | None:
+        """Have the end of a run written; what middleware hears meanwhile belongs to it."""
+        error = str(outcome.error) if outcome.error else None
+        usage = self.usage + outcome.usage
+        while True:
+            journal.note(loop.state)
+            journal.run(LastRun(run.id, outcome.status, error, usage))
+            failure = await self._failure()
+            if failure is not None or not loop.middleware_messages or self._loop is not loop:
+                return failure
+            await loop.deliver_messages()
+
+    async def _tell_keepers(self, outcome: Outcome) -> None:
+        """Have transcript and state kept before the run's end is told, also when cancelled."""
+        if isinstance(outcome.error, ModelError):
+            self._debug("llm_error", error=str(outcome.error), error_type=outcome.error.kind)
+        work = []
+        if self._transcript is not None:
+            work.append(self._transcript.end(outcome))
+        if self._saver is not None:
+            work.append(self._saver.keep(LIFECYCLE[outcome.status]))
+        for saving in work:
+            await wait_uncancelled(asyncio.ensure_future(saving))
+
+    def _take_end(self, outcome: Outcome, loop: Loop) -> None:
+        self._state, self._loop, self._task = loop.state, None, None
+        self._unfinished = outcome.unfinished
+        self.usage += outcome.usage
+        self.error = str(outcome.error) if outcome.error else None
+        self._debug("state_updated", messages=len(self._state.messages))
+
+    # stopping a run
+
+    def pause(self, reason: str) -> None:
+        """Ask the active run to stop after its next model call."""
+        if self.status == "running":
+            self.inbox.ask_pause(reason)
+
+    def cancel(self) -> None:
+        """Stop the active run, or answer what waits as cancelled."""
+        if self.status == "running" and self._loop is not None:
+            self._loop.ctx.cancelled.set()
+            self._stop_task()
+        elif self.status in ("interrupted", "paused"):
+            self._drop_interrupt("a person stopped the run")
+            self.answers = None
+            self._set_status("cancelled")
 
     def cancel_run(self, run: Run) -> None:
         """Stop that run, or take it out of the queue."""
-        messages = self.queues.remove(run)
+        messages = self.inbox.remove(run)
         if messages is not None:
-            if self.recorder is not None:
-                self.recorder.withdraw(messages)
+            if self.journal is not None:
+                self.journal.withdraw(messages)
             self._never_begins(run)
         elif run is self.current_run:
             self.cancel()
+
+    def _stop_task(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _stop_now(self) -> None:
+        """Let the active run go, whatever it still does, and all that waits for one."""
+        if self._loop is not None:
+            loop, self._loop = self._loop, None
+            loop.commits.stop()
+            loop.ctx.cancelled.set()
+            self.middleware.hand_over()
+            self._stop_task()
+        self.answers = None
+        for run in self.inbox.clear():
+            self._never_begins(run)
+
+    def _never_begins(self, run: Run) -> None:
+        """Let who waits for that run know, once it is written; also if it cannot be."""
+        tell = functools.partial(run.never_began, self._state)
+        self._once_safe(tell, lambda error: tell())
+
+    # decisions: everything here runs on one loop, so one of two is the first
+
+    def resume(self, given: Decisions, by: str) -> Run:
+        """Take a decision for everything that waits."""
+        interrupt = self._interrupt()
+        run = self._take(interrupt, self.agent.checked(interrupt, given), by)
+        assert run is not None
+        return run
+
+    def decide_all(self, ids: tuple[str, ...], decision: Decision, by: str) -> Run | None:
+        """Take one decision for these calls, or for all that are open."""
+        interrupt = self._interrupt()
+        self.approvals.check_open(interrupt, ids)
+        given = dict.fromkeys(ids or self.approvals.open_ids(interrupt), decision)
+        return self._take(interrupt, self.approvals.checked(self.agent, interrupt, given), by)
+
+    def decide_seen(
+        self,
+        decisions: Mapping[str, Any],
+        interrupt_id: str,
+        digests: Mapping[str, str],
+        by: str,
+    ) -> Run | None:
+        """Take decisions on requests as somebody saw them."""
+        self.check_open()
+        interrupt = self._state.interrupt
+        if self.status != "interrupted" or interrupt is None or interrupt.id != interrupt_id:
+            raise StaleApproval("This request was already answered; nothing was run for it now.")
+        self.approvals.check_seen(interrupt, decisions, digests)
+        return self._take(interrupt, self.approvals.checked(self.agent, interrupt, decisions), by)
+
+    def dismiss(self) -> None:
+        """Let go of a halt."""
+        interrupt = self._interrupt()
+        if interrupt.type != "halt":
+            raise NotRunning(f"This {interrupt.type} interrupt needs an answer; decide it.")
+        self._drop_interrupt("the halt was dismissed")
+        self._set_status("idle")
+
+    def _interrupt(self) -> Interrupt:
+        """What waits for people; raises NotRunning if nothing does."""
+        self.check_open()
+        interrupt = self._state.interrupt
+        if self.status != "interrupted" or interrupt is None:
+            raise NotRunning(
+                f"Session {self.session.id!r} is {self.status}: nothing waits for a decision."
+            )
+        return interrupt
+
+    def _take(self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str) -> Run | None:
+        run = Run(self.session, self._run_id or new_run_id(), since=self.log.last)
+        emitter = self._emitter.for_run(run.id)
+        before = self.approvals.taken
+        complete = self.approvals.add(interrupt, decisions)
+        if self.journal is not None:
+            self.journal.decided(interrupt, decisions, by)
+
+        def tell() -> None:
+            for tool_call_id, decision in decisions.items():
+                emitter.emit(DecisionMade, tool_call_id=tool_call_id, decision=decision, by=by)
+
+        def take_back(error: BaseException) -> None:
+            """What cannot be written was not decided; it may be decided again."""
+            self.approvals.restore(before)
+            self._refused = error if complete is not None else None
+
+        self._once_safe(tell, take_back)
+        return None if complete is None else self._start(run, [], complete, self._meter)
+
+    def _drop_interrupt(self, reason: str) -> None:
+        """Answer the waiting calls as cancelled, so that the conversation can go on."""
+        self.approvals.clear()
+        message = closing_message(self._state, reason, self._unfinished)
+        self._unfinished = None
+        self._state = self._state.clean_stale_interrupts()
+        if message is not None:
+            self._state = self._state.add_message(message)
+            emitter = self._emitter.for_run(self._run_id)
+
+            def tell() -> None:
+                emitter.emit(MessageStart, message=message)
+                emitter.emit(MessageEnd, message=message)
+
+            self._once_safe(tell)
+
+    # middleware
+
+    def notify(self, middleware_id: str, message: Any) -> None:
+        """Deliver a message to a middleware: between turns, or now if nothing runs."""
+        if self.status != "closed":
+            self.middleware.post(middleware_id, message)
+
+    def _is_idle(self) -> bool:
+        return self._loop is None and self.status != "closed"
+
+    def _idle_run(self, messages: deque[tuple[str, Any]]) -> Loop:
+        """A run for hooks while nothing runs, with the messages that it has to deliver."""
+        loop = self.agent.new_run(
+            self._state,
+            self._emitter.for_run(self._run_id),
+            files=self.files,
+            scope=self.scope,
+            local=self.local,
+            middleware_messages=messages,
+        )
+        if self.journal is not None:
+            loop.ctx.held = []  # what hooks tell waits until it is safe
+        return loop
+
+    def _keep_idle_run(self, loop: Loop, before: State) -> bool:
+        """Keep what hooks made of the state; False if that was changed meanwhile."""
+        if loop.state is not before:
+            if self._state is not before:
+                return False
+            self._state = loop.state
+            self._debug("state_updated", messages=len(self._state.messages))
+        held = loop.ctx.held or []
+
+        def tell() -> None:
+            for kind, fields in held:
+                loop.ctx.emitter.emit(kind, **fields)
+
+        self._once_safe(tell)
+        return True
+
+    async def _after_middleware(self, loop: Loop) -> None:
+        """Have a run begin with what hooks made of the state while nothing ran."""
+        before = loop.state
+        await self.middleware.idle()
+        if self._loop is loop and loop.state is before:
+            loop.state = self._state
+
+    # what is told
+
+    def subscribe(self, listener: Listener, since: int | None = None, debug: bool = False) -> None:
+        """Tell a listener of what happens; with ``since`` first of what is kept after that.
+
+        One that comes late and asks for nothing is first told the status.
+        """
+        if since is None and self._told and self.log.last:
+            now = StatusChanged(
+                **self._now(), status=self.status, previous=self.status, reason=SNAPSHOT
+            )
+            self.log.tell_one(listener, now)
+        self.log.subscribe(listener, since, debug)
+        self._tell_beginning()
+
+    def follow(self, stream: EventStream, since: int = 0) -> None:
+        """Feed a stream with what is kept after ``since``, and what comes."""
+        self.log.follow(stream, since)
+        self._tell_beginning()
+
+    def publish(self, event: Event) -> None:
+        """Tell everybody an event of somebody's, as the next one of this session."""
+        self.check_open()
+        self._emit_now(type(event), **_fields(event))
+
+    def _tell_beginning(self) -> None:
+        """Tell the first who watches which status a stored session began with.
+
+        Not before, and not once it has another: nobody should see a question for a moment that
+        was answered while the session was opened.
+        """
+        if not self._told:
+            self._told = True
+            if self._moved:
+                self._emitter.emit(NodeTransferred, node=self._moved)
+            self._emitter.emit(StatusChanged, status=self.status, reason=self.error)
+
+    def _set_status(self, status: str, reason: str | None = None) -> None:
+        previous, self.status = self.status, status
+        self._told = True
+        if status != previous or reason in REPLACED:
+            self._tell(StatusChanged, status=status, previous=previous, reason=reason)
+
+    def _tell_todos(self, before: State | None = None) -> None:
+        todos = tuple(self.state.todos)
+        if todos or (before is not None and before.todos):
+            self._tell(TodosUpdated, todos=todos)
+
+    def _tell(self, kind: type[Event], **fields: Any) -> None:
+        """Emit an event, once what it tells of is safe."""
+        emitter = self._emitter
+        self._once_safe(lambda: emitter.emit(kind, **fields))
+
+    def _emit_now(self, kind: type[Event], **fields: Any) -> None:
+        emitter = self._emitter if self._loop is None else self._loop.ctx.emitter
+        emitter.emit(kind, **fields)
+
+    def _file_event(self, event: Event) -> None:
+        runtime.post(lambda: self._emit_now(type(event), **_fields(event)))
+
+    def _trouble(self, problem: str) -> None:
+        self._debug("persistence_failed", problem=problem)
+
+    def _debug(self, kind: str, **data: Any) -> None:
+        """Tell those who want to know what goes on behind the scenes."""
+        if self.log.debuggers:
+            self.log.debug(Debug(**self._now(), kind=kind, data=data))
+
+    def _now(self) -> dict[str, Any]:
+        """The stamps of an event that is not kept, and so takes no number of its own."""
+        ids = {"session_id": self.session.id, "run_id": self._run_id}
+        return {"seq": self.log.last, "ts": time.time(), **ids}
 
     # another conversation
 
@@ -124,8 +705,8 @@ class Actor(Deciding):
         """Stop, and forget messages, todos, metadata and queues."""
         self.check_open()
         self._stop_now()
-        if self.recorder is not None:
-            self.recorder.withdraw_all()
+        if self.journal is not None:
+            self.journal.withdraw_all()
         before = self._state
         self._begin_with(before.reset())
         self.error = None
@@ -138,23 +719,63 @@ class Actor(Deciding):
         if self.status == "running":
             raise Busy(f"Session {self.session.id!r} is running; cancel it or wait for it first.")
         self.agent = agent or self.agent
-        if self.recorder is not None:
-            self.recorder.schema = self.agent._chain.state_schema
+        if self.journal is not None:
+            self.journal.schema = self.agent.middleware_chain.state_schema
         status, before = self.status, self._state
         if state is not None:
-            self._answers = None
+            self.answers = None
             self._begin_with(state)
             status = "interrupted" if state.interrupt else "idle"
         self._set_status(status, "replaced")
         if state is not None:
             self._tell_todos(before)
 
-    # the end, or a rest
+    def _begin_with(self, state: State) -> None:
+        """Another conversation: what was told of the old one is forgotten."""
+        self.approvals.clear()
+        self._unfinished = None
+        self._state = state
+        self.initial = state.messages
+        self.log.forget()
+        self._epoch += 1
+
+    # the beginning, a rest, and the end
 
     def begin(self) -> None:
         """Call the hooks of a session that starts, and count the time that nobody uses it."""
-        self.boot()
-        self.attendance.start()
+        self.middleware.start(self.agent.middleware_chain)
+        self.presence.start()
+
+    def rest(self, reason: str) -> None:
+        """Let the conversation go, until somebody needs the session again."""
+        self._awake_as = self.status
+        self.asleep = True
+        self._stop(reason)
+
+    def wake(self, opened: OpenedConversation | None) -> None:
+        """Go on after a rest, with the conversation as it is by now; None if it is only here."""
+        if not self.asleep:
+            return
+        self.asleep = False
+        self.status = self._awake_as
+        if opened is not None:
+            restored, self.journal = opened.restored, opened.journal
+            self._epoch = max(self._epoch + 1, opened.epoch)
+            if restored.state != self._state:  # somebody went on with it elsewhere
+                self._begin_with(restored.state)
+                self._tell(StatusChanged, status=restored.status, reason=REPLACED[1])
+            self.status, self.error = restored.status, restored.error
+            self.usage, self.problems = restored.usage, restored.problems
+            self._unfinished = restored.unfinished
+            self._restore(restored)
+        self._unsubscribe_files = self.files.subscribe(self._file_event)
+        self.presence.start()
+
+    def transfer(self) -> Future[None]:
+        """Leave the conversation to another process."""
+        self.check_open()
+        self._emit_now(NodeTransferring, node=here())
+        return self.close("transferring")
 
     def close(self, reason: str) -> Future[None]:
         """Stop for good; the future is done once the conversation is let go and that is told.
@@ -166,36 +787,30 @@ class Actor(Deciding):
             self.log.close()
         return self._stop(reason)
 
-    def rest(self, reason: str) -> None:
-        """Let the conversation go, until somebody needs the session again."""
-        self._awake_as = self.status
-        self.asleep = True
-        self._stop(reason)
-
-    def transfer(self) -> Future[None]:
-        """Leave the conversation to another process."""
-        self.check_open()
-        self._emit_now(NodeTransferring, node=here())
-        return self.close("transferring")
+    def _is_needed(self, reason: str) -> bool:
+        """Whether the session must not rest now, for that reason."""
+        waits = self.status == "interrupted" and reason == "no_viewers"
+        behind = self.journal is not None and self.journal.is_behind  # it is only here
+        return self.status in ("running", "closed") or waits or behind or self.inbox.has_runs
 
     def _stop(self, reason: str) -> Future[None]:
         if self.status == "closed":
             return self.ended
         self.ended = done = Future[None]()
         if self._loop is not None:
-            self._state = self._loop.settled("the session was closed")
+            self._state = self._loop.state_if_stopped("the session was closed")
         self._stop_now()
         self._unsubscribe_files()
-        self.attendance.stop()
+        self.presence.stop()
         previous, self.status = self.status, "closed"
-        if self.recorder is not None:
-            self.recorder.note(self._state)
+        if self.journal is not None:
+            self.journal.note(self._state)
 
         def tell() -> None:
             self._tell_end(reason, previous)
             done.set_result(None)
 
-        if not (self.recorder or self.transcriber or self.persister):
+        if not (self.journal or self._transcript or self._saver):
             tell()
         else:
             runtime.spawn(self._let_go()).add_done_callback(lambda _: tell())
@@ -203,22 +818,22 @@ class Actor(Deciding):
 
     async def _let_go(self) -> None:
         """Have kept what is left to keep, and let the conversation go."""
-        if self.transcriber is not None:
-            await self.transcriber.drained()
-        if self.persister is not None:
-            await self.persister.keep("on_shutdown")
-        if self.recorder is not None:
+        if self._transcript is not None:
+            await self._transcript.drained()
+        if self._saver is not None:
+            await self._saver.keep("on_shutdown")
+        if self.journal is not None:
             with suppress(AgentError):  # what cannot be written is not more lost than before
-                await self.recorder.committed()
+                await self.journal.committed()
             with suppress(AgentError):
-                await asyncio.wrap_future(self.recorder.release())
+                await asyncio.wrap_future(self.journal.release())
 
     def _tell_end(self, reason: str, previous: str) -> None:
         interrupt = self._state.interrupt
         self._emitter.emit(
             AgentShutdown,
             reason=reason,
-            last_activity_at=self.attendance.last_activity,
+            last_activity_at=self.presence.last_activity,
             shutdown_at=time.time(),
             restorable=interrupt is not None and interrupt.restorable,
         )
@@ -226,26 +841,26 @@ class Actor(Deciding):
         if not self.asleep:
             self.log.close()
 
-    def wake(self, held: Held | None) -> None:
-        """Go on after a rest, with the conversation as it is by now; None if it is only here."""
-        if not self.asleep:
-            return
-        self.asleep = False
-        self.status = self._awake_as
-        if held is not None:
-            beginning, self.recorder = held.beginning, held.recorder
-            self._epoch = max(self._epoch + 1, held.epoch)
-            if beginning.state != self._state:  # somebody went on with it elsewhere
-                self._begin_with(beginning.state)
-                self.tell(StatusChanged, status=beginning.status, reason=REPLACED[1])
-            self.status, self.error = beginning.status, beginning.error
-            self.usage, self.problems = beginning.usage, beginning.problems
-            self._unfinished = beginning.unfinished
-            self._restore(beginning)
-        self._unsubscribe_files = self.files.subscribe(self._file_event)
-        self.attendance.start()
-
     def _lost(self, error: AgentError) -> None:
         """Somebody took the conversation over: nothing that happens here is kept any more."""
-        self.recorder = None
+        self.journal = None
         self.close(str(error))
+
+
+def _after(future: Future[None] | None, do: Callable[[], Any], undo: Callable[..., Any]) -> None:
+    """Call ``do`` once the future has a result, or ``undo`` with its error."""
+    if future is None:
+        do()
+        return
+
+    def ended(future: Future[None]) -> None:
+        error = future.exception()
+        do() if error is None else undo(error)
+
+    future.add_done_callback(ended)
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    """What an event says, without when and where it was said."""
+    stamps = Event.__struct_fields__
+    return {name: getattr(event, name) for name in event.__struct_fields__ if name not in stamps}

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from ..agent import Agent
 from ..errors import InvalidDecision, StaleApproval
 from ..interrupts import Decision, Interrupt
-from ..loop.approvals import checked_decisions
 
 
 class Approvals:
@@ -52,7 +51,7 @@ class Approvals:
                 f"Decisions must name waiting calls, which are {interrupt.tool_call_ids}."
             )
         part = replace(interrupt, action_requests=requests)
-        return checked_decisions(part, given, agent._tools, agent._chain)
+        return agent.checked(part, given)
 
     def add(
         self, interrupt: Interrupt, decisions: Mapping[str, Decision]

@@ -51,9 +51,9 @@ class EventLog:
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._deltas: dict[str, list[Event]] = {}  # of who speaks now: "" or a sub-agent's id
-        self._listeners: list[Listener] = []
+        self.listeners: list[Listener] = []
         self.debuggers: list[Listener] = []  # of the listeners, who hear debug events too
-        self._streams: WeakSet[EventStream] = WeakSet()
+        self.streams: WeakSet[EventStream] = WeakSet()
         self._untold: deque[tuple[Event, tuple[Listener, ...]]] = deque()
         self._telling = False
         self._closed = False
@@ -76,14 +76,14 @@ class EventLog:
             if type(inner) is MessageEnd:
                 self._deltas.pop(speaker, None)
             self._events.append(event)
-        self._untold.append((event, tuple(self._listeners)))
+        self._untold.append((event, tuple(self.listeners)))
         if self._telling:  # a listener caused it: all hear of it after this one, in order
             return
         self._telling = True
         while self._untold:
             event, listeners = self._untold.popleft()
             for listener in listeners:
-                if listener in self._listeners:
+                if listener in self.listeners:
                     self._tell(listener, event)
         self._telling = False
         if self._closed:
@@ -124,14 +124,14 @@ class EventLog:
         """Add a listener, once; with ``since`` it first hears what is kept after that."""
         for event in [] if since is None else self.kept(since):
             self._tell(listener, event)
-        if listener not in self._listeners:
-            self._listeners.append(listener)
+        if listener not in self.listeners:
+            self.listeners.append(listener)
         if debug and listener not in self.debuggers:
             self.debuggers.append(listener)
 
     def unsubscribe(self, listener: Listener) -> None:
         """Remove a listener, if it is there."""
-        for listeners in (self._listeners, self.debuggers):
+        for listeners in (self.listeners, self.debuggers):
             if listener in listeners:
                 listeners.remove(listener)
 
@@ -168,8 +168,8 @@ class EventLog:
         if self._closed:
             stream.close()
         elif not stream.closed:
-            self._streams.add(stream)
-            self._listeners.append(take)
+            self.streams.add(stream)
+            self.listeners.append(take)
 
     def close(self) -> None:
         """No more events: streams end, listeners are let go."""
@@ -178,9 +178,9 @@ class EventLog:
             self._release()
 
     def _release(self) -> None:
-        self._listeners.clear()
+        self.listeners.clear()
         self.debuggers.clear()
-        for stream in self._streams:
+        for stream in self.streams:
             stream.close()
 
     def _tell(self, listener: Listener, event: Event) -> None:
@@ -208,7 +208,7 @@ async def _heard(before: asyncio.Task[None] | None, outcome: Awaitable[Any], eve
         logger.exception("A subscriber raised on %s", event.type)
 
 
-def earlier(kept: Conversation, state: State, events: Sequence[Event]) -> Iterator[Event]:
+def stored_events(kept: Conversation, state: State, events: Sequence[Event]) -> Iterator[Event]:
     """The events of ``kept`` that are not among ``events``, about the messages of ``state``."""
     told = {id(event.message) for event in events if isinstance(event, MessageEnd)}
     ended = {event.tool_call_id for event in events if isinstance(event, ToolExecutionEnd)}

@@ -11,7 +11,7 @@ from .run import Run
 MODES = ("one-at-a-time", "all")
 
 
-class Queues:
+class Inbox:
     """The queues of one session; used on the runtime loop only."""
 
     def __init__(self) -> None:

@@ -13,11 +13,11 @@ import logging
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ..errors import AgentError, ConfigurationError, NotRunning, StaleOwner
+from ..errors import AgentError, ConfigurationError, StaleOwner
 from ..interrupts import Decision, Interrupt
 from ..loop.open_calls import doubtful_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
@@ -25,9 +25,11 @@ from ..runtime.thread import runtime
 from ..serialization import VERSION, StateSchema, serialized, to_data
 from ..state import State
 from ..store.entries import Entry
-from ..store.folding import Call, Decided, Folded, LastRun, Rows, Waiting
+from ..store.folding import Call, Decided, Folded, LastRun, QueuedMessage, Rows
 from ..tools import Tool
-from .transcript import Transcriber
+
+if TYPE_CHECKING:
+    from ..store.journal import Journal
 
 logger = logging.getLogger(__name__)
 
@@ -36,21 +38,8 @@ logger = logging.getLogger(__name__)
 SPARE = 100
 
 
-class Journal(Protocol):
-    """What is needed of :class:`~sagents_nb.store.journal.Journal`."""
-
-    def append(self, entries: list[Entry]) -> Future[int]:
-        """Commit entries; the future's value is the number of the last."""
-
-    def compact(self, superseded: Iterable[int]) -> Future[None]:
-        """Delete these rows."""
-
-    def release(self) -> Future[None]:
-        """Let somebody else own the conversation."""
-
-
-class Recorder:
-    """The writer of one journal, and what a run knows as its :class:`loopconfig.Recorder`.
+class SessionJournal:
+    """The writer of one journal, and the :class:`~sagents_nb.loop.config.Recorder` of its runs.
 
     Rows are collected, and one batch at a time is on its way: so their order is that of what
     happened, also when one could not be written and goes first with the next. ``schema`` is
@@ -94,7 +83,7 @@ class Recorder:
         if folded.run is not None:
             self.run(replace(folded.run, usage=usage))
 
-    def go_on(self, rows: Rows, state: State, queued: Iterable[Waiting]) -> None:
+    def go_on(self, rows: Rows, state: State, queued: Iterable[QueuedMessage]) -> None:
         """What was read is what is there: ``state`` is all that these rows say."""
         self._rows, self._kept, self._numbers = rows, state, array("q", rows.numbers)
         queued = list(queued)
@@ -304,47 +293,3 @@ def _promise() -> Future[None]:
     promise: Future[None] = Future()
     promise.set_running_or_notify_cancel()  # who does not wait any more cancels nothing
     return promise
-
-
-class RunRecorder:
-    """What a run knows as its :class:`~sagents_nb.loop.config.Recorder`.
-
-    After ``stop`` nothing of that run is written any more.
-    """
-
-    def __init__(self, recorder: Recorder | None, transcriber: Transcriber | None) -> None:
-        self._recorder = recorder
-        self._transcriber = transcriber
-        self._stopped = False
-
-    def stop(self) -> None:
-        """The session has let the run go."""
-        self._stopped = True
-
-    def _check(self) -> None:
-        if self._stopped:
-            raise NotRunning("The session went on without this run, so nothing of it is kept.")
-
-    async def showing(self, message: Message) -> None:
-        """Save what people see of it."""
-        if self._transcriber is not None:
-            await self._transcriber.keep(message)
-
-    async def keep(self, state: State) -> None:
-        """As :meth:`Recorder.keep`."""
-        self._check()
-        if self._recorder is not None:
-            await self._recorder.keep(state)
-
-    async def starting(self, call: ToolCall, tool: Tool) -> None:
-        """As :meth:`Recorder.starting`."""
-        self._check()
-        if self._recorder is not None:
-            await self._recorder.starting(call, tool)
-            self._check()
-
-    def finished(self, call: ToolCall, result: ToolResult) -> None:
-        """As :meth:`Recorder.finished`."""
-        self._check()
-        if self._recorder is not None:
-            self._recorder.finished(call, result)

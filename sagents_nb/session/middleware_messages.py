@@ -1,43 +1,79 @@
-"""What middleware hears outside of runs: that the session starts, and messages of others."""
+"""What a session's middleware hears: that the session starts, and messages for it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import AgentError
 from ..loop.loop import Loop
 from ..middleware.base import middleware_id
-from ..middleware.chain import call_hook
-from ..runtime.futures import outlast
+from ..middleware.chain import Chain, call_hook
+from ..runtime.futures import wait_uncancelled
 from ..runtime.thread import runtime
 from ..state import State
-from .holding import Holding
 
 logger = logging.getLogger(__name__)
 
 
-class Mailing(Holding):
-    """A session's middleware while nothing runs. Everything here runs on the runtime loop."""
+class MiddlewareMessages:
+    """The messages for the middleware of one session; used on the runtime loop only.
 
-    _working: asyncio.Task[None] | None = None  # hooks, while nothing runs; one at a time
-    _letters: deque[tuple[str, Any]] | None = None  # what they have not read yet
+    ``waiting`` are those that nobody has handled, as pairs of a middleware's id and a message.
+    The active run is given that queue and handles them between its turns. While the session
+    ``is_idle`` they are handled here, each by an ``idle_run`` of its own. ``keep`` is given that
+    run and the state it began with, and says whether its state could be kept: else the message
+    is handled again, beside what changed meanwhile.
+    """
 
-    def boot(self) -> None:
+    def __init__(
+        self,
+        is_idle: Callable[[], bool],
+        idle_run: Callable[[deque[tuple[str, Any]]], Loop],
+        keep: Callable[[Loop, State], bool],
+    ) -> None:
+        self.waiting: deque[tuple[str, Any]] = deque()
+        self._is_idle = is_idle
+        self._idle_run = idle_run
+        self._keep = keep
+        self._working: asyncio.Task[None] | None = None
+
+    def start(self, chain: Chain) -> None:
         """Call the hooks of a session that starts; runs wait for them."""
-        if self.agent._chain.hooks["on_session_start"]:
-            self._working = runtime.spawn(self._boot())
+        if chain.hooks["on_session_start"]:
+            self._working = runtime.spawn(self._start(chain))
 
-    async def _boot(self) -> None:
-        before = self._state
-        loop = self._idle_loop()
-        for item, hook in self.agent._chain.hooks["on_session_start"]:
+    def post(self, middleware_id: str, message: Any) -> None:
+        """Take a message: for the active run, or to be handled now."""
+        self.waiting.append((middleware_id, message))
+        self.handle()
+
+    def handle(self) -> None:
+        """Handle what waits, if nothing runs."""
+        at_work = self._working is not None and not self._working.done()
+        if self.waiting and not at_work and self._is_idle():
+            self._working = runtime.spawn(self._handle())
+
+    def hand_over(self) -> None:
+        """Leave what waits to the run that was active, which is let go."""
+        self.waiting = deque()
+
+    async def idle(self) -> None:
+        """Return once no middleware is at work here, also when cancelled meanwhile."""
+        while self._working is not None and not self._working.done():
+            await wait_uncancelled(self._working)
+
+    async def _start(self, chain: Chain) -> None:
+        run = self._idle_run(deque())
+        before = run.state
+        for item, hook in chain.hooks["on_session_start"]:
             try:
-                outcome = await call_hook(item, "on_session_start", hook, loop.state, loop.ctx)
+                outcome = await call_hook(item, "on_session_start", hook, run.state, run.ctx)
                 if isinstance(outcome, State):
-                    loop.state = outcome
+                    run.state = outcome
                 elif outcome is not None:
                     kind = type(outcome).__name__
                     logger.warning(
@@ -47,60 +83,14 @@ class Mailing(Holding):
                     )
             except AgentError:
                 logger.exception("A session started without one of its hooks")
-        self._keep_work(loop, before)
-        await self._read_letters()
+        self._keep(run, before)
+        await self._handle()
 
-    async def _read_letters(self) -> None:
-        """Let middleware read its messages while nothing runs, and keep what it made of them."""
-        while self._letters and self.status != "closed":
-            letter = self._letters.popleft()
-            if self._loop is not None:  # a run began meanwhile
-                self._loop.mail.append(letter)
-                continue
-            before, loop = self._state, self._idle_loop()
-            loop.mail.append(letter)
-            await loop.read_mail()
-            if not self._keep_work(loop, before):
-                self._letters.appendleft(letter)  # it is read again, beside what changed
-
-    def _keep_work(self, loop: Loop, before: State) -> bool:
-        """Keep what a hook made of the state; False if that was changed meanwhile."""
-        if loop.state is not before:
-            if self._state is not before:
-                return False
-            self._state = loop.state
-            self.debug("state_updated", messages=len(self._state.messages))
-        held = loop.ctx.held or []
-
-        def tell() -> None:
-            for kind, fields in held:
-                loop.ctx.emitter.emit(kind, **fields)
-
-        self.once_safe(tell)
-        return True
-
-    async def _booted(self, loop: Loop) -> None:
-        before = loop.state
-        while self._working is not None and not self._working.done():
-            await outlast(self._working)
-        if self._loop is loop and loop.state is before:
-            loop.state = self._state
-
-    def notify(self, middleware_id: str, message: Any) -> None:
-        """Deliver a message to a middleware: between turns, or now if nothing runs."""
-        if self._loop is not None:
-            self._loop.mail.append((middleware_id, message))
-        elif self.status != "closed":
-            self._letters = self._letters or deque()
-            self._letters.append((middleware_id, message))
-            if self._working is None or self._working.done():
-                self._working = runtime.spawn(self._read_letters())
-
-    def _idle_loop(self) -> Loop:
-        emitter = self._emitter.for_run(self._run_id)
-        loop = self.agent.loop(
-            self._state, emitter, files=self.files, scope=self.scope, local=self.local
-        )
-        if self.recorder is not None:
-            loop.ctx.held = []  # what hooks tell waits until it is safe
-        return loop
+    async def _handle(self) -> None:
+        waiting = self.waiting
+        while waiting and self._is_idle():
+            run = self._idle_run(deque([waiting[0]]))
+            before = run.state
+            await run.deliver_messages()
+            if self._keep(run, before):
+                waiting.popleft()

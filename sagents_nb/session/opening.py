@@ -21,15 +21,15 @@ from msgspec.structs import replace
 from ..agent import Agent
 from ..errors import ConfigurationError, NotFound
 from ..interrupts import ActionRequest, Decision, Edit, Interrupt
-from ..loop.approvals import confirmed, joined
+from ..loop.approvals import confirmed_result, join_interrupts
 from ..loop.config import Unfinished
 from ..loop.open_calls import doubtful_calls, in_doubt, open_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
 from ..runtime.thread import runtime
 from ..serialization import VERSION, StateSchema, deserialized
 from ..state import State, restore_state
-from ..store.folding import Decided, Folded, Waiting, fold
-from .journal import Recorder
+from ..store.folding import Decided, Folded, QueuedMessage, fold
+from .journal import SessionJournal
 
 logger = logging.getLogger(__name__)
 
@@ -37,16 +37,18 @@ logger = logging.getLogger(__name__)
 _EPOCHS = 2**32
 
 
-class Held(msgspec.Struct):
+class OpenedConversation(msgspec.Struct):
     """What a session begins with, who keeps it safe, and the first of its epochs."""
 
-    beginning: Beginning
-    recorder: Recorder | None = None
+    restored: RestoredSession
+    journal: SessionJournal | None = None
     epoch: int = 1
     moved: bool = False  # it was in another process before
 
 
-def created(store: Any, scope: Any, agent: Agent, id: str, state: State) -> Held:
+def create_conversation(
+    store: Any, scope: Any, agent: Agent, id: str, state: State
+) -> OpenedConversation:
     """A new conversation that begins with ``state``.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` if there is one of that id.
@@ -58,10 +60,10 @@ def created(store: Any, scope: Any, agent: Agent, id: str, state: State) -> Held
             "Session.open(id, agent=…, store=…), or choose another id."
         )
     conversations.create_conversation(id=id)
-    return opened(store, scope, agent, id, state=state)
+    return open_conversation(store, scope, agent, id, state=state)
 
 
-def opened(
+def open_conversation(
     store: Any,
     scope: Any,
     agent: Agent,
@@ -69,7 +71,7 @@ def opened(
     *,
     take_over: bool = False,
     state: State | None = None,
-) -> Held:
+) -> OpenedConversation:
     """The conversation of that id, as its journal says; ``state`` if it has no journal yet.
 
     Raises :class:`~sagents_nb.errors.NotFound` for one that is not there or somebody else's,
@@ -84,30 +86,30 @@ def opened(
     database = conversations.database
     before = database.run(lambda connection: leases.last(connection, database.tables, id))
     moved = before not in (None, here())
-    journal, entries, problems = Journal.open(database, id, take_over=take_over)
+    rows, entries, problems = Journal.open(database, id, take_over=take_over)
     try:
-        schema = agent._chain.state_schema
-        recorder = Recorder(journal, schema)
-        epoch = journal.epoch * _EPOCHS
+        schema = agent.middleware_chain.state_schema
+        journal = SessionJournal(rows, schema)
+        epoch = rows.epoch * _EPOCHS
         if not entries:
             first = from_state(_saved(conversations, agent, id) if state is None else state)
-            _written(lambda: recorder.begin(), recorder, first.state)
-            return Held(first, recorder, epoch)
+            _written(lambda: journal.begin(), journal, first.state)
+            return OpenedConversation(first, journal, epoch)
         folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)
         stored, more = stored_state(folded, schema)
-        beginning = from_journal(folded, stored, problems + more, agent, id, epoch)
-        for problem in beginning.problems:
+        restored = from_journal(folded, stored, problems + more, agent, id, epoch)
+        for problem in restored.problems:
             logger.warning("Conversation %r: %s", id, problem)
         if folded.damaged:
-            journal.set_aside(folded.damaged).result()
+            rows.set_aside(folded.damaged).result()
         if problems or folded.damaged or folded.version != VERSION:
-            anew = lambda: recorder.begin_anew(folded, stored, beginning.usage)  # noqa: E731
+            anew = lambda: journal.begin_anew(folded, stored, restored.usage)  # noqa: E731
         else:
-            anew = lambda: recorder.go_on(folded.rows, stored, folded.queued)  # noqa: E731
-        _written(anew, recorder, beginning.state)
-        return Held(beginning, recorder, epoch, moved)
+            anew = lambda: journal.go_on(folded.rows, stored, folded.queued)  # noqa: E731
+        _written(anew, journal, restored.state)
+        return OpenedConversation(restored, journal, epoch, moved)
     except BaseException:
-        journal.release()
+        rows.release()
         raise
 
 
@@ -121,11 +123,11 @@ def is_stored(store: Any, scope: Any, id: str) -> bool:
     return store is not None and conversations_of(store, scope).find_conversation(id) is not None
 
 
-def _written(begin: Callable[[], None], recorder: Recorder, state: State) -> None:
+def _written(begin: Callable[[], None], journal: SessionJournal, state: State) -> None:
     def write() -> Future[None] | None:
         begin()
-        recorder.note(state)
-        return recorder.flush()
+        journal.note(state)
+        return journal.flush()
 
     future = runtime.call(write)
     if future is not None:
@@ -142,13 +144,13 @@ def _saved(conversations: Any, agent: Agent, id: str) -> State:
         exported = conversations.load_agent_state(id)
     except NotFound:
         return State()
-    return restore_state(exported, agent._chain.state_schema)
+    return restore_state(exported, agent.middleware_chain.state_schema)
 
 
 LOST = "The sub-agent was at work when its process ended, so its work was lost."
 
 
-class Beginning(msgspec.Struct, kw_only=True):
+class RestoredSession(msgspec.Struct, kw_only=True):
     """What a session begins with.
 
     ``decisions`` are those on ``state.interrupt`` that were made already; if they are all, the
@@ -163,17 +165,17 @@ class Beginning(msgspec.Struct, kw_only=True):
     run_id: str | None = None
     decisions: Mapping[str, Decision] = {}
     unfinished: Unfinished | None = None
-    queued: list[Waiting] = []
+    queued: list[QueuedMessage] = []
     problems: list[str] = []
 
 
-def from_state(state: State) -> Beginning:
+def from_state(state: State) -> RestoredSession:
     """Begin with a state of somebody's, without what only a living process could answer."""
     if state.interrupt is None or not state.interrupt.restorable:
         state = state.clean_stale_interrupts()
     if state.interrupt is not None:
-        return Beginning(state=state, status="interrupted")
-    return Beginning(state=state, status="paused" if open_calls(state) else "idle")
+        return RestoredSession(state=state, status="interrupted")
+    return RestoredSession(state=state, status="paused" if open_calls(state) else "idle")
 
 
 def stored_state(folded: Folded, schema: StateSchema) -> tuple[State, list[str]]:
@@ -197,25 +199,27 @@ def from_journal(
     agent: Agent,
     session_id: str,
     epoch: int,
-) -> Beginning:
+) -> RestoredSession:
     """Begin with what a journal says; ``state`` is what :func:`stored_state` gave."""
     if problems:
         state = _mended(state)
-    beginning = from_state(state)
+    restored = from_state(state)
     run = folded.run
-    beginning.queued, beginning.problems = folded.queued, problems
+    restored.queued, restored.problems = folded.queued, problems
     if run is not None:
-        beginning.run_id, beginning.error, beginning.usage = run.run_id, run.error, run.usage
+        restored.run_id, restored.error, restored.usage = run.run_id, run.error, run.usage
         if run.status == "running":
             numbered = zip(folded.rows.numbers, state.messages, strict=False)
             for usage in (m.usage for n, m in numbered if n >= run.since):
-                beginning.usage += usage or Usage()
-    _go_on(beginning, folded, agent, session_id, epoch)
-    return beginning
+                restored.usage += usage or Usage()
+    _go_on(restored, folded, agent, session_id, epoch)
+    return restored
 
 
-def _go_on(beginning: Beginning, folded: Folded, agent: Agent, session_id: str, epoch: int) -> None:
-    state = beginning.state
+def _go_on(
+    restored: RestoredSession, folded: Folded, agent: Agent, session_id: str, epoch: int
+) -> None:
+    state = restored.state
     calls = {call.id: call for call in open_calls(state)}
     asked = {
         d.tool_call_id: (d.request, d.decision)
@@ -224,25 +228,25 @@ def _go_on(beginning: Beginning, folded: Folded, agent: Agent, session_id: str, 
     }
     results, doubtful = _ends(folded, calls, asked, agent)
     if calls:
-        beginning.unfinished = Unfinished(
+        restored.unfinished = Unfinished(
             results=results, decisions=asked, doubtful=frozenset(call.id for call in doubtful)
         )
     interrupt = state.interrupt
     if doubtful:
-        question = joined([in_doubt(doubtful)], session_id, epoch)
-        beginning.state, beginning.status = state.with_interrupt(question), "interrupted"
+        question = join_interrupts([in_doubt(doubtful)], session_id, epoch)
+        restored.state, restored.status = state.with_interrupt(question), "interrupted"
     elif interrupt is None:
-        beginning.status = _status(beginning, folded)
+        restored.status = _status(restored, folded)
     elif interrupt.action_requests:
         said = _said(folded.decisions, interrupt)
         all_said = len(said) == len(interrupt.action_requests)
         gate = calls.keys() >= set(interrupt.tool_call_ids)  # the turn has no results yet
         if gate and (all_said or results or doubtful_calls(interrupt)):
-            beginning.state, beginning.status = state.with_interrupt(None), "paused"
+            restored.state, restored.status = state.with_interrupt(None), "paused"
             return
-        beginning.decisions = said
+        restored.decisions = said
         if all_said:
-            beginning.status = "paused"
+            restored.status = "paused"
 
 
 def _ends(
@@ -256,7 +260,7 @@ def _ends(
     doubtful: list[ToolCall] = []
     began = {row.tool_call_id: row for row in folded.calls}
     for id, call in calls.items():
-        row, tool = began.get(id), agent._tools.get(call.name)
+        row, tool = began.get(id), agent.tools_by_name.get(call.name)
         if row is None:
             continue
         if row.result is not None:
@@ -264,7 +268,7 @@ def _ends(
         elif tool is not None and tool.idempotent:
             pass  # it is run again
         elif (word := _word(folded.decisions, id, row.seq)) is not None:
-            result = confirmed(call, word)
+            result = confirmed_result(call, word)
             if result is not None:
                 results[id] = result
         elif _delegates(agent, call):
@@ -288,11 +292,11 @@ def _said(decisions: list[Decided], interrupt: Interrupt) -> dict[str, Decision]
     return {d.tool_call_id: d.decision for d in said}
 
 
-def _status(beginning: Beginning, folded: Folded) -> str:
+def _status(restored: RestoredSession, folded: Folded) -> str:
     """Whether a run was cut off, or stopped by a pause; nobody has to be asked."""
-    messages = beginning.state.messages
+    messages = restored.state.messages
     last = messages[-1] if messages else Message("assistant")
-    if open_calls(beginning.state):
+    if open_calls(restored.state):
         return "paused"
     if folded.run is None or folded.run.status not in ("running", "paused"):
         return "idle"

@@ -82,7 +82,7 @@ def _wrong(outcome: Any) -> ConfigurationError:
     )
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where and how a session lives. Times are in seconds; None is never.
 
     ``store`` holds the conversation, of the ``scope``'s owner; ``filesystem`` its files, those of

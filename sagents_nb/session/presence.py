@@ -11,7 +11,7 @@ from typing import Any
 from ..runtime.thread import runtime
 
 
-class Attendance:
+class Presence:
     """The viewers of one session and the time since somebody used it; on the runtime loop only.
 
     ``rest`` is called with the reason, "inactivity" or "no_viewers", once nobody needed the
@@ -97,8 +97,8 @@ class Attendance:
             self._arm()
 
 
-def _look(attendance: weakref.ref[Attendance]) -> None:
+def _look(presence: weakref.ref[Presence]) -> None:
     # A timer keeps nothing alive: a session that nobody has any more needs no rest.
-    found = attendance()
-    if found is not None:
-        found.look()
+    alive = presence()
+    if alive is not None:
+        alive.look()

@@ -75,7 +75,7 @@ class Sessions:
 
 
 def _is_live(session: Session) -> bool:
-    return not session._actor.gone
+    return not session.actor.gone
 
 
 sessions = Sessions()

@@ -12,14 +12,14 @@ from ..events import Event
 from ..messages import Usage
 from ..result import RunResult
 from ..runtime.event_stream import EventStream
-from ..runtime.futures import Waiting
+from ..runtime.futures import RunHandle
 from ..state import State
 
 if TYPE_CHECKING:
     from .session import Session
 
 
-class Run(Waiting):
+class Run(RunHandle):
     """One execution: await it on any loop, wait for it in any thread, iterate its events.
 
     A run that was resumed after an interrupt is a new handle with the same ``id``.

@@ -10,6 +10,7 @@ import asyncio
 import functools
 import threading
 import uuid
+import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,30 +19,39 @@ from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import ConfigurationError
-from ..interrupts import Approve, Decisions, Reject
+from ..events import Event, Frozen
+from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..loop.execution import Prompt, starting_point
-from ..messages import Message
+from ..messages import Message, Usage
+from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
-from ..state import State, restore_state
+from ..state import State, Todo, export_state, restore_state
 from .actor import Actor
-from .opening import Held, conversations_of, created, from_state, opened
-from .options import MessageContext, Preprocessor, Surroundings, preprocessed
+from .event_log import stored_events
+from .opening import (
+    OpenedConversation,
+    conversations_of,
+    create_conversation,
+    from_state,
+    here,
+    open_conversation,
+)
+from .options import MessageContext, Preprocessor, SessionOptions, preprocessed
 from .run import Run
-from .watched import Watched
 
 if TYPE_CHECKING:
-    pass
+    import pandas
 
 T = TypeVar("T")
 
 _waking = threading.Lock()
 
 
-class Session(Watched):
+class Session:
     """A conversation with ``agent`` that goes on over many runs.
 
-    ``id`` names it; ``files`` is its virtual filesystem; ``around`` are the fields of
-    :class:`~sagents_nb.session.options.Surroundings`, such as ``scope`` and ``headless``.
+    ``id`` names it; ``files`` is its virtual filesystem; ``more`` are the fields of
+    :class:`~sagents_nb.session.options.SessionOptions`, such as ``scope`` and ``headless``.
     Every public method may be called from any thread and any loop.
 
     With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:
@@ -54,6 +64,8 @@ class Session(Watched):
     A session that nobody used or watched for ``inactivity_timeout`` seconds rests: it is "closed"
     and lets the conversation go, so that another process may open it. The next message, decision
     or other call wakes it; only :meth:`close` is for good.
+
+    ``actor`` does the work, on the runtime loop; call it from nowhere else.
     """
 
     def __init__(
@@ -68,41 +80,43 @@ class Session(Watched):
         inactivity_timeout: float | None = 300,
         message_preprocessor: Preprocessor | None = None,
         headless: Any = "deny",
-        **around: Any,
+        **more: Any,
     ) -> None:
         _check_agent(agent)
-        surroundings = Surroundings(
+        options = SessionOptions(
             store=store,
             scope=scope,
             filesystem=filesystem,
             inactivity_timeout=inactivity_timeout,
             message_preprocessor=message_preprocessor,
             headless=headless,
-            **around,
+            **more,
         )
         id = id or f"session-{uuid.uuid4().hex[:12]}"
         if store is None:
-            held = Held(from_state(state or State()))
+            opened = OpenedConversation(from_state(state or State()))
         else:
-            held = created(store, scope, agent, id, state or State())
-        self._begin(agent, id, held, surroundings)
+            opened = create_conversation(store, scope, agent, id, state or State())
+        self._begin(agent, id, opened, options)
 
-    def _begin(self, agent: Agent, id: str, held: Held, surroundings: Surroundings) -> None:
-        if surroundings.store is not None and surroundings.display_persistence is None:
-            kept = conversations_of(surroundings.store, surroundings.scope)
-            surroundings = replace(surroundings, display_persistence=kept)
+    def _begin(
+        self, agent: Agent, id: str, opened: OpenedConversation, options: SessionOptions
+    ) -> None:
+        if options.store is not None and options.display_persistence is None:
+            conversations = conversations_of(options.store, options.scope)
+            options = replace(options, display_persistence=conversations)
         self.id = id
-        self.surroundings = surroundings
-        self.headless = surroundings.headless
-        self.files = surroundings.filesystem
+        self.options = options
+        self.headless = options.headless
+        self.files = options.filesystem
         if self.files is None:
             from ..files import FileSystem, open_filesystem
 
             shared = agent.filesystem_scope
             # Without a scope to share, the files are this session's and end with it.
             self.files = open_filesystem(shared) if shared else FileSystem(("session", id))
-        self._actor = Actor(self, agent, held)
-        runtime.call(self._actor.begin)
+        self.actor = Actor(self, agent, opened)
+        runtime.call(self.actor.begin)
 
     @classmethod
     def open(
@@ -112,7 +126,7 @@ class Session(Watched):
         agent: Agent,
         store: Any,
         take_over: bool = False,
-        **around: Any,
+        **more: Any,
     ) -> Session:
         """Go on with a conversation of a store, wherever it was left, also by a crash.
 
@@ -122,7 +136,7 @@ class Session(Watched):
         :class:`~sagents_nb.interrupts.Respond` with "ran", "did not run" or "retry"). It is
         "paused" if a turn or a message has only to be gone on with, by :meth:`retry`, else
         "idle". Nothing runs by itself. The first who watches is told the status, unless it was
-        answered before: then all hear of is the run. ``around`` is as for a new session.
+        answered before: then all hear of is the run. ``more`` is as for a new session.
 
         Raises :class:`~sagents_nb.errors.NotFound`, also for somebody else's,
         :class:`~sagents_nb.errors.Owned` if it is open in a living session, from where
@@ -130,39 +144,118 @@ class Session(Watched):
         version wrote it. ``info()["problems"]`` tells what could not be read.
         """
         _check_agent(agent)
-        surroundings = Surroundings(store=store, **around)
-        held = opened(store, surroundings.scope, agent, id, take_over=take_over)
+        options = SessionOptions(store=store, **more)
+        opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
         session = cls.__new__(cls)
-        session._begin(agent, id, held, surroundings)
+        session._begin(agent, id, opened, options)
         return session
 
-    def _act(self, function: Callable[..., T], *args: Any) -> T:
-        """Have the actor do something, and wait until it is safe where that blocks nobody."""
-        if self._actor.asleep:
-            self._wake()
-        call: Callable[[], tuple[T, Future[None] | None]]
-        call = functools.partial(self._actor.acted, function, args)
-        value, safe = runtime.call(call)
-        if safe is not None and _may_wait():
-            safe.result()
-        return value
+    @classmethod
+    def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:
+        """A session that goes on from an exported state.
 
-    def _wake(self) -> None:
-        around = self.surroundings
-        with _waking:  # two who need it at once wake it once
-            if self._actor.asleep:
-                self._await_rest()
-                held = None
-                if around.store is not None:
-                    held = opened(around.store, around.scope, self.agent, self.id)
-                runtime.call(self._actor.wake, held)
+        What waited for people still waits, unless it was a sub-agent: its call is answered
+        as lost, and :meth:`retry` or a message goes on.
+        """
+        return cls(agent, id=id, state=restore_state(exported, agent.middleware_chain.state_schema))
 
-    def _await_rest(self) -> None:
-        """Return once a rest that has begun has let go of what it kept."""
-        ended = self._actor.ended
-        if not ended.done():
-            runtime.refuse_here("Waking a session", "call it from another thread")
-            ended.result()
+    # what it is now
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id!r}: {self.actor.status}, {len(self.messages)} messages>"
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that answers."""
+        return self.actor.agent
+
+    @property
+    def scope(self) -> Any:
+        """Whose it is, or None."""
+        return self.options.scope
+
+    @property
+    def status(self) -> str:
+        """One of "idle", "running", "interrupted", "paused", "cancelled", "error" and "closed"."""
+        return self.actor.status
+
+    @property
+    def resting(self) -> str | None:
+        """The status that it wakes with, while it rests; else None."""
+        return self.actor.awakes_as
+
+    @property
+    def state(self) -> State:
+        """The state now, also in the middle of a run."""
+        return self.actor.state
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation so far."""
+        return self.state.messages[:]
+
+    @property
+    def initial_messages(self) -> list[Message]:
+        """What the conversation held when this session began; no event tells of it."""
+        return self.actor.initial[:]
+
+    @property
+    def todos(self) -> list[Todo]:
+        """The to-do list now."""
+        return self.state.todos[:]
+
+    @property
+    def interrupt(self) -> Interrupt | None:
+        """What waits for people, or None."""
+        return self.state.interrupt
+
+    @property
+    def usage(self) -> Usage:
+        """The sum over all runs so far."""
+        return self.actor.usage
+
+    @property
+    def error(self) -> str | None:
+        """What the last run failed with, or None."""
+        return self.actor.error
+
+    @property
+    def stream_message(self) -> Message | None:
+        """What has arrived of the answer that is being streamed, without calls; else None."""
+        return self.actor.log.partial()
+
+    @property
+    def pending_tool_calls(self) -> list[str]:
+        """The ids of the calls that are at work now."""
+        return list(self.actor.log.calls)
+
+    @property
+    def current_run(self) -> Run | None:
+        """The active run, or the last one; None before the first."""
+        return self.actor.current_run
+
+    def info(self) -> dict[str, Any]:
+        """A summary as plain data."""
+        return {
+            "id": self.id,
+            "agent": self.agent.name,
+            "model": self.agent.model.name,
+            "status": self.actor.status,
+            "messages": len(self.state.messages),
+            "todos": len(self.state.todos),
+            "queued": len(self.actor.inbox),
+            "started_at": self.actor.started_at,
+            "last_activity_at": self.actor.presence.last_activity,
+            "node": here(),
+            "scope": getattr(self.scope, "owner_id", self.scope),
+            "viewers": self.viewers,
+            "problems": list(self.actor.problems),
+        }
+
+    @property
+    def viewers(self) -> list[str]:
+        """The ids of those who watch now; a panel in a page is one."""
+        return list(self.actor.presence.viewers)
 
     # talking
 
@@ -176,13 +269,13 @@ class Session(Watched):
         """
         if when not in ("queue", "steer", "raise"):
             raise ConfigurationError(f"when is 'queue', 'steer' or 'raise', not {when!r}.")
-        return self._act(self._actor.send, self._said(prompt), when)
+        return self._act(self.actor.send, self._said(prompt), when)
 
     def _said(self, prompt: Prompt) -> list[Message]:
         _, messages = starting_point(prompt, None)
         if not messages:
             raise ConfigurationError("A session keeps its own state; send it text or messages.")
-        preprocessor = self.surroundings.message_preprocessor
+        preprocessor = self.options.message_preprocessor
         if preprocessor is None:
             return messages
         agent = self.agent
@@ -191,29 +284,29 @@ class Session(Watched):
 
     def steer(self, message: Prompt) -> None:
         """Give the active run a message before its next model call, or keep it for the next."""
-        self._act(self._actor.enqueue, self._said(message), "steer")
+        self._act(self.actor.enqueue, self._said(message), "steer")
 
     def follow_up(self, message: Prompt) -> None:
         """Give the active run a message to go on with when it would end."""
-        self._act(self._actor.enqueue, self._said(message), "follow_up")
+        self._act(self.actor.enqueue, self._said(message), "follow_up")
 
     @property
     def steering_mode(self) -> str:
         """How many steered messages one turn takes: "one-at-a-time" or "all"."""
-        return self._actor.queues.steering_mode
+        return self.actor.inbox.steering_mode
 
     @steering_mode.setter
     def steering_mode(self, mode: str) -> None:
-        self._actor.queues.steering_mode = mode
+        self.actor.inbox.steering_mode = mode
 
     @property
     def follow_up_mode(self) -> str:
         """How many follow-ups one turn takes: "one-at-a-time" or "all"."""
-        return self._actor.queues.follow_up_mode
+        return self.actor.inbox.follow_up_mode
 
     @follow_up_mode.setter
     def follow_up_mode(self, mode: str) -> None:
-        self._actor.queues.follow_up_mode = mode
+        self.actor.inbox.follow_up_mode = mode
 
     @property
     def steering_batch(self) -> str:
@@ -221,17 +314,17 @@ class Session(Watched):
 
         "skip" answers them as skipped, "wait" lets the batch finish.
         """
-        return self._actor.queues.steering_batch
+        return self.actor.inbox.steering_batch
 
     @steering_batch.setter
     def steering_batch(self, rule: str) -> None:
         if rule not in ("skip", "wait"):
             raise ConfigurationError(f"steering_batch is 'skip' or 'wait', not {rule!r}.")
-        self._actor.queues.steering_batch = rule
+        self.actor.inbox.steering_batch = rule
 
     def retry(self) -> Run:
         """Run again from the last user or tool message, or with what is queued, or go on."""
-        return self._act(self._actor.retry)
+        return self._act(self.actor.retry)
 
     # deciding
 
@@ -240,15 +333,15 @@ class Session(Watched):
 
         Raises InvalidDecision (still interrupted), StaleApproval or NotRunning.
         """
-        return self._act(self._actor.resume, decisions, by)
+        return self._act(self.actor.resume, decisions, by)
 
     def approve(self, *ids: str, by: str = "user") -> Run | None:
         """Approve these waiting calls, or all; the run goes on once all are decided."""
-        return self._act(self._actor.decide_all, ids, Approve(), by)
+        return self._act(self.actor.decide_all, ids, Approve(), by)
 
     def reject(self, *ids: str, message: str = "", by: str = "user") -> Run | None:
         """Reject these waiting calls, or all; the run goes on once all are decided."""
-        return self._act(self._actor.decide_all, ids, Reject(message), by)
+        return self._act(self.actor.decide_all, ids, Reject(message), by)
 
     def decide(
         self,
@@ -264,15 +357,15 @@ class Session(Watched):
         anything that was answered or changed since raises
         :class:`~sagents_nb.errors.StaleApproval` and runs nothing.
         """
-        return self._act(self._actor.decide_seen, decisions, interrupt_id, digests, by)
+        return self._act(self.actor.decide_seen, decisions, interrupt_id, digests, by)
 
     def dismiss(self) -> None:
         """Let go of a halt; any other interrupt needs an answer (NotRunning)."""
-        self._act(self._actor.dismiss)
+        self._act(self.actor.dismiss)
 
     def notify_middleware(self, id: str, message: Any) -> None:
         """Call that middleware's ``handle_message`` between turns, or now if nothing runs."""
-        runtime.post(self._actor.notify, id, message)
+        runtime.post(self.actor.notify, id, message)
 
     # stopping
 
@@ -281,51 +374,138 @@ class Session(Watched):
 
         :meth:`retry` goes on there; ``metadata["pause_reason"]`` is the ``reason``.
         """
-        self._act(self._actor.pause, reason)
+        self._act(self.actor.pause, reason)
 
     def cancel(self) -> None:
         """Stop the active run, or deny what waits; finished messages stay. Else nothing."""
-        self._act(self._actor.cancel)
+        self._act(self.actor.cancel)
 
     def cancel_run(self, run: Run) -> None:
         """Stop that run: the active one is cancelled, a queued one leaves the queue."""
-        self._act(self._actor.cancel_run, run)
+        self._act(self.actor.cancel_run, run)
 
     def reset(self) -> None:
         """Stop a running run, then forget messages, todos, metadata and queues."""
-        self._act(self._actor.reset)
+        self._act(self.actor.reset)
 
     def close(self, reason: str = "closed") -> None:
         """Stop and release everything; further calls raise NotRunning.
 
         A stored conversation can be opened again, with what is queued.
         """
-        done = runtime.call(self._actor.close, reason)
+        done = runtime.call(self.actor.close, reason)
         if _may_wait():
             done.result()
 
     def transfer(self) -> None:
         """Leave a stored conversation to another process, which opens it; as :meth:`close`."""
-        done = runtime.call(self._actor.transfer)
+        done = runtime.call(self.actor.transfer)
         if _may_wait():
             done.result()
 
     def touch(self) -> None:
         """Somebody needs the session: it does not rest for another ``inactivity_timeout``."""
-        runtime.post(self._actor.attendance.touch)
+        runtime.post(self.actor.presence.touch)
 
     def replace(self, agent: Agent | None = None, state: State | None = None) -> None:
         """Go on with another agent or another state; raises Busy while a run is active."""
-        self._act(self._actor.replace, agent, state)
+        self._act(self.actor.replace, agent, state)
 
-    @classmethod
-    def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:
-        """A session that goes on from an exported state.
+    # watching
 
-        What waited for people still waits, unless it was a sub-agent: its call is answered
-        as lost, and :meth:`retry` or a message goes on.
+    def watch(self, viewer: str, owner: Any = None) -> Callable[[], None]:
+        """Count ``viewer`` among those who watch, until the returned function is called.
+
+        With an ``owner`` also until that object is gone: who dies does not watch for ever.
         """
-        return cls(agent, id=id, state=restore_state(exported, agent._chain.state_schema))
+        leave = runtime.call(self.actor.presence.join, viewer)
+        stop = functools.partial(runtime.post, leave)
+        if owner is not None:
+            weakref.finalize(owner, stop).atexit = False
+        return stop
+
+    def freeze(self) -> None:
+        """Have everything that shows this session become static: panels in a notebook, say."""
+        self.publish(Frozen())
+
+    def publish(self, event: Event) -> None:
+        """Tell everybody who listens an event of yours; it gets the next ``seq`` and the ids."""
+        runtime.call(self.actor.publish, event)
+
+    def subscribe(
+        self, callback: Callable[[Event], Any], since: int | None = None, *, debug: bool = False
+    ) -> Callable[[], None]:
+        """Call ``callback`` on the runtime loop for every further event; it must not block.
+
+        An async one is awaited, one event after the other. With ``since`` it is first called
+        for the kept events after that sequence number; without, who comes late is first told the
+        status, with the reason "snapshot". With ``debug`` it hears
+        :class:`~sagents_nb.events.Debug` events as well. Subscribing twice is one subscription.
+        Returns the unsubscribe.
+        """
+        runtime.call(self.actor.subscribe, callback, since, debug)
+        return lambda: runtime.post(self.actor.log.unsubscribe, callback)
+
+    def events(self, since: int = 0) -> EventStream:
+        """The events after ``since`` and all further ones, to iterate on any loop."""
+        stream = EventStream()
+        runtime.call(self.actor.follow, stream, since)
+        return stream
+
+    def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
+        """Feed ``stream`` with the events of one run, up to its next end."""
+        runtime.call(self.actor.log.follow, stream, since, run_id)
+
+    # taking it elsewhere
+
+    def export_state(self) -> dict[str, Any]:
+        """The state as JSON-ready data; see :meth:`State.export`."""
+        return export_state(self.state, self.agent.middleware_chain.state_schema)
+
+    def to_frame(self, kind: str = "messages") -> pandas.DataFrame:
+        """The conversation as a frame.
+
+        ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or
+        "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
+        """
+        from ..frames import Conversation, frame_of
+
+        events = runtime.call(self.actor.log.kept)
+        state = self.state
+        if self.options.store is not None:
+            kept = conversations_of(self.options.store, self.scope).history(self.id)
+            events = [*stored_events(kept, state, events), *events]
+        return frame_of(kind, [Conversation(self.id, state, events, self.files.entries())])
+
+    # how it is done
+
+    def _act(self, function: Callable[..., T], *args: Any) -> T:
+        """Have the actor do something, and wait until it is safe where that blocks nobody."""
+        if self.actor.asleep:
+            self._wake()
+        call: Callable[[], tuple[T, Future[None] | None]]
+        call = functools.partial(self.actor.acted, function, args)
+        value, safe = runtime.call(call)
+        if safe is not None and _may_wait():
+            safe.result()
+        return value
+
+    def _wake(self) -> None:
+        options = self.options
+        with _waking:  # two who need it at once wake it once
+            if self.actor.asleep:
+                self._await_rest()
+                opened = None
+                if options.store is not None:
+                    opened = open_conversation(options.store, options.scope, self.agent, self.id)
+                runtime.call(self.actor.wake, opened)
+
+    def _await_rest(self) -> None:
+        """Return once a rest that has begun has let go of what it kept."""
+        ended = self.actor.ended
+        if not ended.done():
+            runtime.refuse_here("Waking a session", "call it from another thread")
+            ended.result()
 
 
 def _check_agent(agent: Any) -> None:

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 # How long a run waits for what is on its way to be kept, in seconds; then it comes when it comes.
 PATIENCE = 5.0
 
-ENDS: dict[str, Lifecycle] = {
+LIFECYCLE: dict[str, Lifecycle] = {
     "completed": "on_completion",
     "paused": "on_completion",
     "interrupted": "on_interrupt",
@@ -49,7 +49,7 @@ ENDS: dict[str, Lifecycle] = {
 """Why a state is kept, by how a run ended."""
 
 
-class Persister:
+class StateSaver:
     """Keeps the state of one conversation, one after the other; on the runtime loop only."""
 
     def __init__(
@@ -126,7 +126,7 @@ class _Job:
         self.tries = 0
 
 
-class Transcriber:
+class Transcript:
     """Keeps the rows of one conversation, one after the other; on the runtime loop only.
 
     ``tell`` emits an event, ``trouble`` takes a sentence about what could not be saved.

@@ -19,7 +19,7 @@ from ..messages import Message, ToolResult, Usage
 from ..serialization import VERSION, migrated
 from ..state import LooseTodo, State, Todo, numbered
 
-Row = tuple[int, str, Any]
+JournalRow = tuple[int, str, Any]
 """A row of a journal: its number, its kind and its data."""
 
 # Of these there is one row per name, of the others one at all.
@@ -102,7 +102,7 @@ class Rows:
             self._drop(*found)
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class QueuedMessage(msgspec.Struct, frozen=True):
     """A message that was acknowledged and is no part of the history yet.
 
     ``when`` is "queue", "steer" or "follow_up"; those of one ``run_id`` belong together.
@@ -165,7 +165,7 @@ class Folded(msgspec.Struct):
     rows: Rows
     state: State
     version: int
-    queued: list[Waiting]
+    queued: list[QueuedMessage]
     calls: list[Call]
     decisions: list[Decided]
     run: LastRun | None
@@ -177,7 +177,7 @@ class Folded(msgspec.Struct):
         return [f"Journal entry {seq} was set aside: {why}." for seq, why in self.damaged.items()]
 
 
-def fold(journal: Iterable[Row]) -> Folded:
+def fold(journal: Iterable[JournalRow]) -> Folded:
     """What the rows of a journal come to, damaged ones left out.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` if a newer version wrote it.
@@ -251,7 +251,7 @@ def fold(journal: Iterable[Row]) -> Folded:
         rows=rows,
         state=state,
         version=version,
-        queued=read(queued, Waiting),
+        queued=read(queued, QueuedMessage),
         calls=read(numbered_rows(found("call")), Call),
         decisions=read(numbered_rows(found("decision")), Decided),
         run=runs[0] if runs else None,

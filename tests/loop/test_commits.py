@@ -357,7 +357,7 @@ def test_without_a_recorder_no_task_is_made_for_it() -> None:
         )
         from sagents_nb.events import Emitter
 
-        plain = agent_of("hi").loop(sa.State(), Emitter(lambda event: None))
+        plain = agent_of("hi").new_run(sa.State(), Emitter(lambda event: None))
         await plain.run(GO)
         return len(made)
 

@@ -7,7 +7,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.interrupts import Decision, Interrupt
-from sagents_nb.loop.approvals import joined
+from sagents_nb.loop.approvals import join_interrupts
 from sagents_nb.loop.config import Outcome, Unfinished
 from sagents_nb.loop.open_calls import closing_message, in_doubt, open_calls
 from sagents_nb.messages import ToolResult
@@ -31,7 +31,7 @@ class Bank:
         self.agent = agent_of(*(turns or ("ok",)), tools=[pay], **options)
         self.book = Book()
         said = sa.Message.assistant(tool_calls=CALLS)
-        self.interrupt = joined([in_doubt(CALLS[1:2])], "s1", 1)
+        self.interrupt = join_interrupts([in_doubt(CALLS[1:2])], "s1", 1)
         messages = [sa.Message.user("go"), said]
         self.state = sa.State(messages=messages, interrupt=self.interrupt)
         self.known = Unfinished(results={"c1": ToolResult("c1", "pay", "paid Ada before")})

@@ -351,7 +351,7 @@ def test_who_was_given_up_is_not_kept() -> None:
     assert session.send("stop that").result().text == "never mind"
     assert "lost" in results(session.state)[0]
     session.send("again").result()
-    team = session._actor.local["sub_agents"]
+    team = session.actor.local["sub_agents"]
     assert [work.id for work in team.waiting.values()] == [f"{session.id}-sub-2"]
     session.approve().result()  # type: ignore[union-attr]
     assert team.waiting == {}
@@ -430,7 +430,7 @@ def test_a_halt_inside_a_sub_agent_halts_its_parent(paused: bool) -> None:
     assert [m.text for m in session.messages if m.role == "assistant"][1:] == ["Too hot."]
     assert len(requests_of(agent)) == 1
     assert not unanswered(session.messages)
-    assert session._actor.local["sub_agents"].waiting == {}
+    assert session.actor.local["sub_agents"].waiting == {}
     session.dismiss()
     assert session.status == "idle"
     assert session.send("go on").result().text == "next"

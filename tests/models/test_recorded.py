@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.events import Emitter
 from sagents_nb.messages import TextDelta, ToolCallDelta
 from sagents_nb.models import ChatModel, ModelRequest
 from sagents_nb.models.base import RetryNotice
@@ -277,7 +278,7 @@ def _items(model: ChatModel) -> tuple[list[Any], sa.Message]:
 
 def test_an_agent_does_not_retry_twice(place: Path) -> None:
     model = recorded(place, "hello")
-    assert sa.Agent(model)._asked is model
+    assert sa.Agent(model).new_run(sa.State(), Emitter()).config.model is model
 
 
 def test_the_fallback_that_answered_replays_as_well(place: Path) -> None:
@@ -438,6 +439,7 @@ def test_a_replay_opens_no_socket_and_loads_no_sdk(tmp_path: Path) -> None:
         sys.addaudithook(lambda event, _: (_ for _ in ()).throw(RuntimeError(event))
                          if event in ("socket.connect", "socket.getaddrinfo") else None)
         import sagents_nb as sa
+from sagents_nb.events import Emitter
         for spec in ("anthropic:claude", "openai:gpt", "openai-chat:gemma"):
             model = sa.RecordedModel(spec, {str(tmp_path / "x.json")!r}, "replay")
             model.preload()

@@ -72,7 +72,7 @@ def test_a_session_that_rests_is_shown_as_it_wakes_and_an_answer_wakes_it(
     early = page_of(session)
     session.send("Write.").result()
     until(lambda: session.status == "closed")
-    session._actor.ended.result()  # it has let go of its conversation
+    session.actor.ended.result()  # it has let go of its conversation
     late = page_of(session)
     for page in (early, late):
         until(lambda page=page: page.state["interrupt"] is not None)

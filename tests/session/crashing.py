@@ -122,7 +122,7 @@ def _decide(session: sa.Session, pipe: Connection) -> None:
     interrupt = session.interrupt
     assert interrupt is not None
     run = None
-    taken = session._actor._approvals.taken
+    taken = session.actor.approvals.taken
     for request in interrupt.action_requests:
         if request.tool_call_id in taken:
             continue

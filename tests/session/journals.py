@@ -10,9 +10,9 @@ from typing import Any
 from sagents_nb.errors import StoreError
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.serialization import unescaped
-from sagents_nb.session.journal import Recorder
+from sagents_nb.session.journal import SessionJournal
 from sagents_nb.store.entries import Entry, encoded
-from sagents_nb.store.folding import Folded, Row, fold
+from sagents_nb.store.folding import Folded, JournalRow, fold
 
 
 class MemoryJournal:
@@ -48,7 +48,7 @@ class MemoryJournal:
         done.set_result(None)
         return done
 
-    def read(self) -> list[Row]:
+    def read(self) -> list[JournalRow]:
         rows = []
         for seq, (kind, text, escaped) in self.rows.items():
             data: Any = json.loads(text)
@@ -64,8 +64,8 @@ def on_the_loop(function: Callable[..., Any], *args: Any) -> Any:
     return runtime.call(function, *args)
 
 
-def recorder_on(journal: MemoryJournal) -> Recorder:
+def recorder_on(journal: MemoryJournal) -> SessionJournal:
     """A recorder that has begun."""
-    recorder = Recorder(journal, {})
+    recorder = SessionJournal(journal, {})
     on_the_loop(recorder.begin)
     return recorder

@@ -14,7 +14,7 @@ from typing import Any
 
 import sagents_nb as sa
 from sagents_nb.store import ConversationStore
-from sagents_nb.store.folding import Folded, Row, fold
+from sagents_nb.store.folding import Folded, JournalRow, fold
 from tests.talking import PATIENCE, agent_of
 
 ID = "c1"
@@ -68,7 +68,7 @@ def disk() -> Iterator[Disk]:
                 store.close()
 
 
-def rows_of(path: str | Path) -> list[Row]:
+def rows_of(path: str | Path) -> list[JournalRow]:
     """The rows of the only journal in that file."""
     with contextlib.closing(sqlite3.connect(path, timeout=PATIENCE)) as database:
         found = database.execute("SELECT seq, kind, data FROM sagents_journal ORDER BY seq")

@@ -20,6 +20,6 @@ def test_what_was_said_while_something_was_written_is_kept_by_a_close(
         session.close()
 
     asyncio.run(say())
-    session._actor.ended.result(PATIENCE)
+    session.actor.ended.result(PATIENCE)
     again = sa.Session.open("a", agent=agent_of(), store=store)
     assert again.info()["queued"] == 5

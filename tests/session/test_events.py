@@ -180,7 +180,7 @@ def test_iterating_a_run_that_never_begins_ends() -> None:
 
 def test_a_reader_who_went_away_costs_nothing() -> None:
     session = session_of("one", "two")
-    before = len(session._actor.log._listeners)
+    before = len(session.actor.log.listeners)
 
     async def look_once() -> None:
         async for _ in session.events():
@@ -190,8 +190,8 @@ def test_a_reader_who_went_away_costs_nothing() -> None:
     run(look_once())
     gc.collect()
     session.send("b").result()
-    assert len(session._actor.log._listeners) == before
-    assert len(session._actor.log._streams) == 0
+    assert len(session.actor.log.listeners) == before
+    assert len(session.actor.log.streams) == 0
 
 
 def test_todos_are_told_of_as_the_whole_list() -> None:
@@ -252,7 +252,7 @@ def test_deltas_of_a_sub_agent_are_dropped_with_the_end_of_its_message() -> None
     session.subscribe(live.append)
     session.send("go").result()
     later: list[Any] = []
-    session._actor.log.subscribe(later.append, since=0)
+    session.actor.log.subscribe(later.append, since=0)
     inner, kept = ([e.event.type for e in of(SubagentEvent, told)] for told in (live, later))
     assert inner.count("message_update") == len("long")
     assert kept == [kind for kind in inner if kind != "message_update"]

@@ -104,7 +104,7 @@ def test_an_answer_that_was_given_is_not_asked_for_again_but_a_new_doubt_is(
     again = cut_off(store, disk, gate, "x", tools=[second.tool])
     run = again.resume(sa.Respond("retry"))
     second.wait()  # it is at work again, by the user's word, and the process ends again
-    path = disk.snapshot(again.surroundings.store)
+    path = disk.snapshot(again.options.store)
     second.open()
     run.result()
     ran: list[str] = []

@@ -441,6 +441,6 @@ def test_the_journal_stays_bounded_while_the_same_thing_changes(store: Conversat
 
 def test_a_session_without_a_store_needs_none_and_writes_nothing(disk: Disk) -> None:
     session = sa.Session(agent_of("hi"))
-    assert session._actor.recorder is None
+    assert session.actor.journal is None
     session.send("x").result()
     assert disk.stores == []

@@ -24,11 +24,7 @@ class Clerk(sa.Middleware):
 
 
 def filed(session: sa.Session) -> Any:
-    async def read() -> None:
-        if session._actor._working is not None:
-            await asyncio.wait([session._actor._working])
-
-    runtime.submit(read()).result(PATIENCE)
+    runtime.submit(session.actor.middleware.idle()).result(PATIENCE)
     return session.state.get_metadata("filed")
 
 

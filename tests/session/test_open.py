@@ -48,7 +48,7 @@ def opened(store: ConversationStore, *turns: Any, **options: Any) -> sa.Session:
 
 def reopened(session: sa.Session, *turns: Any, **options: Any) -> sa.Session:
     """Closed, and opened again with another agent."""
-    store = session.surroundings.store
+    store = session.options.store
     session.close()
     return opened(store, *turns, **options)
 
@@ -283,7 +283,7 @@ def test_what_was_approved_is_not_asked_or_run_again_when_the_model_fails_after_
 
 
 def reopened_as(session: sa.Session) -> sa.Session:
-    store = session.surroundings.store
+    store = session.options.store
     session.close()
     return sa.Session.open(session.id, agent=agent_of("done", **GATED), store=store)
 

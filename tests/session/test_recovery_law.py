@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import sagents_nb as sa
 from sagents_nb.errors import StoreError
 from sagents_nb.session import journal as recording
-from sagents_nb.session.journal import Recorder
+from sagents_nb.session.journal import SessionJournal
 from sagents_nb.store.folding import fold
 from tests.session.journals import MemoryJournal, on_the_loop, recorder_on
 
@@ -126,7 +126,7 @@ class Story:
 
     def reopen(self) -> None:
         folded = self.journal.folded()
-        self.recorder = Recorder(self.journal, {})
+        self.recorder = SessionJournal(self.journal, {})
         self.recorder.go_on(folded.rows, folded.state, folded.queued)
         self.state = folded.state
         self.waiting = [waiting.message for waiting in folded.queued]
@@ -243,7 +243,7 @@ def test_a_value_whose_schema_fails_is_told_and_the_rest_is_kept(caplog: Any) ->
         raise ValueError("no")
 
     journal = MemoryJournal()
-    recorder = Recorder(journal, {"bad": (fail, fail)})
+    recorder = SessionJournal(journal, {"bad": (fail, fail)})
 
     def write() -> None:
         recorder.begin()

@@ -129,7 +129,7 @@ def test_a_stored_session_is_needed_again_the_moment_it_rests(store: Conversatio
     session = sa.Session(agent_of(*"abc"), id="a", store=store, inactivity_timeout=None)
     session.send("go").result()
     for text in "bc":
-        runtime.call(session._actor.rest, "inactivity")
+        runtime.call(session.actor.rest, "inactivity")
         assert session.send("again").result().text == text
     assert session.status == "idle"
 

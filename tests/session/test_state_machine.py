@@ -108,7 +108,7 @@ class Life:
         self.session = self._watched(sa.Session(self.agent, id="c1", store=store))
 
     def _watched(self, session: sa.Session) -> sa.Session:
-        actor = session._actor
+        actor = session.actor
         self.steps[actor], self.events[actor] = [], []
         self.first[actor] = in_history(session.state)
         session.subscribe(self.events[actor].append, since=0)
@@ -118,13 +118,13 @@ class Life:
 
     def seen(self, actor: Actor, name: str, args: Any, do: Callable[[], Any]) -> Any:
         """Note a call; on the runtime loop, as the call itself."""
-        interrupt = actor._state.interrupt
+        interrupt = actor.state.interrupt
         seen = (
             actor.status,
             actor.state,
-            tuple(actor._approvals.open_ids(interrupt)) if interrupt else (),
-            bool(len(actor.queues)),
-            actor._answers is not None,
+            tuple(actor.approvals.open_ids(interrupt)) if interrupt else (),
+            bool(len(actor.inbox)),
+            actor.answers is not None,
         )
         try:
             outcome: Any = do()
@@ -201,12 +201,7 @@ class Life:
         for run in self.runs:
             with suppress(sa.AgentError):
                 run.result(LIMIT)
-        runtime.submit(self._letters_read()).result(LIMIT)
-
-    async def _letters_read(self) -> None:
-        working = self.session._actor._working
-        if working is not None:
-            await asyncio.wait([working])
+        runtime.submit(self.session.actor.middleware.idle()).result(LIMIT)
 
 
 def within(seconds: float, work: Callable[[], None]) -> None:

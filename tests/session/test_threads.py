@@ -209,7 +209,7 @@ def test_a_stream_read_on_another_loop_misses_nothing() -> None:
 
     lock, remaining = threading.Lock(), [0] * 5
     assert in_threads(8, work) == [None] * 8
-    last = session._actor.log.last
+    last = session.actor.log.last
     whole = set(range(1, last + 1))
     for numbers in read_by:
         assert numbers == sorted(numbers)
