@@ -50,7 +50,7 @@ _waking = threading.Lock()
 class Session:
     """A conversation with ``agent`` that goes on over many runs.
 
-    ``id`` names it; ``files`` is its virtual filesystem; ``more`` are the fields of
+    ``id`` names it; ``files`` is its virtual filesystem; ``around`` are the fields of
     :class:`~sagents_nb.session.options.SessionOptions`, such as ``scope`` and ``headless``.
     Every public method may be called from any thread and any loop.
 
@@ -68,6 +68,9 @@ class Session:
     ``actor`` does the work, on the runtime loop; call it from nowhere else.
     """
 
+    id: str
+    files: Any
+
     def __init__(
         self,
         agent: Agent,
@@ -80,7 +83,7 @@ class Session:
         inactivity_timeout: float | None = 300,
         message_preprocessor: Preprocessor | None = None,
         headless: Any = "deny",
-        **more: Any,
+        **around: Any,
     ) -> None:
         _check_agent(agent)
         options = SessionOptions(
@@ -90,7 +93,7 @@ class Session:
             inactivity_timeout=inactivity_timeout,
             message_preprocessor=message_preprocessor,
             headless=headless,
-            **more,
+            **around,
         )
         id = id or f"session-{uuid.uuid4().hex[:12]}"
         if store is None:
@@ -126,7 +129,7 @@ class Session:
         agent: Agent,
         store: Any,
         take_over: bool = False,
-        **more: Any,
+        **around: Any,
     ) -> Session:
         """Go on with a conversation of a store, wherever it was left, also by a crash.
 
@@ -136,7 +139,7 @@ class Session:
         :class:`~sagents_nb.interrupts.Respond` with "ran", "did not run" or "retry"). It is
         "paused" if a turn or a message has only to be gone on with, by :meth:`retry`, else
         "idle". Nothing runs by itself. The first who watches is told the status, unless it was
-        answered before: then all hear of is the run. ``more`` is as for a new session.
+        answered before: then all hear of is the run. ``around`` is as for a new session.
 
         Raises :class:`~sagents_nb.errors.NotFound`, also for somebody else's,
         :class:`~sagents_nb.errors.Owned` if it is open in a living session, from where
@@ -144,7 +147,7 @@ class Session:
         version wrote it. ``info()["problems"]`` tells what could not be read.
         """
         _check_agent(agent)
-        options = SessionOptions(store=store, **more)
+        options = SessionOptions(store=store, **around)
         opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
         session = cls.__new__(cls)
         session._begin(agent, id, opened, options)
@@ -173,6 +176,11 @@ class Session:
     def scope(self) -> Any:
         """Whose it is, or None."""
         return self.options.scope
+
+    @property
+    def surroundings(self) -> SessionOptions:
+        """The ``options``, by their name of before."""
+        return self.options
 
     @property
     def status(self) -> str:
