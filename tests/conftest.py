@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 import sagents_nb.loop.loop
 from tests.pairing import watched
+from tests.session.hours import Hours
 from tests.specification import ids_of
 
 # How long an example takes says nothing.
@@ -41,6 +42,15 @@ def paired_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr("sagents_nb.loop.loop.call_model", call_model)
     yield problems
     assert not problems, "a provider would have refused a request"
+
+
+@pytest.fixture
+def hours(monkeypatch: pytest.MonkeyPatch) -> Hours:
+    """The time in which nobody uses a session, which passes when the test says so."""
+    hours = Hours()
+    monkeypatch.setattr("sagents_nb.session.presence.time", hours)
+    monkeypatch.setattr("sagents_nb.session.presence.runtime", hours)
+    return hours
 
 
 def pytest_configure() -> None:

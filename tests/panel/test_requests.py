@@ -17,6 +17,7 @@ from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.panel.pages import Page, Wire, hello, session_of, until, write
+from tests.session.hours import Hours
 
 MESSAGES = Path(__file__).parents[2] / "tests/fixtures/protocol/messages.json"
 
@@ -65,18 +66,19 @@ def test_send_starts_a_run() -> None:
 
 @pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
 def test_a_session_that_rests_is_shown_as_it_wakes_and_an_answer_wakes_it(
-    kept: bool, tmp_path: Path
+    kept: bool, tmp_path: Path, hours: Hours
 ) -> None:
     store = ConversationStore(tmp_path / "agents.db") if kept else None
-    session = session_of(write(), "Done.", gate=True, store=store, inactivity_timeout=0.05)
+    session = session_of(write(), "Done.", gate=True, store=store, inactivity_timeout=60)
     early = page_of(session)
     session.send("Write.").result()
-    until(lambda: session.status == "closed")
+    hours.pass_by(60)
+    assert session.status == "closed"
     session.actor.ended.result()  # it has let go of its conversation
     late = page_of(session)
     for page in (early, late):
-        until(lambda page=page: page.state["interrupt"] is not None)
-        assert page.state["status"] == "interrupted"
+        until(lambda page=page: page.state["status"] == "interrupted")
+        assert page.state["interrupt"] is not None
     answers: list[dict[str, Any]] = []
     runtime.call(answer, session, decision(session), answers.append)
     until(lambda: answers == [{"type": "reply", "id": "1"}])

@@ -13,6 +13,7 @@ from sagents_nb.errors import StoreError
 from sagents_nb.store import ConversationStore
 from sagents_nb.store.journal import Journal
 from tests.session.gates import Gate
+from tests.session.hours import Hours
 from tests.session.stored import Disk, folded, rows_of
 from tests.talking import PATIENCE, agent_of, call, of, roles, run, types, unanswered
 
@@ -404,20 +405,17 @@ def test_a_change_between_runs_that_cannot_be_written_is_an_error_and_goes_first
 
 
 def test_a_session_with_something_unwritten_does_not_rest(
-    store: ConversationStore, full: Full
+    store: ConversationStore, full: Full, hours: Hours
 ) -> None:
-    session = sa.Session(agent_of("one", "two"), id="c1", store=store, inactivity_timeout=0.05)
+    session = sa.Session(agent_of("one", "two"), id="c1", store=store, inactivity_timeout=60)
     full.full = lambda kinds: kinds == ["run"]
     with pytest.raises(StoreError):
         session.send("go").result()
-    threading.Event().wait(0.3)
+    hours.pass_by(600)
     assert session.status == "error"
     full.full = lambda kinds: False
     session.send("next").result()
-    for _ in range(500):
-        if session.status == "closed":
-            break
-        threading.Event().wait(0.01)
+    hours.pass_by(60)
     assert session.status == "closed"
     assert texts(store) == ["go", "one", "next", "two"]
 

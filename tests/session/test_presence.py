@@ -15,10 +15,11 @@ from sagents_nb.events import AgentShutdown, NodeTransferred, NodeTransferring, 
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.session.gates import Gate
+from tests.session.hours import Hours
 from tests.session.stored import Disk
 from tests.talking import PATIENCE, agent_of, call, of
 
-SOON = 0.05
+SOON = 60.0
 
 
 def living(*turns: Any, tools: Any = (), gated: Any = None, **around: Any) -> sa.Session:
@@ -45,47 +46,51 @@ class Heard:
 
 
 @pytest.mark.spec("S1.11.9")
-def test_a_session_that_nobody_uses_rests_and_says_since_when() -> None:
+def test_a_session_that_nobody_uses_rests_and_says_since_when(hours: Hours) -> None:
     session = living("a", inactivity_timeout=SOON)
     heard = Heard(session)
     session.send("go").result()
+    used = hours.time()
+    hours.pass_by(SOON)
     shutdown = heard.wait_for(AgentShutdown)
     assert shutdown.reason == "inactivity"
-    assert SOON <= shutdown.shutdown_at - shutdown.last_activity_at < PATIENCE
+    assert used == shutdown.last_activity_at <= shutdown.shutdown_at
     assert session.status == "closed"
     assert [m.text for m in session.messages] == ["go", "a"]
 
 
 @pytest.mark.spec("S1.11.9")
-def test_a_run_that_takes_longer_than_the_timeout_is_not_stopped(gate: Gate) -> None:
+def test_a_run_that_takes_longer_than_the_timeout_is_not_stopped(gate: Gate, hours: Hours) -> None:
     session = living(call("hold"), "done", tools=[gate.tool], inactivity_timeout=SOON)
     run = session.send("go")
     gate.wait()
-    time.sleep(4 * SOON)
+    hours.pass_by(4 * SOON)
     assert session.status == "running"
     gate.open()
     assert run.result().text == "done"
-    Heard(session).wait_for(AgentShutdown)
+    heard = Heard(session)
+    hours.pass_by(SOON)
+    heard.wait_for(AgentShutdown)
 
 
 @pytest.mark.spec("S1.11.9")
-def test_reading_is_no_use_but_touching_is() -> None:
+def test_reading_is_no_use_but_touching_is(hours: Hours) -> None:
     session = living("a", inactivity_timeout=4 * SOON)
     heard = Heard(session)
     for _ in range(8):
         session.touch()
-        time.sleep(SOON)
+        hours.pass_by(SOON)
     assert session.status == "idle"
-    while session.status == "idle":  # reading all the time does not keep it awake
+    for _ in range(3):  # reading all the time does not keep it awake
         _ = session.messages, session.state, session.info()
-        time.sleep(SOON / 5)
+        hours.pass_by(SOON)
     assert heard.wait_for(AgentShutdown).reason == "inactivity"
 
 
 @pytest.mark.spec("S1.11.9")
-def test_without_a_timeout_it_stays() -> None:
+def test_without_a_timeout_it_stays(hours: Hours) -> None:
     session = living("a", inactivity_timeout=None)
-    time.sleep(2 * SOON)
+    hours.pass_by(1000 * SOON)
     assert session.status == "idle"
 
 
@@ -96,10 +101,11 @@ def test_a_timeout_is_a_number_of_seconds(wrong: Any) -> None:
 
 
 @pytest.mark.spec("S1.10.6", "S1.11.9")
-def test_a_message_wakes_a_session_that_rests_and_who_listened_still_hears() -> None:
+def test_a_message_wakes_a_session_that_rests_and_who_listened_still_hears(hours: Hours) -> None:
     session = living("a", "b", inactivity_timeout=SOON)
     heard = Heard(session)
     session.send("one").result()
+    hours.pass_by(SOON)
     heard.wait_for(AgentShutdown)
     heard.events.clear()
     assert session.send("two").result().text == "b"
@@ -108,7 +114,7 @@ def test_a_message_wakes_a_session_that_rests_and_who_listened_still_hears() -> 
 
 
 @pytest.mark.spec("S1.10.6")
-def test_an_answer_wakes_a_session_that_rests_and_is_applied_once(gate: Gate) -> None:
+def test_an_answer_wakes_a_session_that_rests_and_is_applied_once(gate: Gate, hours: Hours) -> None:
     gate.open()
     session = living(
         call("hold"),
@@ -119,6 +125,7 @@ def test_an_answer_wakes_a_session_that_rests_and_is_applied_once(gate: Gate) ->
     )
     heard = Heard(session)
     session.send("go").result()
+    hours.pass_by(SOON)
     assert heard.wait_for(AgentShutdown).restorable
     heard.events.clear()
     run = session.approve()
@@ -130,11 +137,12 @@ def test_an_answer_wakes_a_session_that_rests_and_is_applied_once(gate: Gate) ->
 
 
 def test_a_stored_session_that_rests_lets_go_of_its_conversation_and_finds_it_again(
-    store: ConversationStore,
+    store: ConversationStore, hours: Hours
 ) -> None:
     first = sa.Session(agent_of("a", "d"), "c1", store=store, inactivity_timeout=SOON)
     heard = Heard(first)
     first.send("one").result()
+    hours.pass_by(SOON)
     heard.wait_for(AgentShutdown)
     second = sa.Session.open("c1", agent=agent_of("b"), store=store, inactivity_timeout=None)
     with pytest.raises(sa.SagentsError, match="c1"):
@@ -153,29 +161,33 @@ def test_a_session_that_was_closed_is_not_woken() -> None:
 
 
 @pytest.mark.spec("S1.11.10")
-def test_without_viewers_it_rests_after_the_delay_and_not_before_anybody_came() -> None:
+def test_without_viewers_it_rests_after_the_delay_and_not_before_anybody_came(hours: Hours) -> None:
     session = living("a", inactivity_timeout=None, presence_timeout=SOON)
     heard = Heard(session)
-    time.sleep(3 * SOON)
+    hours.pass_by(3 * SOON)
     assert session.status == "idle"
     leave = session.watch("page")
     leave()
+    hours.pass_by(SOON)
     assert heard.wait_for(AgentShutdown).reason == "no_viewers"
 
 
 @pytest.mark.spec("S1.11.10")
-def test_a_viewer_who_comes_back_in_time_keeps_it() -> None:
+def test_a_viewer_who_comes_back_in_time_keeps_it(hours: Hours) -> None:
     session = living("a", inactivity_timeout=None, presence_timeout=4 * SOON)
     session.watch("page")()
+    hours.pass_by(3 * SOON)
     stay = session.watch("page")
-    time.sleep(8 * SOON)
+    hours.pass_by(8 * SOON)
     assert session.status == "idle"
     assert session.viewers == ["page"]
     stay()
 
 
 @pytest.mark.spec("S1.11.10")
-def test_who_runs_or_waits_for_people_is_not_stopped_by_their_absence(gate: Gate) -> None:
+def test_who_runs_or_waits_for_people_is_not_stopped_by_their_absence(
+    gate: Gate, hours: Hours
+) -> None:
     session = living(
         call("hold"),
         "done",
@@ -186,24 +198,29 @@ def test_who_runs_or_waits_for_people_is_not_stopped_by_their_absence(gate: Gate
     )
     session.watch("page")()
     session.send("go").result()
-    time.sleep(3 * SOON)
+    hours.pass_by(3 * SOON)
     assert session.status == "interrupted"
     heard = Heard(session)
-    session.approve()
+    run = session.approve()
     gate.wait()
-    time.sleep(3 * SOON)
+    hours.pass_by(3 * SOON)
     assert session.status == "running"
     gate.open()
+    assert run is not None
+    run.result()
+    hours.pass_by(SOON)
     assert heard.wait_for(AgentShutdown).reason == "no_viewers"  # asked again when the run ended
 
 
-def test_who_watches_keeps_a_session_awake() -> None:
+def test_who_watches_keeps_a_session_awake(hours: Hours) -> None:
     session = living("a", inactivity_timeout=SOON)
     leave = session.watch("page")
-    time.sleep(3 * SOON)
+    hours.pass_by(3 * SOON)
     assert session.status == "idle"
     leave()
-    Heard(session).wait_for(AgentShutdown)
+    heard = Heard(session)
+    hours.pass_by(SOON)
+    heard.wait_for(AgentShutdown)
 
 
 @pytest.mark.spec("S1.11.16")

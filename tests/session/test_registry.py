@@ -12,6 +12,7 @@ import sagents_nb as sa
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.session import Sessions
 from sagents_nb.store import ConversationStore
+from tests.session.hours import Hours
 from tests.talking import PATIENCE, agent_of, all_of, in_threads
 
 
@@ -100,10 +101,11 @@ def test_a_new_session_of_an_old_name_has_files_of_its_own() -> None:
 class Resting:
     """A session that rests, because nobody used it; who listens heard of it."""
 
-    def __init__(self, session: sa.Session) -> None:
+    def __init__(self, session: sa.Session, hours: Hours) -> None:
         self._rests = threading.Event()
         session.subscribe(self._hear)
         session.send("go").result()
+        hours.pass_by(60)
         assert self._rests.wait(PATIENCE)
 
     def _hear(self, event: Any) -> None:
@@ -112,9 +114,11 @@ class Resting:
 
 
 @pytest.mark.spec("S1.11.15")
-def test_a_session_that_rests_is_found_and_wakes_when_it_is_needed(sessions: Sessions) -> None:
-    session = sessions.start(agent_of("a", "b"), id="a", inactivity_timeout=0.02)
-    Resting(session)
+def test_a_session_that_rests_is_found_and_wakes_when_it_is_needed(
+    sessions: Sessions, hours: Hours
+) -> None:
+    session = sessions.start(agent_of("a", "b"), id="a", inactivity_timeout=60)
+    Resting(session, hours)
     assert session.status == "closed"
     assert (sessions.list(), sessions.count()) == (["a"], 1)
     assert sessions.info("a")["status"] == "closed"  # type: ignore[index]
@@ -135,11 +139,11 @@ def test_a_stored_session_is_needed_again_the_moment_it_rests(store: Conversatio
 
 
 def test_a_session_that_is_stopped_while_it_rests_is_gone_and_its_streams_end(
-    sessions: Sessions,
+    sessions: Sessions, hours: Hours
 ) -> None:
-    session = sessions.start(agent_of("a"), id="a", inactivity_timeout=0.02)
+    session = sessions.start(agent_of("a"), id="a", inactivity_timeout=60)
     stream = session.events()
-    Resting(session)
+    Resting(session, hours)
     sessions.stop("a")
     assert all_of(stream)[-1].type == "status_changed"
     assert sessions.info("a") is None

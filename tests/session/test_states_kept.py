@@ -10,6 +10,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.events import Debug
 from tests.session.gates import Gate
+from tests.session.hours import Hours
 from tests.talking import PATIENCE, agent_of, call, of
 
 
@@ -156,9 +157,9 @@ def test_a_plain_function_will_do_and_the_scope_comes_first_and_stays_out_of_the
 
 
 @pytest.mark.spec("S1.11.9", "S1.12.2")
-def test_a_session_that_rests_is_kept_first() -> None:
+def test_a_session_that_rests_is_kept_first(hours: Hours) -> None:
     states, ended = States(), threading.Event()
-    session = keeping(states, "one", inactivity_timeout=0.05)
+    session = keeping(states, "one", inactivity_timeout=60)
 
     def hear(event: Any) -> None:
         if event.type == "agent_shutdown":
@@ -167,5 +168,6 @@ def test_a_session_that_rests_is_kept_first() -> None:
 
     session.subscribe(hear)
     session.send("go").result()
+    hours.pass_by(60)
     assert ended.wait(PATIENCE)
     assert states.log[-2:] == ["on_shutdown", "agent_shutdown"]
