@@ -235,6 +235,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         """The state that :meth:`export` gave; see :func:`restore_state`."""
         return restore_state(exported)
 
+    @classmethod
+    def restore_or_new(cls, exported: Any) -> State:
+        """:meth:`restore`, or an empty state where that fails; see :func:`restore_or_new`."""
+        return restore_or_new(exported)
+
 
 def export_state(state: State, schema: StateSchema = MappingProxyType({})) -> dict[str, Any]:
     """``state`` as data that any JSON parser and database takes.

@@ -7,7 +7,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb import serialization
-from sagents_nb.state import restore_or_new, restore_state
+from sagents_nb.state import restore_state
 
 
 @pytest.mark.spec("S1.10.4")
@@ -41,12 +41,13 @@ def test_a_todo_that_cannot_be_is_an_error(todo: Any) -> None:
 def test_a_new_state_stands_in_for_a_broken_one_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert restore_or_new({"messages": []}) == sa.State()
+    assert sa.State.restore_or_new({"messages": []}) == sa.State()
     (record,) = caplog.records
     assert (record.levelname, "no 'state'" in record.getMessage()) == ("WARNING", True)
     caplog.clear()
-    assert restore_or_new(None) == sa.State()
-    assert restore_or_new(sa.State(metadata={"k": 1}).export()) == sa.State(metadata={"k": 1})
+    assert sa.State.restore_or_new(None) == sa.State()
+    exported = sa.State(metadata={"k": 1}).export()
+    assert sa.State.restore_or_new(exported) == sa.State(metadata={"k": 1})
     assert caplog.records == []
 
 

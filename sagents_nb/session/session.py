@@ -25,7 +25,7 @@ from ..loop.execution import Prompt, starting_point
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
-from ..state import State, Todo, export_state, restore_state
+from ..state import State, Todo, export_state, restore_or_new, restore_state
 from .actor import Actor
 from .event_log import stored_events
 from .opening import (
@@ -161,6 +161,17 @@ class Session:
         as lost, and :meth:`retry` or a message goes on.
         """
         return cls(agent, id=id, state=restore_state(exported, agent.middleware_chain.state_schema))
+
+    @classmethod
+    def restore_or_new(cls, exported: Any, agent: Agent, id: str | None = None) -> Session:
+        """:meth:`restore`, or an empty session and a logged warning where that fails.
+
+        For what a program of yours kept, such as a cache. None, where nothing was kept, is an
+        empty session without a warning.
+        """
+        return cls(
+            agent, id=id, state=restore_or_new(exported, agent.middleware_chain.state_schema)
+        )
 
     # what it is now
 

@@ -183,3 +183,18 @@ def test_todos_that_go_or_come_with_another_state_are_told() -> None:
     session.reset()
     lists = [[todo.content for todo in event.todos] for event in of(TodosUpdated, told)]
     assert lists == [[], ["b"], []]
+
+
+@pytest.mark.spec("S1.10.4")
+def test_where_a_cache_is_broken_a_new_session_can_stand_in(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    agent = agent_of("on")
+    kept = sa.State().add_message(sa.Message.user("hi")).export()
+    assert sa.Session.restore_or_new(kept, agent).messages[0].text == "hi"
+    assert sa.Session.restore_or_new(None, agent).messages == []
+    assert caplog.records == []
+    session = sa.Session.restore_or_new({"messages": "cut o"}, agent, id="s1")
+    assert (session.id, session.status, session.messages) == ("s1", "idle", [])
+    (record,) = caplog.records
+    assert "no 'state'" in record.getMessage()
