@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from .errors import InvalidDecision
+from .text import exact
 
 ALL_DECISIONS = ("approve", "edit", "reject")
 
@@ -105,7 +106,7 @@ def canonical_json(value: Any) -> bytes:
         return msgspec.json.encode(value, order="sorted")
     except UnicodeEncodeError:  # half characters (lone surrogates), as models send them at times
         text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return text.encode(errors="surrogatepass")
+        return exact(text)
 
 
 def digest_of(session_id: str, epoch: int, call_id: str, name: str, arguments: Any) -> str:

@@ -32,6 +32,7 @@ from typing import Any, TypeVar
 from .context import RunContext
 from .messages import Message, ToolCall, ToolResult, Usage
 from .serialization import to_data
+from .text import whole
 
 # What a run says itself, which ``otel_attributes`` cannot.
 DERIVED = frozenset(
@@ -85,7 +86,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | int | float):
         return value
     text = value if isinstance(value, str) else json.dumps(to_data(value), ensure_ascii=False)
-    return text.encode(errors="replace").decode()
+    return whole(text)
 
 
 def operation(name: str, model: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ..models import ModelRequest
 from ..models.cache.keys import asked, message_form
 from ..serialization import to_data
 from ..state import State
+from ..text import exact
 
 if TYPE_CHECKING:
     from ..agent import Agent
@@ -163,7 +164,7 @@ def keyed(asker: Agent | Asking, prompts: Iterable[Sequence[Message]]) -> list[R
         try:
             text = msgspec.json.encode(forms, order="sorted")
         except (TypeError, ValueError, OverflowError):  # half a character
-            text = repr(to_data(forms)).encode(errors="backslashreplace")
+            text = exact(repr(to_data(forms)))
         seen[text] += 1
         digest = hashlib.sha256(b"%s %d %s" % (fixed, seen[text], text)).hexdigest()
         rows.append(Row(digest, tuple(prompt)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import msgspec
 
 from ..errors import ConfigurationError
 from ..state import TODO_STATUSES
+from ..text import REPLACEMENT, whole
 
 if TYPE_CHECKING:
     import pandas
@@ -153,7 +153,6 @@ COLUMNS: dict[str, dict[str, Column]] = {
 fields of a structured output stand between ``text`` and ``status``."""
 
 
-HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # which no UTF-8 and no Arrow can hold
 _LARGEST = 2**63 - 1
 
 
@@ -215,13 +214,7 @@ def _texts(values: Sequence[Any]) -> list[str | None]:
 def _whole(value: Any) -> str | None:
     if value is None or not isinstance(value, str):
         return None if value is None else str(value)
-    if value.isascii():
-        return value
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return HALF_CHARACTER.sub("\ufffd", value)
-    return value
+    return value if value.isascii() else whole(value, REPLACEMENT)  # as Arrow wants it too
 
 
 def _wholes(values: Sequence[Any]) -> Any:

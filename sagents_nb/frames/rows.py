@@ -26,7 +26,7 @@ from ..events import (
 from ..messages import Message, TextPart, ThinkingPart, ToolCall, ToolResult, Usage
 from ..serialization import to_data
 from ..state import State
-from .columns import HALF_CHARACTER
+from ..text import REPLACEMENT, whole_data
 
 if TYPE_CHECKING:
     from ..files import FileEntry
@@ -174,17 +174,7 @@ def _json(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError):  # a key that is no text, half a character
-        return msgspec.json.encode(_whole_characters(to_data(value))).decode()
-
-
-def _whole_characters(data: Any) -> Any:
-    if isinstance(data, str):
-        return HALF_CHARACTER.sub("\ufffd", data)
-    if isinstance(data, list):
-        return [_whole_characters(item) for item in data]
-    if isinstance(data, dict):
-        return {_whole_characters(k): _whole_characters(v) for k, v in data.items()}
-    return data
+        return msgspec.json.encode(whole_data(to_data(value), REPLACEMENT)).decode()
 
 
 def todos(conversations: Conversations) -> Values:

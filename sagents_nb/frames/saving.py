@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
+from ..text import REPLACEMENT, whole
 from .columns import columns_of, conformed, pandas_module
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _to_json(frame: pandas.DataFrame, path: Path) -> None:
         json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, allow_nan=False)
         for row in zip(*columns.values(), strict=True)
     ]
-    path.write_text("[" + ",\n ".join(rows) + "]\n", encoding="utf-8", errors="replace")
+    path.write_text(whole("[" + ",\n ".join(rows) + "]\n", REPLACEMENT), encoding="utf-8")
 
 
 def _json_value(value: Any) -> Any:
@@ -159,7 +160,7 @@ def _guarded(frame: pandas.DataFrame, longest: int | None = None) -> pandas.Data
     def guard(value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        value = _CONTROL.sub("\ufffd", value)
+        value = _CONTROL.sub(REPLACEMENT, value)
         return f"'{value}"[:longest] if _FORMULA.match(value) else value[:longest]
 
     return _texts_mapped(frame, guard)

@@ -17,6 +17,7 @@ from ..interrupts import ActionRequest, Interrupt
 from ..messages import ContentPart, ToolCall, ToolResult
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
+from ..text import whole
 from ..tools import Tool, ToolOutput
 
 
@@ -157,11 +158,7 @@ def text_of(value: Any) -> str:
             return msgspec.json.encode(value).decode()
         except (TypeError, ValueError, RecursionError):
             value = _str(value)
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        value = value.encode(errors="replace").decode()
-    return str(value)
+    return str(whole(value))
 
 
 def _str(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -31,6 +30,7 @@ from ..messages import Message, TextPart, ThinkingPart, ToolCall
 from ..models.providers.history import json_text
 from ..redaction import KEY, redacted, texts_in, without
 from ..state import to_data
+from ..text import digest, whole
 from ..transcript import visible
 from .base import Middleware
 
@@ -79,8 +79,7 @@ class DebugLog(Middleware):
         """The file of that session."""
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", session_id)[:80].lstrip(".") or "session"
         if name != session_id:  # two ids must not share a file
-            digest = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
-            name = f"{name}-{digest[:8]}"
+            name = f"{name}-{digest(session_id)[:8]}"
         return self.directory / f"{name}.log"
 
     def _write(self, session_id: str, lines: Iterable[str]) -> None:
@@ -90,8 +89,8 @@ class DebugLog(Middleware):
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             path = self.path(session_id)
-            with open(path, "a", encoding="utf-8", errors="replace", opener=_private) as file:
-                file.write(text)
+            with open(path, "a", encoding="utf-8", opener=_private) as file:
+                file.write(whole(text))
         except OSError as error:
             self._given_up.add(session_id)
             logger.warning("The debug log of session %r is not written: %s", session_id, error)

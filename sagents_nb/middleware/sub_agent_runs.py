@@ -23,6 +23,7 @@ from ..messages import ContentPart, Message, ToolResult, Usage
 from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..state import State
+from ..text import whole
 from ..tools import ToolOutput
 
 # Below the time that a cancelled run waits for its tools: the parent hears the end of its
@@ -189,8 +190,8 @@ class SubAgentRun:
         return self._output(text or "The sub-agent ended without saying anything.")
 
     def _output(self, content: Any, *, is_error: bool = False) -> ToolOutput:
-        if isinstance(content, str):  # half characters, which no provider and no store takes
-            content = content.encode(errors="replace").decode()
+        if isinstance(content, str):
+            content = whole(content)
         about = {
             "sub_agent_id": self.id,
             "subagent_type": self.kind,

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ..events import Event, MessageEnd, MessageQueued, MessageStart, MessageUpdate
 from ..messages import Delta, ToolCallDelta
 from ..state import to_data
+from ..text import whole_data
 
 SHOWN_ENTRIES = 200
 SHORTENED_AT = 20_000
@@ -52,22 +53,12 @@ def encoded(data: Any) -> bytes:
     try:
         return msgspec.json.encode(data)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_speakable(data))
+        return msgspec.json.encode(whole_data(data))
 
 
 def plain(data: Any) -> Any:
     """``data`` as a page will read it."""
     return msgspec.json.decode(encoded(data))
-
-
-def _speakable(data: Any) -> Any:
-    if isinstance(data, str):
-        return data.encode("utf-8", "replace").decode()
-    if isinstance(data, dict):
-        return {_speakable(str(key)): _speakable(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_speakable(value) for value in data]
-    return data
 
 
 def shortened_message(message: dict[str, Any]) -> dict[str, Any]:

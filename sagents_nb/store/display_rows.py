@@ -5,9 +5,7 @@ Every function works in its caller's transaction and for one owner only.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,6 +15,7 @@ from msgspec.structs import replace
 
 from ..errors import ConfigurationError, NotFound
 from ..serialization import escaped
+from ..text import REPLACEMENT, digest, whole
 from . import conversations
 from .database.schema import Tables
 from .display import STATUSES, DisplayMessage, Row, checked
@@ -214,7 +213,7 @@ def _call_key(id: str | None) -> str | None:
     """What stands for the id of a tool call, which a provider may make as long as it likes."""
     if id is None or len(escaped(id)) <= ID_LENGTH:
         return id
-    return hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest(id)
 
 
 def _change(
@@ -247,11 +246,8 @@ def _message(row: Mapping[Any, Any]) -> DisplayMessage:
     return replace(message, content_type="error", content=told, metadata={})
 
 
-# What a database cannot hold, or would compare otherwise than the next one.
-_UNSEARCHABLE = re.compile("[\0\ud800-\udfff]")
-
-
 def _search_text(text: Any) -> str | None:
     if not isinstance(text, str):
         return None
-    return _UNSEARCHABLE.sub("\ufffd", text.casefold())
+    # What a database cannot hold, or would compare otherwise than the next one.
+    return whole(text.casefold(), REPLACEMENT).replace("\0", REPLACEMENT)

@@ -10,7 +10,6 @@ request of 1,000 messages.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import importlib
 import os
 import threading
@@ -19,6 +18,7 @@ from typing import Any
 
 from ...errors import ModelError
 from ...redaction import redacted
+from ...text import digest
 from . import Sdk
 
 
@@ -70,7 +70,7 @@ async def client(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
     """
     environment = [os.environ.get(name, "") for name in sdk.variables]
     identity = repr((sdk.package, key.value, base_url, environment))
-    fingerprint = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()
+    fingerprint = digest(identity)
     del identity, environment
     loop = asyncio.get_running_loop()
     with _lock:

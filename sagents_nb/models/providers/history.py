@@ -8,7 +8,6 @@ preserved thinking, depend on that.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import math
 import re
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...messages import FilePart, ImagePart, JsonPart, Message, Part, TextPart, ToolCall, ToolResult
+from ...text import REPLACEMENT, digest, whole
 from ..base import ModelRequest
 
 _ROLES = frozenset({"user", "assistant", "tool"})
@@ -85,7 +85,7 @@ def wire_id(id: str) -> str:
     """``id``, or for an id that not every provider takes, one of its own that all take."""
     if _ID.fullmatch(id):
         return id
-    return "call_" + hashlib.sha256(id.encode("utf-8", "replace")).hexdigest()[:32]
+    return "call_" + digest(id)[:32]
 
 
 def wire_name(name: str) -> str:
@@ -141,7 +141,7 @@ def encode_body(body: Any) -> bytes:
         return msgspec.json.encode(body)
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError):
         text = json.dumps(_plain(body), ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+        return whole(text, REPLACEMENT).encode()
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,53 @@
+r"""Text that every encoding takes.
+
+Cut text and names of files that are not UTF-8 hold lone surrogates, halves of characters, which
+UTF-8 and so providers, databases, pages and files refuse. Text to be read gets a mark in their
+place (:func:`whole`): "?" in a conversation and in what is written about it, U+FFFD in copies of
+it for programs: requests, frames, search. What two texts are told apart by keeps them
+(:func:`exact`, :func:`digest`), and what is stored is escaped, so that it comes back
+(``serialization.portable``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+REPLACEMENT = "\ufffd"
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def whole(text: str, mark: str = "?") -> str:
+    r"""``text`` with ``mark`` for each half character; two halves that belong together join.
+
+    >>> whole("a\ud83d b\ud83d\ude00")
+    'a? b😀'
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return _HALVES.sub(mark, joined)
+    return text
+
+
+def whole_data(data: Any, mark: str = "?") -> Any:
+    """JSON-ready ``data`` with all its texts, also the keys, as :func:`whole` makes them."""
+    if isinstance(data, str):
+        return whole(data, mark)
+    if isinstance(data, dict):
+        return {whole(str(key), mark): whole_data(value, mark) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [whole_data(value, mark) for value in data]
+    return data
+
+
+def exact(text: str) -> bytes:
+    """The bytes of ``text``, half characters too: different texts have different ones."""
+    return text.encode(errors="surrogatepass")
+
+
+def digest(text: str) -> str:
+    """SHA-256 (hex) over :func:`exact`."""
+    return hashlib.sha256(exact(text)).hexdigest()
