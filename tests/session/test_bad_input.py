@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
+import sagents_nb.sql
 from sagents_nb.errors import StoreError
 from sagents_nb.store import ConversationStore
-from sagents_nb.store.database import engine
 from tests.session.stored import Disk, folded, rows_of
 from tests.talking import agent_of, call, unanswered
 
@@ -35,7 +35,7 @@ GATED: dict[str, Any] = {"tools": [write], "interrupt_on": {"write": True}}
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock is not waited for long, and nothing ran yet."""
-    monkeypatch.setattr(engine, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.1)
     RAN.clear()
 
 

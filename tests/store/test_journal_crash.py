@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from sagents_nb.store.database.engine import path_of, url_of
+from sagents_nb.sql import path_of
+from sagents_nb.store.database.connection import url_of
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import database_of, note, said

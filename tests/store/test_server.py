@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
-import sagents_nb.store.database.engine
+import sagents_nb.sql
 from sagents_nb.errors import StoreError
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
@@ -22,7 +22,7 @@ from tests.talking import PATIENCE
 def test_a_row_that_stays_locked_is_told_and_recovered_from(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sagents_nb.store.database.engine, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.1)
     with database_of(postgres_url, "c", "d") as database:
         c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
         engine = sql.create_engine(postgres_url)

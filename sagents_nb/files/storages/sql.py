@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, StoreError
 from ..entry import FileEntry
 from ..errors import FileError, is_directory, taken
 from .base import Stored, as_json, content_of, data_of, segments, stored
@@ -31,8 +31,9 @@ class SQLStorage:
     """A table with one row for each file of each scope, made when first needed.
 
     ``url`` is that of a database of SQLAlchemy ("sqlite:///files.db",
-    "postgresql://user@host/name"), or an engine that you have. A save is one transaction, so
-    it is as safe as the database makes it. What the database refuses raises FileError.
+    "postgresql://user@host/name"), or an engine that you have, with its own settings. A save
+    is one transaction, and on the disk when it returns. What the database refuses raises
+    FileError.
 
     >>> from sagents_nb.files.entry import new_file
     >>> storage = SQLStorage("sqlite://")
@@ -52,7 +53,7 @@ class SQLStorage:
             ) from None
         self._own = not isinstance(url, sql.Engine)
         self._engine = _engine(url)
-        self._table = _table(table)
+        self._table = files_table(table)
         self._ready = False
         self._starting = threading.Lock()
         # A database in memory has but one connection, and a transaction is not for two threads.
@@ -156,6 +157,8 @@ class SQLStorage:
                 raise taken(new) from None
             if not renamed.rowcount:
                 raise FileNotFoundError(old)
+            if old == new:
+                raise taken(new)
 
     def delete(self, scope: str, path: str) -> None:
         """Delete a file, or a directory's own row; missing is fine."""
@@ -174,70 +177,65 @@ class SQLStorage:
         """A transaction; what the database says against it is raised as FileError."""
         import sqlalchemy as sql
 
+        from ...sql import connect, masked
+
         try:
-            with self._turn:
-                self._make_table()
-                with self._engine.begin() as connection:
+            with self._turn, connect(self._engine) as connection:
+                self._make_table(connection)
+                with connection.begin():
                     yield connection
-        except sql.exc.SQLAlchemyError as error:
-            # Not its own text, which has the statement and may have the content.
-            reason = " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
+        except (sql.exc.SQLAlchemyError, StoreError) as error:
+            if isinstance(error, StoreError):
+                reason = str(error).removesuffix(".")
+            else:  # not its own text, which has the statement and may have the content
+                reason = str(getattr(error, "orig", None) or type(error).__name__)
+            reason = masked(self._engine.url, " ".join(reason.split()))
             raise FileError(
                 f"{path} could not be {done} in {self._place}: {reason}; look after the database "
                 "and try again.",
                 path,
             ) from None
 
-    def _make_table(self) -> None:
+    def _make_table(self, connection: sql.Connection) -> None:
         if self._ready:
             return
         import sqlalchemy as sql
 
         with self._starting:
             try:
-                self._table.create(self._engine, checkfirst=True)
+                with connection.begin():
+                    self._table.create(connection, checkfirst=True)
             except sql.exc.DBAPIError:
                 # Another process was faster, or it is really not possible.
-                if not sql.inspect(self._engine).has_table(self._table.name):
-                    raise
+                with connection.begin():
+                    if not sql.inspect(connection).has_table(self._table.name):
+                        raise
             self._ready = True
 
 
 def _engine(url: str | sql.URL | sql.Engine) -> sql.Engine:
     import sqlalchemy as sql
 
+    from ...sql import create_engine, is_sqlite, read_url
+
     if isinstance(url, sql.Engine):
         return url
+    url = read_url(
+        url,
+        "SQLStorage needs the URL of a database, such as 'sqlite:///files.db' or "
+        "'postgresql://user@host/name'.",
+    )
     try:
-        made = sql.make_url(url)
-    except (sql.exc.ArgumentError, AttributeError):  # without it: it may hold a password
-        raise ConfigurationError(
-            "SQLStorage needs the URL of a database, such as 'sqlite:///files.db' or "
-            "'postgresql://user@host/name'."
-        ) from None
-    if made.drivername in ("postgres", "postgresql"):  # the driver that our extra installs
-        made = made.set(drivername="postgresql+psycopg")
-    settings: dict[str, Any] = {"hide_parameters": True}
-    if made.get_backend_name() == "sqlite":
-        settings["connect_args"] = {"timeout": 30, "check_same_thread": False}
-        if made.database in (None, "", ":memory:"):
-            settings["poolclass"] = sql.StaticPool
-    else:
-        settings["pool_pre_ping"] = True
-    try:
-        return sql.create_engine(made, **settings)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{made.drivername} needs the package {error.name}; install it, for PostgreSQL with: "
-            "pip install 'sagents-nb[postgres]'."
-        ) from None
+        # Several threads save at a time, and each of them may wait for the others.
+        return create_engine(url, "The storage", lock_seconds=30, pool_pre_ping=not is_sqlite(url))
     except sql.exc.ArgumentError:
         raise ConfigurationError(
-            f"SQLAlchemy knows no database called {made.drivername!r}; use sqlite or postgresql."
+            f"SQLAlchemy knows no database called {url.drivername!r}; use sqlite or postgresql."
         ) from None
 
 
-def _table(name: str) -> sql.Table:
+def files_table(name: str) -> sql.Table:
+    """The table of that name: a row is a file or directory of a scope."""
     import sqlalchemy as sql
 
     # Digests are the key because databases compare texts in ways of their own (without case,

@@ -1,20 +1,34 @@
-"""The one connection of a store: its transactions, and what is done when it fails."""
+"""The one connection of a store: to which URL, its transactions, and what its failures mean."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
 
-from ...errors import StoreError
+from ...errors import ConfigurationError, StoreError
+from ...sql import (
+    LOCK_SECONDS,
+    POSTGRESQL,
+    SQLITE,
+    connect,
+    create_engine,
+    is_sqlite,
+    masked,
+    path_of,
+    read_url,
+)
 from . import versions
-from .engine import connect, failure, is_sqlite, make_engine, make_file, path_of
 from .schema import Tables
 
 Outcome = tuple[Any, BaseException | None]
@@ -26,6 +40,36 @@ _LOST_A_RACE = ("40001", "40P01")
 _DOUBT_SECONDS = 5.0  # how long a commit may go on whose connection was lost
 
 
+def url_of(url: str | sql.URL) -> sql.URL:
+    """``url``, read and checked, with the driver that is used.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError`, which never shows the URL itself.
+    """
+    parsed = read_url(
+        url,
+        "The store's URL cannot be read; write 'sqlite:///agents.db' or "
+        "'postgresql://user@host/database'.",
+    )
+    if parsed.drivername not in (SQLITE, POSTGRESQL):
+        raise ConfigurationError(
+            f"A store cannot be kept in {parsed.drivername!r}; use sqlite:/// or postgresql://."
+        )
+    if is_sqlite(parsed) and (parsed.database or "").startswith("file:"):
+        raise ConfigurationError(
+            "A store's SQLite file is named by its path, as in 'sqlite:///agents.db', not by a "
+            "'file:' URI."
+        )
+    return parsed
+
+
+def name_of(url: sql.URL) -> str:
+    """What errors and people call it: the file, or server and database. Never a password."""
+    if is_sqlite(url):
+        return str(path_of(url) or "in memory")
+    port = f":{url.port}" if url.port else ""
+    return f"postgresql://{url.host or ''}{port}/{url.database or ''}"
+
+
 class Link:
     """A connection that is made when it is needed, and anew when it failed. For one thread."""
 
@@ -33,7 +77,9 @@ class Link:
         self._url = url
         self._tables = tables
         self._path = path_of(url)
-        self._engine = make_engine(url)
+        # The driver's own BEGINs come too late, or not at all; ours are explicit.
+        own = {"isolation_level": None} if is_sqlite(url) else {}
+        self._engine = create_engine(url, "The store", poolclass=NullPool, connect_args=own)
         self._connection: sql.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._prepared = False
@@ -179,3 +225,79 @@ def _file_id(path: os.PathLike[str]) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def make_file(path: Path) -> None:
+    """Make the file and its directory, for this user only, where they are not there.
+
+    An existing file is not opened: closing it would drop the locks that this process has on it.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+# By SQLite's primary result code: what is wrong, and what to do.
+_SQLITE = {
+    sqlite3.SQLITE_BUSY: (
+        f"another program has had it locked for {LOCK_SECONDS:g} s",
+        "close that program or wait for it, then try again",
+    ),
+    sqlite3.SQLITE_FULL: ("the disk is full", "free some space, then try again"),
+    sqlite3.SQLITE_READONLY: (
+        "it is read-only",
+        "make the file and its directory writable, or choose another path",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        "the file cannot be opened or made",
+        "make the file and its directory writable, or choose another path",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "the file is damaged",
+        "keep a copy of it, then move it away or recover it with sqlite3's .recover",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        "the file is no SQLite database, or is damaged",
+        "choose another path, or move it away",
+    ),
+    sqlite3.SQLITE_IOERR: ("the disk failed to read or write", "check the disk, then try again"),
+}
+_SQLITE[sqlite3.SQLITE_LOCKED] = _SQLITE[sqlite3.SQLITE_BUSY]
+_SQLITE[sqlite3.SQLITE_PERM] = _SQLITE[sqlite3.SQLITE_READONLY]
+
+_LOCKED = "55P03"  # PostgreSQL's word for it
+
+
+def failure(url: sql.URL, error: BaseException) -> BaseException:
+    """``error`` as people can act on it: a StoreError for what the database or the disk says.
+
+    Errors that are no fault of the database are given back as they are.
+    """
+    if isinstance(error, DBAPIError):
+        cause: BaseException = error.orig or error
+    elif isinstance(error, OSError | sql.exc.SQLAlchemyError | sqlite3.Error):
+        cause = error
+    else:
+        return error
+    what, step = f"{type(cause).__name__}: {_first_line(url, cause)}", "try again"
+    code = getattr(cause, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF in _SQLITE:
+        what, step = _SQLITE[code & 0xFF]
+    elif getattr(cause, "sqlstate", None) == _LOCKED:
+        what, step = _SQLITE[sqlite3.SQLITE_BUSY]
+    elif isinstance(cause, OSError):
+        full = cause.errno == errno.ENOSPC
+        what, step = _SQLITE[sqlite3.SQLITE_FULL if full else sqlite3.SQLITE_CANTOPEN]
+        what += f" ({cause.strerror})"
+    elif not is_sqlite(url) and getattr(error, "connection_invalidated", False):
+        what, step = f"the connection was lost ({what})", "see that the server runs, then try again"
+    elif not is_sqlite(url):
+        step = "see that the server runs and lets you in, then try again"
+    made = StoreError(f"The store {name_of(url)} cannot be used: {what}; {step}.")
+    made.__cause__ = error
+    return made
+
+
+def _first_line(url: sql.URL, error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return masked(url, lines[0]).rstrip(".")

@@ -18,8 +18,7 @@ import sqlalchemy as sql
 from ...errors import Busy, StoreError
 from ...runtime.thread import runtime
 from . import leases
-from .connection import Link, Outcome
-from .engine import name_of, url_of
+from .connection import Link, Outcome, name_of, url_of
 from .schema import tables
 
 T = TypeVar("T")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,10 +14,11 @@ import pytest
 import sqlalchemy as sql
 from sqlalchemy.dialects import mysql, postgresql
 
+from sagents_nb import drives
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
 from sagents_nb.files.entry import new_file
-from sagents_nb.files.storages.sql import SQLStorage
+from sagents_nb.files.storages.sql import SQLStorage, files_table
 from tests.talking import PATIENCE
 
 SCOPE = "user:1"
@@ -45,18 +48,19 @@ def test_two_tables_of_one_database_are_two_storages(url: str) -> None:
 
 
 def test_the_list_reads_no_content(url: str) -> None:
-    storage = SQLStorage(url)
+    engine = sql.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    storage = SQLStorage(engine)
     storage.save(SCOPE, new_file("a.md", "a"))
     asked: list[str] = []
 
-    @sql.event.listens_for(storage._engine, "before_cursor_execute")
+    @sql.event.listens_for(engine, "before_cursor_execute")
     def remember(_c: Any, _k: Any, statement: str, *_: Any) -> None:
         asked.append(statement)
 
     storage.list(SCOPE)
     assert len(asked) == 1
     assert "content" not in asked[0]
-    storage.close()
+    engine.dispose()
 
 
 def test_two_that_save_the_same_new_file_at_once_both_succeed(url: str) -> None:
@@ -110,8 +114,47 @@ def test_spellings_are_different_files(url: str) -> None:
 
 @pytest.mark.parametrize("dialect", [mysql.dialect(), postgresql.dialect()])
 def test_the_table_can_be_made_in_other_databases(dialect: Any) -> None:
-    table = SQLStorage("sqlite://")._table
+    table = files_table("sagents_files")
     assert "sagents_files" in str(sql.schema.CreateTable(table).compile(dialect=dialect))
+
+
+# how safe it is
+
+
+@pytest.fixture
+def careless(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """All connections that are made, by an SQLite that leaves commits to chance unless told."""
+    connections: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connect_carelessly(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*args, **options)
+        connection.execute("PRAGMA synchronous=OFF")
+        connections.append(connection)
+        return connection
+
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", connect_carelessly)
+    return connections
+
+
+def test_a_saved_file_is_on_the_disk_whatever_sqlite_does_by_itself(
+    careless: list[sqlite3.Connection], tmp_path: Path
+) -> None:
+    storage = SQLStorage(f"sqlite:///{tmp_path / 'files.db'}")
+    storage.save(SCOPE, new_file("a.md", "a"))
+    assert careless
+    for connection in careless:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert connection.execute("PRAGMA fullfsync").fetchone() == (1,)
+    storage.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's table of mounts")
+def test_a_network_drive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mounts").write_text(f"/dev/sda / ext4 rw 0 0\nnas:/a {tmp_path} nfs4 rw 0 0\n")
+    monkeypatch.setattr(drives, "MOUNT_TABLE", tmp_path / "mounts")
+    with pytest.raises(ConfigurationError, match=r"files\.db is on a network drive \(nfs4\)"):
+        SQLStorage(f"sqlite:///{tmp_path / 'files.db'}")
 
 
 # what is wrong with it
@@ -155,12 +198,10 @@ def test_a_database_that_is_not_there_is_told_without_its_password() -> None:
 def test_what_fails_tells_no_content(tmp_path: Path) -> None:
     storage = SQLStorage(f"sqlite:///{tmp_path / 'files.db'}")
     storage.save(SCOPE, new_file("a.md", "old"))
-    with storage._engine.begin() as connection:
+    with contextlib.closing(sqlite3.connect(tmp_path / "files.db")) as connection:
         connection.execute(
-            sql.text(
-                "CREATE TRIGGER t BEFORE UPDATE ON sagents_files BEGIN "
-                "SELECT RAISE(ABORT, 'the disk is full'); END"
-            )
+            "CREATE TRIGGER t BEFORE UPDATE ON sagents_files BEGIN "
+            "SELECT RAISE(ABORT, 'the disk is full'); END"
         )
     with pytest.raises(FileError, match="the disk is full") as caught:
         storage.save(SCOPE, new_file("a.md", "confidential"))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sql
 
-import sagents_nb.store.database.engine
+import sagents_nb.sql
 from sagents_nb.errors import StoreError
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
@@ -34,7 +34,7 @@ def path(sqlite_url: str) -> Path:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sagents_nb.store.database.engine, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.1)
 
 
 def refused(journal: Journal, size: int = 1) -> str:

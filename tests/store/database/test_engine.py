@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
+import sagents_nb.sql
 from sagents_nb.errors import StoreError
-from sagents_nb.store.database import engine
-from sagents_nb.store.database.engine import name_of, path_of, url_of, wal_is_safe
+from sagents_nb.sql import path_of, wal_is_safe
+from sagents_nb.store.database.connection import name_of, url_of
 from sagents_nb.store.database.thread import Database
 from tests.store.journals import database_of
 from tests.talking import in_threads
@@ -50,7 +51,7 @@ def test_wal_is_used_only_where_it_loses_no_commit(version: tuple[int, ...], saf
 def test_every_connection_is_durable(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, safe: bool, mode: str
 ) -> None:
-    monkeypatch.setattr(engine, "wal_is_safe", lambda version: safe)
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: safe)
     with database_of(sqlite_url) as database:
         for _ in range(2):
             assert ask(database, "synchronous") == 2
@@ -79,13 +80,13 @@ def test_what_a_url_says_of_patience_counts(postgres_url: str) -> None:
 def test_a_wal_that_another_program_has_open_is_not_shared_by_an_old_sqlite(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.1)
     with database_of(sqlite_url):
         pass
     other = sqlite3.connect(str(path_of(url_of(sqlite_url))), isolation_level=None)
     other.execute("PRAGMA journal_mode=WAL")
     other.execute("SELECT * FROM sagents_journal").fetchall()
-    monkeypatch.setattr(engine, "wal_is_safe", lambda version: False)
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: False)
     database = Database(sqlite_url)
     with pytest.raises(StoreError, match="cannot safely share; close that program"):
         ask(database, "journal_mode")
@@ -97,9 +98,9 @@ def test_a_wal_that_another_program_has_open_is_not_shared_by_an_old_sqlite(
 def test_a_file_that_has_begun_without_wal_stays_so(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "wal_is_safe", lambda version: False)
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: False)
     with database_of(sqlite_url) as old:
-        monkeypatch.setattr(engine, "wal_is_safe", lambda version: True)
+        monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: True)
         with database_of(sqlite_url) as new:
             assert ask(new, "journal_mode") == "truncate"
         assert ask(old, "journal_mode") == "truncate"
@@ -109,7 +110,7 @@ def test_a_file_that_has_begun_without_wal_stays_so(
 def test_many_may_begin_the_same_file_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, safe: bool
 ) -> None:
-    monkeypatch.setattr(engine, "wal_is_safe", lambda version: safe)
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: safe)
     for n in range(5):
         databases = [Database(f"sqlite:///{tmp_path / f'store{n}.db'}") for _ in range(8)]
         in_threads(8, lambda index, them=databases: ask(them[index], "journal_mode"))
@@ -155,7 +156,7 @@ def test_a_second_database_on_a_file_leaves_the_locks_of_the_first(
             command = [sys.executable, "-c", code, str(path_of(one.url))]
             return subprocess.run(command, capture_output=True, text=True).stderr
 
-        monkeypatch.setattr(engine, "LOCK_SECONDS", 0.05)
+        monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.05)
         assert "database is locked" in one.run(while_locked)
 
 

@@ -1,0 +1,180 @@
+"""How an SQL database is reached, be it of conversations or of files.
+
+Which URLs, how an engine is made and its connections behave, and what may be told of an error.
+SQLAlchemy is optional, so this is imported where a database is asked for.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import StaticPool
+
+from .drives import network_kind
+from .errors import ConfigurationError, StoreError
+from .redaction import HIDDEN, texts_in, without
+
+LOCK_SECONDS = 5.0
+"""How long a locked file, or a locked row of PostgreSQL, is waited for."""
+
+# In seconds, but the last: how PostgreSQL's driver finds out that a server is gone for good.
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+
+# The drivers that Python brings and that our extra installs.
+SQLITE = "sqlite"
+POSTGRESQL = "postgresql+psycopg"
+_DRIVERS = {"sqlite+pysqlite": SQLITE, "postgres": POSTGRESQL, "postgresql": POSTGRESQL}
+
+
+def read_url(url: str | sql.URL, advice: str) -> sql.URL:
+    """``url`` with the driver that is used.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` with ``advice`` for what is none, and
+    never shows the text itself: there may be a password in it.
+    """
+    try:
+        parsed = sql.make_url(url)
+    except (ArgumentError, AttributeError, ValueError):
+        raise ConfigurationError(advice) from None
+    return parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
+
+
+def is_sqlite(url: sql.URL) -> bool:
+    """Whether it is SQLite, not a server."""
+    return url.get_backend_name() == "sqlite"
+
+
+def path_of(url: sql.URL) -> Path | None:
+    """The absolute path of the SQLite file; None in memory and for a server."""
+    if not is_sqlite(url) or url.database in (None, "", ":memory:"):
+        return None
+    assert url.database is not None
+    return Path(url.database).absolute()
+
+
+def masked(url: sql.URL, text: str) -> str:
+    """``text`` without the password of ``url`` and what stands in its query."""
+    secrets = [url.password, *(url.query.values() if not is_sqlite(url) else ())]
+    return without(text, texts_in(secrets, 1), HIDDEN)
+
+
+def create_engine(
+    url: sql.URL,
+    owner: str,
+    *,
+    lock_seconds: float | None = None,
+    connect_args: dict[str, Any] | None = None,
+    **settings: Any,
+) -> sql.Engine:
+    """An engine for which a commit is one on the disk; no error of it shows what is stored.
+
+    ``owner`` is what messages call the database, as in "The store". SQLite is waited for
+    ``lock_seconds``, by default ``LOCK_SECONDS``. The rest is for SQLAlchemy's
+    ``create_engine``. Raises ConfigurationError for a network drive, and for a driver that is
+    not installed; the first connection to SQLite raises StoreError where it cannot be safe.
+    """
+    path = path_of(url)
+    if path is not None and (kind := network_kind(path)):
+        raise ConfigurationError(
+            f"{owner} {path} is on a network drive ({kind}), where SQLite loses data because "
+            "locks are not kept; choose a path on a local disk, or use PostgreSQL."
+        )
+    arguments: dict[str, Any] = dict(connect_args or {})
+    if is_sqlite(url):
+        seconds = LOCK_SECONDS if lock_seconds is None else lock_seconds
+        arguments |= {"timeout": seconds, "check_same_thread": False}
+        if path is None:
+            settings["poolclass"] = StaticPool  # a closed connection would be a lost database
+    elif url.drivername == POSTGRESQL:
+        arguments |= {k: v for k, v in _PATIENCE.items() if k not in url.query}
+    try:
+        engine = sql.create_engine(url, hide_parameters=True, connect_args=arguments, **settings)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"PostgreSQL needs {error.name or 'psycopg'}: pip install 'sagents-nb[postgres]'."
+            if url.drivername == POSTGRESQL
+            else f"{url.drivername} needs the package {error.name}; install it."
+        ) from error
+
+    def set_up(connection: Any, record: object) -> None:
+        if is_sqlite(url):
+            _set_up_sqlite(connection, owner)
+        elif url.drivername == POSTGRESQL:
+            _set_up_postgres(connection)
+
+    sql.event.listen(engine, "connect", set_up)
+    return engine
+
+
+def connect(engine: sql.Engine) -> sql.Connection:
+    """A connection, as soon as a locked file can be opened. Raises what SQLAlchemy raises."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            return engine.connect()
+        except sql.exc.OperationalError as error:
+            # SQLite itself waits, but not while another one begins the file.
+            code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+            if code != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def wal_is_safe(version: tuple[int, ...]) -> bool:
+    """Whether SQLite of this version may use WAL with several connections.
+
+    Before, a checkpoint beside a commit could lose that commit or damage the file, rarely
+    (https://sqlite.org/wal.html#walresetbug).
+    """
+    return (
+        version >= (3, 51, 3) or (3, 50, 7) <= version < (3, 51) or (3, 44, 6) <= version < (3, 45)
+    )
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, owner: str) -> None:
+    def ask(pragma: str) -> Any:
+        return connection.execute(f"PRAGMA {pragma}").fetchone()
+
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA fullfsync=ON")  # macOS: else the drive keeps it in its cache
+    safe = wal_is_safe(sqlite3.sqlite_version_info)
+    is_wal = ask("journal_mode")[0] == "wal"
+    # A file that has begun without WAL stays so: somebody may have it open who must not use WAL.
+    mode = "WAL" if safe and (is_wal or not ask("page_count")[0]) else "TRUNCATE"
+    try:
+        is_wal = ask(f"journal_mode={mode}")[0] == "wal"
+    except sqlite3.OperationalError:
+        if safe or not is_wal:
+            raise
+    if is_wal and not safe:
+        raise StoreError(
+            f"{owner}'s file is open in WAL mode in another program, which this SQLite "
+            f"({sqlite3.sqlite_version}) cannot safely share; close that program, or update SQLite."
+        )
+    connection.execute("PRAGMA synchronous=FULL")
+    if ask("synchronous")[0] != 2:
+        raise StoreError(
+            "SQLite does not take synchronous=FULL; use a Python with an ordinary SQLite."
+        )
+
+
+def _set_up_postgres(connection: Any) -> None:
+    # Nobody may keep a thread waiting for good, and a commit is one on the disk.
+    connection.execute(f"SET lock_timeout TO {round(LOCK_SECONDS * 1000)}")
+    connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false) "
+        "WHERE current_setting('synchronous_commit') = 'off'"
+    )
+    connection.commit()
