@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -53,6 +54,14 @@ def all_of(items: AsyncIterable[T]) -> list[T]:
 def streamed(agent: Agent, prompt: Any = "go", **options: Any) -> list[Event]:
     """The events of a whole run."""
     return all_of(agent.stream(prompt, **options))
+
+
+def until(condition: Callable[[], Any]) -> None:
+    """Wait until that holds, where nothing tells when it does."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "it never held"
+        time.sleep(0.005)
 
 
 def types(events: Iterable[Event], *without: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.notebook.kernel import WIDGET, Kernel
-from tests.panel.pages import until
+from tests.talking import until
 
 SETUP = """
 %load_ext sagents_nb

@@ -10,7 +10,8 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.notebook.widget import Panel, frozen_bundle, live_bundle, panel_of, show
 from sagents_nb.runtime.thread import runtime
-from tests.panel.pages import session_of, until
+from tests.panel.pages import session_of
+from tests.talking import until
 
 
 def hello(panel: Panel) -> None:
@@ -35,7 +36,7 @@ def test_what_shows_a_session_does_not_keep_it_alive(sent: list[str]) -> None:
     view, panel = sa.ChatView(session), panel_of(session)
     hello(panel)
     show(session, "display", live_bundle(session), frozen_bundle)
-    session.send("Go").result(10)
+    session.send("Go").result()
     assert session.viewers == [f"panel-{panel.model_id}"]
     reference, name = weakref.ref(session), repr(view)
     del session
@@ -52,7 +53,7 @@ def test_a_session_has_one_panel_that_a_page_still_finds_when_it_is_closed(
 ) -> None:
     session = session_of("One.")
     panel = panel_of(session)
-    session.send("Go").result(10)
+    session.send("Go").result()
     session.close()
     gc.collect()
     assert panel_of(session) is panel

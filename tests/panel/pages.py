@@ -54,7 +54,8 @@ class Page:
 class Wire:
     """A listener that remembers what was sent, and when, as Jupyter would send it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
         self.sent: list[dict[str, Any]] = []
         self.times: list[float] = []
         self.sizes: list[int] = []
@@ -62,7 +63,7 @@ class Wire:
 
     def __call__(self, message: dict[str, Any]) -> None:
         data = json_packer(message)
-        self.times.append(time.monotonic())
+        self.times.append(self.clock())
         self.sizes.append(len(data))
         self.sent.append(json_unpacker(data))
         for page in self.pages:
@@ -116,16 +117,3 @@ def reduced(events: Sequence[Event], *, join: bool) -> dict[str, Any]:
     for event in merged(events) if join else events:
         reduce(state, plain(wire(event)))
     return state
-
-
-def settle(publisher: Publisher) -> None:
-    """Wait until everything has travelled."""
-    until(lambda: runtime.call(lambda: publisher.idle), 20)
-
-
-def until(condition: Callable[[], Any], timeout: float = 10.0) -> None:
-    """Wait until that holds."""
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.005)

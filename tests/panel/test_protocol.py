@@ -19,7 +19,8 @@ from sagents_nb import events as ev
 from sagents_nb.interrupts import Interrupt
 from sagents_nb.panel import protocol
 from sagents_nb.panel.protocol import merged, new_view_state, plain, reduce, snapshot_of, wire
-from tests.panel.pages import events_of, plan, reduced, session_of, until, write
+from tests.panel.pages import events_of, plan, reduced, session_of, write
+from tests.talking import until
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = {p.stem: p for p in sorted((ROOT / "tests/fixtures/protocol").glob("*.json"))}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator
@@ -28,10 +27,10 @@ from tests.panel.pages import (
     plan,
     reduced,
     session_of,
-    settle,
-    until,
     write,
 )
+from tests.session.hours import Hours
+from tests.talking import until
 
 
 @pytest.fixture
@@ -40,16 +39,23 @@ def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "INTERVAL", 1000.0)
 
 
-def published(session: Any) -> tuple[Publisher, Wire]:
-    wire = Wire()
+@pytest.fixture
+def passing(hours: Hours, monkeypatch: pytest.MonkeyPatch) -> Hours:
+    """Batches travel when the test has time pass."""
+    monkeypatch.setattr(module, "runtime", hours)
+    return hours
+
+
+def published(session: Any, clock: Any = time.monotonic) -> tuple[Publisher, Wire]:
+    wire = Wire(clock)
     return Publisher(session), wire
 
 
-def test_nothing_travels_before_a_page_says_hello() -> None:
+def test_nothing_travels_before_a_page_says_hello(passing: Hours) -> None:
     session = session_of("Hello there, world.")
     publisher, wire = published(session)
     session.send("hi").result()
-    time.sleep(0.15)
+    passing.pass_by(60)
     assert wire.sent == []
     hello(publisher, wire)
     assert [message["type"] for message in wire.sent] == ["snapshot"]
@@ -225,17 +231,17 @@ def test_who_leaves_hears_no_more_and_is_sent_what_was_missed_on_coming_back(
 
 
 class Steady(sa.ChatModel):
-    """Says ``text`` in pieces, with a short sleep after every ``every`` of them."""
+    """Says ``pieces``, 5000 of them a second."""
 
     name = "steady"
 
-    def __init__(self, pieces: list[str], every: int = 50, pause: float = 0.01) -> None:
-        self.pieces, self.every, self.pause = pieces, every, pause
+    def __init__(self, pieces: list[str], hours: Hours) -> None:
+        self.pieces, self.hours = pieces, hours
 
     async def stream(self, request: Any) -> AsyncIterator[Any]:
         for i, piece in enumerate(self.pieces):
-            if i % self.every == 0:
-                await asyncio.sleep(self.pause)
+            if i % 50 == 0:
+                self.hours.pass_by(0.01)
             yield piece
         yield sa.Message.assistant("".join(self.pieces), usage=sa.Usage(1, 1))
 
@@ -257,44 +263,46 @@ def test_what_is_kept_of_a_conversation_travels_once(tmp_path: Path, no_clock: N
     store.close()
 
 
-def test_at_most_twenty_messages_a_second() -> None:
-    session = sa.Session(sa.Agent(Steady(["word "] * 4000)))
-    publisher, wire = published(session)
+def test_at_most_twenty_messages_a_second(passing: Hours) -> None:
+    session = sa.Session(sa.Agent(Steady(["word "] * 20_000, passing)))
+    publisher, wire = published(session, passing.monotonic)
     hello(publisher, wire)
     session.send("Go").result()
-    settle(publisher)
+    while not publisher.idle:
+        passing.pass_by(0.01)
     times = wire.times[1:]  # the snapshot is not one of them
-    assert len(times) >= 10
+    assert len(times) >= 50
     for i, began in enumerate(times):
         assert sum(1 for t in times[i:] if t < began + 1.0) <= 21
     gaps = [b - a for a, b in itertools.pairwise(times)]
-    assert min(gaps) > 0.03
+    assert min(gaps) > 0.049
 
 
-def test_large_batches_stay_under_a_megabyte_a_second() -> None:
+def test_large_batches_stay_under_a_megabyte_a_second(passing: Hours) -> None:
     text = "x" * 40_000
 
     @sa.tool
     def big(n: int) -> str:
         """Say much."""
+        passing.pass_by(0.02)
         return text
 
     turns = [[text, sa.ToolCall(f"c{i}", "big", {"n": i})] for i in range(12)]
     session = session_of(*turns, "Done.", tools=[big], chunk=20_000)
-    publisher, wire = published(session)
+    publisher, wire = published(session, passing.monotonic)
     page = Page(lambda have: hello(publisher, wire, have))
     wire.pages.append(page)
     page.ask()
-    began = time.monotonic()
     session.send("Go").result()
-    settle(publisher)
+    while not publisher.idle:
+        passing.pass_by(0.01)
     assert page.gaps == 0
     assert page.state == publisher.state
     assert sum(wire.sizes) > 1_500_000
     assert max(wire.sizes) < 300_000
     for i in range(len(wire.times)):  # what was sent before a message had its time
         sent = sum(wire.sizes[:i])
-        assert sent <= 1_050_000 * (wire.times[i] - began) + 20_000
+        assert sent <= 1_050_000 * wire.times[i] + 20_000
 
 
 def test_one_event_that_cannot_travel_does_not_end_the_stream(

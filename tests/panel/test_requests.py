@@ -16,8 +16,9 @@ from sagents_nb.panel.publisher import Publisher
 from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
-from tests.panel.pages import Page, Wire, hello, session_of, until, write
+from tests.panel.pages import Page, Wire, hello, session_of, write
 from tests.session.hours import Hours
+from tests.talking import until
 
 MESSAGES = Path(__file__).parents[2] / "tests/fixtures/protocol/messages.json"
 

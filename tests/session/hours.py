@@ -1,4 +1,4 @@
-"""Time in which nobody uses a session."""
+"""Time that passes when a test says so."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class Timer:
 
 
 class Hours:
-    """Stands for the clock and the loop of who watches a session: time passes when told to."""
+    """Stands for the clock and for the runtime with its loop, in a module that waits."""
 
     def __init__(self) -> None:
         self.loop = self
+        self.call = runtime.call
         self._began = time.time()
         self._passed = 0.0
         self._timers: list[Timer] = []

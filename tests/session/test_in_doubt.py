@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from sagents_nb.store import ConversationStore
 from sagents_nb.store.journal import Journal
 from tests.session.gates import Gate
 from tests.session.stored import Disk, folded
-from tests.talking import agent_of, call, results, unanswered
+from tests.talking import agent_of, call, results, unanswered, until
 
 
 def cut_off(store: ConversationStore, disk: Disk, gate: Gate, *turns: Any, **options: Any) -> Any:
@@ -162,8 +161,7 @@ def test_calls_that_were_cut_off_have_one_result_each_however_it_goes_on(
     session = sa.Session(agent_of(turn, "over", tools=[gate.tool], **options), id="c1", store=store)
     run = session.send("go")
     gate.wait()
-    while len(folded(store).calls) < count:
-        time.sleep(0.005)
+    until(lambda: len(folded(store).calls) >= count)
     again = disk.crashed(session, "on", "more", tools=[again_tool(ran)], **options)
     gate.open()
     run.result()
@@ -455,9 +453,6 @@ def _talk(session: sa.Session, way: str) -> bool:
         if session.status == "interrupted":
             session.resume(DECISIONS[way]).result()
     except StoreError:
-        for _ in range(1000):
-            if session.status != "running":
-                return True
-            time.sleep(0.005)
-        raise
+        until(lambda: session.status != "running")
+        return True
     return False

@@ -15,7 +15,7 @@ from sagents_nb.store.journal import Journal
 from tests.session.gates import Gate
 from tests.session.hours import Hours
 from tests.session.stored import Disk, folded, rows_of
-from tests.talking import PATIENCE, agent_of, call, of, roles, run, types, unanswered
+from tests.talking import PATIENCE, agent_of, call, of, roles, run, types, unanswered, until
 
 RAN: list[str] = []
 
@@ -144,10 +144,7 @@ def test_the_end_of_a_run_is_told_after_its_commit(store: ConversationStore, slo
     session.subscribe(heard.append)
     slow.waits_from = slow.tried + 4  # sent, message and answer come before
     run = session.send("hi")
-    for _ in range(500):
-        if types(heard)[-1:] == ["agent_end"]:
-            break
-        threading.Event().wait(0.01)
+    until(lambda: types(heard)[-1:] == ["agent_end"])
     assert not run.done
     assert [e.status for e in heard if e.type == "status_changed"][-1] == "running"
     slow.may.set()
@@ -191,16 +188,13 @@ def test_changes_between_runs_are_in_the_store_when_the_call_returns(
     session.replace(state=sa.State(messages=[sa.Message.user("other")], todos=[sa.Todo("t")]))
     assert texts(store) == ["other"]
     session.notify_middleware("Notes", "n")
+    until(lambda: session.state.metadata == {"note": "n"})
     session.reset()
     assert folded(store).state == sa.State()
     session.notify_middleware("Notes", "m")
     session.pause()
     session.cancel()
-    for _ in range(200):
-        if folded(store).state.metadata == {"note": "m"}:
-            break
-        threading.Event().wait(0.01)
-    assert folded(store).state.metadata == {"note": "m"}
+    until(lambda: folded(store).state.metadata == {"note": "m"})
 
 
 def test_a_reset_forgets_what_was_queued_also_in_the_store(
@@ -331,10 +325,7 @@ def test_a_message_that_cannot_be_written_runs_nothing_and_waits_in_memory(
     full.full = lambda kinds: True
     with pytest.raises(StoreError, match="disk is full"):
         session.send("hi")
-    for _ in range(500):
-        if session.status == "error":
-            break
-        threading.Event().wait(0.01)
+    until(lambda: session.status == "error")
     assert (session.status, session.messages) == ("error", [])
     assert session.error is not None
     full.full = lambda kinds: False
@@ -372,10 +363,7 @@ def test_a_decision_that_cannot_be_written_was_not_made(
     full.full = lambda kinds: "decision" in kinds
     with pytest.raises(StoreError, match="disk is full"):
         session.approve()
-    for _ in range(500):
-        if session.status == "interrupted":
-            break
-        threading.Event().wait(0.01)
+    until(lambda: session.status == "interrupted")
     assert (session.status, RAN) == ("interrupted", [])
     assert of(sa_decision(), told) == []
     full.full = lambda kinds: False

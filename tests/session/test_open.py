@@ -18,7 +18,7 @@ from sagents_nb.store.journal import Journal
 from tests.middleware.delegating import helper, parent_of, task
 from tests.session.gates import Gate
 from tests.session.stored import Disk, folded, rows_of
-from tests.talking import PATIENCE, agent_of, call, of, results, roles, unanswered
+from tests.talking import PATIENCE, agent_of, call, of, results, roles, unanswered, until
 
 RAN: list[str] = []
 
@@ -408,10 +408,7 @@ def test_a_queue_that_is_all_that_was_left_begins_by_retry(store: ConversationSt
     again = reopened(session, "one", "two", tools=[gate.tool])
     assert again.info()["queued"] == 1
     again.retry().result()
-    for _ in range(500):
-        if again.status == "idle" and not again.info()["queued"]:
-            break
-        threading.Event().wait(0.01)
+    until(lambda: again.status == "idle" and not again.info()["queued"])
     assert [m.text for m in again.messages if m.text][-3:] == ["one", "second", "two"]
 
 
