@@ -1,18 +1,21 @@
-"""What sub-agents there are, checked when they are made, and what models are told about them."""
+"""What sub-agents an agent may have, checked when they are made, and the agents made of them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from ..errors import ConfigurationError
-from ..messages import Message
+from ..context import RunContext
+from ..errors import AgentError, ConfigurationError
+from ..events import Emitter
+from ..interrupts import Decision, Decisions, Interrupt
+from ..messages import Message, ToolResult, Usage
 from ..models.base import ChatModel
 from ..models.resolve import resolve_model
+from ..state import State
 from ..tools import Tool, as_tool
 from .base import Middleware
 
@@ -27,68 +30,46 @@ the other agent gets to see."""
 
 GENERAL = "You carry out tasks of several steps with the tools you have, carefully and completely."
 
-DESCRIPTION = """\
-Delegate a task to a sub-agent. It works in a conversation of its own, sees nothing of this one, \
-and returns only its final answer; files are shared. Several calls in one message run at the \
-same time.
 
-Sub-agents:
-"""
+class RunOutcome(Protocol):
+    """How a run of an agent ended: what of it is read here."""
 
-PROMPT = """\
-## Sub-agents
-
-Use `task` for work that needs many steps, or much reading, of which only the outcome matters \
-here, and for parts that can be done at the same time. Write down all that the sub-agent needs to \
-know and what it should return. Do what takes a step or two yourself."""
-
-GONE = (
-    "The sub-agent is gone, for its process has ended, and its work is lost; start it again if "
-    "it is still needed."
-)
-
-HALTED = "The run was halted here."
-
-# What people try who want to talk a model out of its instructions. It stops the crude ones:
-# what a sub-agent may do is decided by its tools and approvals, never by its prompt.
-_INJECTION = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\s+(?:all\s+|any\s+|the\s+|your\s+|these\s+|of\s+)*"
-    r"(?:previous|prior|above|earlier|system|safety|original)?\s*"
-    r"(?:instructions?|prompts?|rules|guidelines|guardrails)\b"
-    r"|\byou\s+are\s+now\s+(?:in\s+)?(?:dan\b|developer\s+mode|jailbroken|unrestricted)"
-    r"|<\|im_(?:start|end)\|>|\[/?INST\]|<</?SYS>>",
-    re.IGNORECASE,
-)
+    status: str
+    state: State
+    messages: list[Message]
+    usage: Usage
+    tool_result: ToolResult | None
+    error: AgentError | None
 
 
-def prompt_problem(prompt: str) -> str | None:
-    """Why a model may not give a sub-agent this system prompt; None if it may."""
-    if not prompt.strip():
-        return "system_prompt is empty; leave it out or say who the sub-agent is."
-    if len(prompt) > LONGEST_PROMPT:
-        return f"system_prompt has {len(prompt):,} characters; at most {LONGEST_PROMPT:,} are read."
-    if _INJECTION.search(prompt):
-        return "system_prompt tries to undo instructions; describe the sub-agent's role instead."
-    return None
+class AgentRun(Protocol):
+    """One run of an agent, on the runtime loop."""
+
+    ctx: RunContext
+
+    async def run(
+        self, messages: Sequence[Message] = (), decisions: Mapping[str, Decision] | None = None
+    ) -> RunOutcome:
+        """Run to the end; never raises."""
 
 
-def task_schema(names: list[str]) -> dict[str, Any]:
-    """The arguments of ``task``, with the types that there are."""
-    described = {
-        "instructions": "The whole task: what to do, what to know, and what to return.",
-        "subagent_type": "Who does it.",
-        "system_prompt": f"Who the sub-agent is; for {GENERAL_PURPOSE} only, and seldom needed.",
-    }
-    properties: dict[str, Any] = {
-        name: {"type": "string", "description": text} for name, text in described.items()
-    }
-    properties["subagent_type"]["enum"] = names
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": ["instructions", "subagent_type"],
-        "additionalProperties": False,
-    }
+@runtime_checkable
+class AgentProtocol(Protocol):
+    """What is asked here of :class:`~sagents_nb.Agent`, which stands above all middleware."""
+
+    agent_id: str
+    system_prompt: str
+    tool_context: dict[str, Any]
+    middleware: tuple[Middleware, ...]
+
+    def with_(self, **changes: Any) -> AgentProtocol:
+        """A changed copy."""
+
+    def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
+        """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
+
+    def new_run(self, state: State, emitter: Emitter, **options: Any) -> AgentRun:
+        """One run, which has not begun."""
 
 
 class SubAgentConfig(msgspec.Struct, frozen=True):
@@ -152,7 +133,7 @@ class CompiledSubAgent(msgspec.Struct, frozen=True):
 
     name: str
     description: str
-    agent: Any
+    agent: AgentProtocol
     initial_messages: Sequence[Message] = ()
     extract_result: Callable[[Any], Any] | None = None
     display_text: str | None = None
@@ -161,10 +142,7 @@ class CompiledSubAgent(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _check_described(self.name, self.description)
-        # By its methods: Agent stands above middleware and cannot be imported here.
-        if isinstance(self.agent, type) or not all(
-            callable(getattr(self.agent, method, None)) for method in ("loop", "with_", "checked")
-        ):
+        if isinstance(self.agent, type) or not isinstance(self.agent, AgentProtocol):
             raise ConfigurationError(
                 f"Sub-agent {self.name!r}: agent must be an Agent, not {self.agent!r}."
             )
@@ -221,3 +199,78 @@ def _check_text(what: str, text: Any, longest: int) -> None:
         raise ConfigurationError(
             f"{what} has {len(text):,} characters; at most {longest:,} are allowed."
         )
+
+
+# The agents
+
+
+def bare(
+    parent: AgentProtocol,
+    name: str,
+    system_prompt: str,
+    *,
+    middleware: Sequence[Middleware],
+    **changes: Any,
+) -> AgentProtocol:
+    """An agent with the parent's model, options and tool_context, and else only what is given."""
+    nothing: dict[str, Any] = {
+        "tools": (),
+        "interrupt_on": None,
+        "until_tool": None,
+        "until_tool_success": None,
+        "budget": None,  # the parent's meter counts for both
+    }
+    if "model" in changes:  # what may stand in for the parent's model is no match for this one
+        nothing["fallback_models"] = ()
+    return parent.with_(
+        **{
+            **nothing,
+            "name": name,
+            "system_prompt": f"{PREAMBLE}\n\n{system_prompt}",
+            "middleware": middleware,
+            "replace_default_middleware": True,
+            **changes,
+        }
+    )
+
+
+def configured(
+    parent: AgentProtocol,
+    config: SubAgentConfig,
+    *,
+    middleware: Sequence[Middleware],
+    **changes: Any,
+) -> AgentProtocol:
+    """The agent that ``config`` describes, working for ``parent``."""
+    if config.model is not None:
+        changes["model"] = config.model
+    return bare(
+        parent,
+        config.name,
+        config.system_prompt,
+        tools=config.tools,
+        middleware=middleware,
+        interrupt_on=config.interrupt_on,
+        until_tool=config.until_tool,
+        max_runs=config.max_runs,
+        **changes,
+    )
+
+
+def compiled(
+    config: CompiledSubAgent,
+    *,
+    middleware: Sequence[Middleware],
+    values: Mapping[str, Any],
+    **changes: Any,
+) -> AgentProtocol:
+    """The agent of ``config``, told that it is a sub-agent; its own tool_context wins."""
+    agent = config.agent
+    return agent.with_(
+        system_prompt=f"{PREAMBLE}\n\n{agent.system_prompt}".strip(),
+        middleware=middleware,
+        replace_default_middleware=True,
+        interrupt_on=None,  # the middleware that asks is among the others
+        tool_context={**values, **agent.tool_context},
+        **changes,
+    )

@@ -25,6 +25,7 @@ from ..serialization import to_data
 from ..state import State
 from ..text import whole
 from ..tools import ToolOutput
+from .sub_agent_config import AgentProtocol, RunOutcome
 
 # Below the time that a cancelled run waits for its tools: the parent hears the end of its
 # sub-agents, and never a word after its own.
@@ -48,7 +49,7 @@ class SubAgentRun:
 
     def __init__(
         self,
-        agent: Any,
+        agent: AgentProtocol,
         kind: str,
         state: State,
         *,
@@ -72,7 +73,7 @@ class SubAgentRun:
     @property
     def id(self) -> str:
         """Its id, such as "conversation-1-sub-2"."""
-        return str(self.agent.agent_id)
+        return self.agent.agent_id
 
     @property
     def key(self) -> str:
@@ -164,11 +165,12 @@ class SubAgentRun:
         previous, self.status = self.status, status
         emitter.emit(StatusChanged, status=status, previous=previous)
 
-    async def _answer(self, outcome: Any, call_id: str) -> ToolOutput | Interrupt:
-        if outcome.status == "interrupted":
+    async def _answer(self, outcome: RunOutcome, call_id: str) -> ToolOutput | Interrupt:
+        interrupt = outcome.state.interrupt
+        if outcome.status == "interrupted" and interrupt is not None:
             if isinstance(outcome.error, InvalidDecision):  # it still waits, and so the parent
                 raise outcome.error
-            return self._question(outcome.state.interrupt, call_id)
+            return self._question(interrupt, call_id)
         if outcome.status == "error":
             return self._output(f"The sub-agent failed: {outcome.error}", is_error=True)
         if outcome.status != "completed":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,88 +21,84 @@ from ..state import State
 from ..tools import Tool, ToolOutput
 from .base import Middleware, middleware_id
 from .sub_agent_config import (
-    DESCRIPTION,
     GENERAL,
     GENERAL_PURPOSE,
-    GONE,
-    HALTED,
-    PREAMBLE,
-    PROMPT,
+    LONGEST_PROMPT,
+    AgentProtocol,
     CompiledSubAgent,
     SubAgent,
-    SubAgentConfig,
+    bare,
     checked_messages,
     checked_subagents,
-    prompt_problem,
-    task_schema,
+    compiled,
+    configured,
 )
 from .sub_agent_runs import SubAgentRun, placeholder_of, team_of, waiting_for
 
-
-def bare(
-    parent: Any, name: str, system_prompt: str, *, middleware: Sequence[Middleware], **changes: Any
-) -> Any:
-    """An agent with the parent's model, options and tool_context, and else only what is given."""
-    nothing: dict[str, Any] = {
-        "tools": (),
-        "interrupt_on": None,
-        "until_tool": None,
-        "until_tool_success": None,
-        "budget": None,  # the parent's meter counts for both
-    }
-    if "model" in changes:  # what may stand in for the parent's model is no match for this one
-        nothing["fallback_models"] = ()
-    return parent.with_(
-        **{
-            **nothing,
-            "name": name,
-            "system_prompt": f"{PREAMBLE}\n\n{system_prompt}",
-            "middleware": middleware,
-            "replace_default_middleware": True,
-            **changes,
-        }
-    )
-
-
-def configured(
-    parent: Any, config: SubAgentConfig, *, middleware: Sequence[Middleware], **changes: Any
-) -> Any:
-    """The agent that ``config`` describes, working for ``parent``."""
-    if config.model is not None:
-        changes["model"] = config.model
-    return bare(
-        parent,
-        config.name,
-        config.system_prompt,
-        tools=config.tools,
-        middleware=middleware,
-        interrupt_on=config.interrupt_on,
-        until_tool=config.until_tool,
-        max_runs=config.max_runs,
-        **changes,
-    )
-
-
-def compiled(
-    config: CompiledSubAgent,
-    *,
-    middleware: Sequence[Middleware],
-    values: Mapping[str, Any],
-    **changes: Any,
-) -> Any:
-    """The agent of ``config``, told that it is a sub-agent; its own tool_context wins."""
-    agent = config.agent
-    return agent.with_(
-        system_prompt=f"{PREAMBLE}\n\n{agent.system_prompt}".strip(),
-        middleware=middleware,
-        replace_default_middleware=True,
-        interrupt_on=None,  # the middleware that asks is among the others
-        tool_context={**values, **agent.tool_context},
-        **changes,
-    )
-
-
 logger = logging.getLogger(__name__)
+
+DESCRIPTION = """\
+Delegate a task to a sub-agent. It works in a conversation of its own, sees nothing of this one, \
+and returns only its final answer; files are shared. Several calls in one message run at the \
+same time.
+
+Sub-agents:
+"""
+
+PROMPT = """\
+## Sub-agents
+
+Use `task` for work that needs many steps, or much reading, of which only the outcome matters \
+here, and for parts that can be done at the same time. Write down all that the sub-agent needs to \
+know and what it should return. Do what takes a step or two yourself."""
+
+GONE = (
+    "The sub-agent is gone, for its process has ended, and its work is lost; start it again if "
+    "it is still needed."
+)
+
+HALTED = "The run was halted here."
+
+# What people try who want to talk a model out of its instructions. It stops the crude ones:
+# what a sub-agent may do is decided by its tools and approvals, never by its prompt.
+_INJECTION = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\s+(?:all\s+|any\s+|the\s+|your\s+|these\s+|of\s+)*"
+    r"(?:previous|prior|above|earlier|system|safety|original)?\s*"
+    r"(?:instructions?|prompts?|rules|guidelines|guardrails)\b"
+    r"|\byou\s+are\s+now\s+(?:in\s+)?(?:dan\b|developer\s+mode|jailbroken|unrestricted)"
+    r"|<\|im_(?:start|end)\|>|\[/?INST\]|<</?SYS>>",
+    re.IGNORECASE,
+)
+
+
+def prompt_problem(prompt: str) -> str | None:
+    """Why a model may not give a sub-agent this system prompt; None if it may."""
+    if not prompt.strip():
+        return "system_prompt is empty; leave it out or say who the sub-agent is."
+    if len(prompt) > LONGEST_PROMPT:
+        return f"system_prompt has {len(prompt):,} characters; at most {LONGEST_PROMPT:,} are read."
+    if _INJECTION.search(prompt):
+        return "system_prompt tries to undo instructions; describe the sub-agent's role instead."
+    return None
+
+
+def task_schema(names: list[str]) -> dict[str, Any]:
+    """The arguments of ``task``, with the types that there are."""
+    described = {
+        "instructions": "The whole task: what to do, what to know, and what to return.",
+        "subagent_type": "Who does it.",
+        "system_prompt": f"Who the sub-agent is; for {GENERAL_PURPOSE} only, and seldom needed.",
+    }
+    properties: dict[str, Any] = {
+        name: {"type": "string", "description": text} for name, text in described.items()
+    }
+    properties["subagent_type"]["enum"] = names
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": ["instructions", "subagent_type"],
+        "additionalProperties": False,
+    }
 
 
 class SubAgents(Middleware):
@@ -148,7 +145,7 @@ class SubAgents(Middleware):
         """The types that ``task`` takes."""
         return [*self.subagents, GENERAL_PURPOSE]
 
-    def check_agent(self, agent: Any) -> None:
+    def check_agent(self, agent: AgentProtocol) -> None:
         """Raise for a sub-agent that this agent cannot have; warn of a block without effect."""
         for name, config in self.subagents.items():
             try:
@@ -269,12 +266,12 @@ class SubAgents(Middleware):
 
     def _agent(
         self,
-        parent: Any,
+        parent: AgentProtocol,
         kind: str,
         values: Mapping[str, Any],
         system_prompt: str = GENERAL,
         **changes: Any,
-    ) -> Any:
+    ) -> AgentProtocol:
         """The agent of that type, working for ``parent``."""
         config = self.subagents.get(kind)
         if isinstance(config, CompiledSubAgent):
