@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import logging
 import threading
@@ -38,7 +39,6 @@ MB = 1_000_000
 # `list` is a method below, so annotations there need other names for the type.
 Paths = list[str]
 Entries = list[FileEntry]
-SnapshotList = list[Snapshot]
 When = Literal["now", "debounce"]
 
 
@@ -335,7 +335,7 @@ class FileSystem:
             self._check_open()
             return self._snapshots.add(self._tree.copy(), self._tree.size, label)
 
-    def snapshots(self) -> SnapshotList:
+    def snapshots(self) -> builtins.list[Snapshot]:
         """The snapshots that are kept, the oldest first."""
         with self._lock:
             return [*self._snapshots]

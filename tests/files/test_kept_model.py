@@ -224,7 +224,7 @@ class Kept(RuleBasedStateMachine):
 
     def only_what_is_kept(self) -> None:
         """Memory is gone; which directories are there by themselves is the storage's to say."""
-        stored = self.fs._tree.copy()
+        stored = {f"/m/{entry.path}" for entry in self.storage.list("model:1")}
         self.model.files = {p: self.model.files.get(p) for p in self.model.mounted() if p in stored}
         self.model.custom = {p: c for p, c in self.model.custom.items() if p in self.model.files}
 

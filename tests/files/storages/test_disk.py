@@ -12,6 +12,7 @@ import textwrap
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -366,14 +367,24 @@ def test_metadata_that_are_no_json_are_refused_and_nothing_is_saved(
 
 
 def test_what_a_dead_process_left_is_removed_and_what_a_live_one_writes_stays(
-    root: Path, disk: DiskStorage
+    root: Path, disk: DiskStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk.save(SCOPE, new_file("a.md", "a"))
     (root / SIDE / "tmp/dead").write_text("half a fi")
-    with disk._temporary() as (_, name):
-        assert [entry.path for entry in DiskStorage(root).list(SCOPE)] == ["a.md"]
-        assert os.listdir(root / SIDE / "tmp") == [name]
-        os.unlink(root / SIDE / "tmp" / name)
+    seen: list[tuple[list[str], list[str]]] = []
+    set_times = os.utime
+
+    def look(*args: Any, **options: Any) -> None:  # while the new file is being written
+        there = [entry.path for entry in DiskStorage(root).list(SCOPE)]
+        seen.append((there, os.listdir(root / SIDE / "tmp")))
+        set_times(*args, **options)
+
+    monkeypatch.setattr(os, "utime", look)
+    disk.save(SCOPE, new_file("b.md", "b"))
+    [(there, (name,))] = seen
+    assert there == ["a.md"]
+    assert name != "dead"
+    assert DiskStorage(root).load(SCOPE, "b.md").content == "b"
 
 
 def test_a_save_that_fails_leaves_nothing_behind(root: Path, disk: DiskStorage) -> None:
