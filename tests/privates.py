@@ -33,7 +33,6 @@ ALLOWED = {
     "row._mapping": "a SQLAlchemy row's; named so for its columns' sake",
     "fs._strip_protocol": "fsspec: the path of a URL, as the file system itself reads it",
     "fs._parent": "fsspec: the folder of a path, as the file system itself sees it",
-    "parser()._actions": "argparse: the options, for completion; no other way to them",
     "kernel._allow_stdin": "ipykernel: whether the request of now may ask; no other way to it",
 }
 

@@ -16,7 +16,7 @@ _log = logging.getLogger("sagents_nb.batch")
 _LINES = "rows.jsonl"
 
 
-class Journal:
+class BatchJournal:
     """The answers of earlier maps at ``path``, and where those of this one go.
 
     A line is written in one piece as its row ends, so that a killed process loses what was
@@ -40,28 +40,28 @@ class Journal:
                 f"The finished rows in {str(self.path)!r} cannot be read ({error.strerror}); "
                 "name another file as cache=…"
             ) from error
-        found = {}
+        answers = {}
         decoder = msgspec.json.Decoder(Answer)
         for line in text.splitlines():
             try:
                 answer = decoder.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue  # the process was killed while it wrote, or somebody else wrote it
-            found[answer.key] = answer
-        return found
+            answers[answer.key] = answer
+        return answers
 
     def write(self, answer: Answer) -> None:
         """Append an answer. What cannot be written is told once, and the map goes on."""
         try:
             if self._file is None:
-                self._file = self._opened()
+                self._file = self._open()
             os.write(self._file, msgspec.json.encode(answer) + b"\n")
         except (OSError, ValueError, TypeError) as error:
             if not self._broken:
                 _log.warning("Rows are not kept in %s: %s", self.path, error)
             self._broken = True
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         size = os.fstat(file).st_size
@@ -76,13 +76,13 @@ class Journal:
             self._file = None
 
 
-def journal_at(cache: Any) -> Journal:
+def journal_at(cache: Any) -> BatchJournal:
     """The journal of a file, of a directory, or beside the answers of a ResponseCache."""
     if not isinstance(cache, str | os.PathLike) and isinstance(
         getattr(cache, "path", None), str | os.PathLike
     ):
-        return Journal(Path(cache.path) / _LINES)
+        return BatchJournal(Path(cache.path) / _LINES)
     if not isinstance(cache, str | os.PathLike):
         raise ConfigurationError(f"cache is a path or a ResponseCache, not {type(cache).__name__}.")
     path = Path(cache).expanduser()
-    return Journal(path / _LINES if path.is_dir() else path)
+    return BatchJournal(path / _LINES if path.is_dir() else path)

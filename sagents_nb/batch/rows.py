@@ -28,6 +28,39 @@ from ..text import exact
 if TYPE_CHECKING:
     from ..agent import Agent
 
+# What fails for one row fails for all of them.
+_HOPELESS = ("missing_key", "missing_package", "authentication")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What one run is asked. Plain data: msgspec makes JSON of it and reads it again.
+
+    ``key`` is the digest of all that decides the answer, so it finds the answer again.
+    """
+
+    key: str
+    messages: tuple[Message, ...]
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of a row. Plain data, like :class:`Row`.
+
+    ``fields`` are those of the structured output; ``time`` is in seconds since the epoch.
+    """
+
+    key: str
+    status: Literal["completed", "failed", "interrupted", "not_run"]
+    text: str = ""
+    fields: dict[str, Any] | None = None
+    error: str | None = None
+    error_type: str | None = None
+    model: str = ""
+    model_calls: int = 0
+    tool_calls: int = 0
+    usage: Usage = Usage()
+    duration: float = 0.0
+    time: float = 0.0
+
 
 # The messages of one row, or why it has none.
 Prompt = Sequence[Message] | str
@@ -73,21 +106,21 @@ def _filled(
     rows: Iterable[Mapping[Any, Any]], template: str, columns: Iterable[Any]
 ) -> list[Prompt]:
     used = _used(template)
-    known = {str(column) for column in columns}
-    if lacking := [name for name in used if name not in known]:
-        names = ", ".join(sorted(known - {""}))
+    names = {str(column) for column in columns}
+    if lacking := [name for name in used if name not in names]:
         raise ConfigurationError(
-            f"The prompt names {', '.join(lacking)}, but the columns are {names}."
+            f"The prompt names {', '.join(lacking)}, but the columns are "
+            f"{', '.join(sorted(names - {''}))}."
         )
-    made: list[Prompt] = []
+    prompts: list[Prompt] = []
     for row in rows:
         values = {str(name): value for name, value in row.items()}
         missing = [name or "value" for name in used if is_missing(values.get(name))]
         if missing:
-            made.append(f"This row has no {', '.join(missing)}.")
+            prompts.append(f"This row has no {', '.join(missing)}.")
         else:
-            made.append([Message.user(_format(template, values))])
-    return made
+            prompts.append([Message.user(_format(template, values))])
+    return prompts
 
 
 def _used(template: str) -> list[str]:
@@ -112,40 +145,6 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and value != value
-
-
-# What fails for one row fails for all of them.
-_HOPELESS = ("missing_key", "missing_package", "authentication")
-
-
-class Row(msgspec.Struct, frozen=True):
-    """What one run is asked. Plain data: msgspec makes JSON of it and reads it again.
-
-    ``key`` is the digest of all that decides the answer, so it finds the answer again.
-    """
-
-    key: str
-    messages: tuple[Message, ...]
-
-
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a row. Plain data, like :class:`Row`.
-
-    ``fields`` are those of the structured output; ``time`` is in seconds since the epoch.
-    """
-
-    key: str
-    status: Literal["completed", "failed", "interrupted", "not_run"]
-    text: str = ""
-    fields: dict[str, Any] | None = None
-    error: str | None = None
-    error_type: str | None = None
-    model: str = ""
-    model_calls: int = 0
-    tool_calls: int = 0
-    usage: Usage = Usage()
-    duration: float = 0.0
-    time: float = 0.0
 
 
 def keyed(asker: Agent | Asking, prompts: Iterable[Sequence[Message]]) -> list[Row]:

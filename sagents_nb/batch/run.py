@@ -17,7 +17,7 @@ from ..messages import Usage
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from .engine import Engine, LocalEngine
-from .journal import Journal, journal_at
+from .journal import BatchJournal, journal_at
 from .rows import Answer, Row, keyed, not_asked, prompts_of, run_row
 from .table import tabled
 
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     import pandas
 
     from ..agent import Agent
+
+# How often the bar is drawn, and how soon a kernel whose cell awaits notices its Stop button.
+_TICK = 0.1
+_PATIENCE = 0.8  # seconds that a stopped map waits for its rows to end
+
+# What the last map that was stopped had finished, if nothing else keeps it.
+stopped_answers: dict[str, Answer] = {}
 
 
 class Progress:
@@ -44,26 +51,17 @@ class Progress:
         """Draw it anew if something changed."""
         if self._bar is None or self._bar.n == done:
             return
-        told = f"{usage.total_tokens:,} tokens"
+        cost = f"{usage.total_tokens:,} tokens"
         if usage.cost_usd is not None:
-            told = f"${usage.cost_usd:,.4f}"
-        if failed:
-            told += f", {failed} failed"
-        self._bar.set_postfix_str(told, refresh=False)
+            cost = f"${usage.cost_usd:,.4f}"
+        failures = f", {failed} failed" if failed else ""
+        self._bar.set_postfix_str(f"{cost}{failures}", refresh=False)
         self._bar.update(done - self._bar.n)
 
     def close(self) -> None:
         """Leave it as it is."""
         if self._bar is not None:
             self._bar.close()
-
-
-# How often the bar is drawn, and how soon a kernel whose cell awaits notices its Stop button.
-_TICK = 0.1
-_PATIENCE = 0.8  # seconds that a stopped map waits for its rows to end
-
-# What the last map that was stopped had finished, if nothing else keeps it.
-_stopped: dict[str, Answer] = {}
 
 
 class MapRun:
@@ -84,16 +82,16 @@ class MapRun:
         prompts, self.index = prompts_of(inputs, prompt)
         self.asker = agent if output is None else Asking(agent, output, agent.max_runs)
         self.rows = keyed(self.asker, (() if isinstance(p, str) else p for p in prompts))
-        self.journal: Journal | None = None if cache is None else journal_at(cache)
+        self.journal: BatchJournal | None = None if cache is None else journal_at(cache)
         self.answers: dict[str, Answer] = {}
-        earlier = _stopped if self.journal is None else self.journal.read()
-        for row, given in zip(self.rows, prompts, strict=True):
-            if isinstance(given, str):
-                self.answers[row.key] = not_asked(row, "failed", given)
+        earlier = stopped_answers if self.journal is None else self.journal.read()
+        for row, messages in zip(self.rows, prompts, strict=True):
+            if isinstance(messages, str):  # why there are none
+                self.answers[row.key] = not_asked(row, "failed", messages)
             elif row.key in earlier:
                 self.answers[row.key] = earlier[row.key]
-        self.kept = {key for key in self.answers if key in earlier}
-        self.failed = len(self.answers) - len(self.kept)
+        self.earlier = {key for key in self.answers if key in earlier}
+        self.failed = len(self.answers) - len(self.earlier)
         self.meter = Meter(budget)
         self._spent: BudgetExceeded | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -109,7 +107,7 @@ class MapRun:
         self._task = asyncio.current_task()
         self.meter.begin()
         try:
-            async with aclosing(self._engine.run(self._waiting(), self._work)) as answers:
+            async with aclosing(self._engine.run(self._unanswered(), self._work)) as answers:
                 async for answer in answers:
                     self._take(answer)
         finally:
@@ -117,7 +115,7 @@ class MapRun:
                 self.journal.close()
             self._ended.set()
 
-    def _waiting(self) -> Iterator[Row]:
+    def _unanswered(self) -> Iterator[Row]:
         """The rows that have no answer yet, as long as the budget lasts."""
         for row in self.rows:
             if row.key in self.answers:
@@ -165,8 +163,8 @@ class MapRun:
         """Say in the error what is kept of the rows, and see that it is."""
         done = {k: a for k, a in self.answers.items() if a.status == "completed"}
         if self.journal is None:
-            _stopped.clear()
-            _stopped.update(done)
+            stopped_answers.clear()
+            stopped_answers.update(done)
         error.add_note(
             f"{len(done)} of {len(self.rows)} rows are done and kept: "
             "run it again, and only the others run."
@@ -175,12 +173,12 @@ class MapRun:
     def frame(self) -> pandas.DataFrame:
         """The answers, once all are there."""
         if self.journal is None:
-            for key in self.kept:
-                _stopped.pop(key, None)
+            for key in self.earlier:
+                stopped_answers.pop(key, None)
         why = self._spent or "The engine gave no answer to this row."
         answers = [self.answers.get(r.key) or not_asked(r, "not_run", why) for r in self.rows]
         output = self.asker.output if isinstance(self.asker, Asking) else None
-        return tabled(answers, output, self.index, self.kept)
+        return tabled(answers, output, self.index, self.earlier)
 
 
 def map_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:

@@ -1,4 +1,4 @@
-"""From answers to a frame."""
+"""The frame of a map: a row for each answer, a column for each field of a structured output."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from ..extract import Output
 from ..frames import COLUMNS, Column, framed
+from ..frames.columns import LARGEST_INTEGER
 from ..messages import Usage
 from .rows import Answer
 
 if TYPE_CHECKING:
     import pandas
 
-_LARGEST = 2**63 - 1
-
 
 def tabled(
-    answers: Sequence[Answer], output: Output | None, index: Any, kept: Collection[str]
+    answers: Sequence[Answer], output: Output | None, index: Any, earlier: Collection[str]
 ) -> pandas.DataFrame:
-    """One row for each answer; those whose keys are in ``kept`` are of an earlier time."""
+    """One row for each answer; those whose keys are in ``earlier`` are of an earlier time."""
     base = COLUMNS["map"]
     values: dict[str, Any] = {
         name: [getattr(answer, name) for answer in answers]
@@ -30,7 +29,7 @@ def tabled(
         values[name] = [getattr(answer.usage, name) for answer in answers]
     values["text"] = [a.text if a.model_calls else None for a in answers]
     values["model"] = [answer.model or None for answer in answers]
-    values["kept"] = [answer.key in kept for answer in answers]
+    values["kept"] = [answer.key in earlier for answer in answers]
     columns = {"text": base["text"]}
     for field, schema in _fields(output).items():
         name = f"output_{field}" if field in base else field
@@ -75,7 +74,7 @@ def _column(schema: Mapping[str, Any], declared: Sequence[Any], values: Sequence
     if words and all(isinstance(word, str) for word in words):
         return Column("category", about, tuple(words))
     kind = schema.get("type")
-    if kind == "integer" and any(v is not None and abs(v) > _LARGEST for v in values):
+    if kind == "integer" and any(v is not None and abs(v) > LARGEST_INTEGER for v in values):
         kind = "whole numbers beyond 64 bits"
     dtypes = {"string": "string", "integer": "Int64", "number": "float64", "boolean": "boolean"}
     return Column(dtypes.get(str(kind), "object"), about)

@@ -43,12 +43,12 @@ def to_frame(kind: str, sources: Any) -> pandas.DataFrame:
     >>> to_frame("todos", []).columns.tolist()
     ['session_id', 'id', 'content', 'status']
     """
-    columns = _told(kind)
+    columns = _columns_from_conversations(kind)
     sources = [sources] if hasattr(sources, "to_frame") else list(sources)
-    made = [source.to_frame(kind) for source in sources]
-    if not made:
+    parts = [source.to_frame(kind) for source in sources]
+    if not parts:
         return frame_of(kind, ())
-    return conformed(columns, pandas_module().concat(made, ignore_index=True))
+    return conformed(columns, pandas_module().concat(parts, ignore_index=True))
 
 
 def frame_of(kind: str, conversations: Iterable[Conversation]) -> pandas.DataFrame:
@@ -62,11 +62,11 @@ def frame_of(kind: str, conversations: Iterable[Conversation]) -> pandas.DataFra
       session_id  role text
     0        c-1  user   hi
     """
-    columns = _told(kind)
+    columns = _columns_from_conversations(kind)
     return framed(columns, MAKERS[kind](list(conversations)))
 
 
-def _told(kind: str) -> dict[str, Column]:
+def _columns_from_conversations(kind: str) -> dict[str, Column]:
     columns = columns_of(kind)
     if kind not in MAKERS:
         raise ConfigurationError(f"{kind!r} frames come from agent.{kind}(…) alone.")

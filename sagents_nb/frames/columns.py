@@ -153,7 +153,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
 fields of a structured output stand between ``text`` and ``status``."""
 
 
-_LARGEST = 2**63 - 1
+LARGEST_INTEGER = 2**63 - 1  # of an Int64
 
 
 def pandas_module() -> Any:
@@ -176,8 +176,8 @@ def columns_of(kind: str) -> dict[str, Column]:
 def framed(columns: Mapping[str, Column], values: dict[str, Iterable[Any]]) -> pandas.DataFrame:
     """A frame of these columns; the values of one are taken out before the next are made."""
     pandas = pandas_module()
-    made = {name: series(column, list(values.pop(name))) for name, column in columns.items()}
-    return pandas.DataFrame(made, columns=list(columns))
+    data = {name: series(column, list(values.pop(name))) for name, column in columns.items()}
+    return pandas.DataFrame(data, columns=list(columns))
 
 
 def series(column: Column, values: Sequence[Any]) -> pandas.Series:
@@ -191,12 +191,14 @@ def series(column: Column, values: Sequence[Any]) -> pandas.Series:
         return pandas.Series(_texts(values), dtype="string")
     if column.dtype == "category":
         texts = {value: _whole(value) for value in set(values)}
-        known = list(column.categories) or sorted({t for t in texts.values() if t is not None})
-        places = {text: place for place, text in enumerate(known)}
+        words = list(column.categories) or sorted({t for t in texts.values() if t is not None})
+        places = {text: place for place, text in enumerate(words)}
         codes = {value: places.get(text, -1) for value, text in texts.items()}  # type: ignore[arg-type]
-        categories = pandas.Index(known, dtype=object).infer_objects()
-        made = pandas.Categorical.from_codes([codes[v] for v in values], categories=categories)
-        return pandas.Series(made)
+        categories = pandas.Index(words, dtype=object).infer_objects()
+        categorical = pandas.Categorical.from_codes(
+            [codes[v] for v in values], categories=categories
+        )
+        return pandas.Series(categorical)
     if column.dtype == "Int64":
         return pandas.Series(_wholes(values))
     if column.dtype == TIME:
@@ -225,7 +227,10 @@ def _wholes(values: Sequence[Any]) -> Any:
     try:
         plain = numpy.fromiter((0 if v is None else v for v in values), "int64", count)
     except OverflowError:
-        small = [v if v is not None and -_LARGEST <= v <= _LARGEST else None for v in values]
+        small = [
+            v if v is not None and -LARGEST_INTEGER <= v <= LARGEST_INTEGER else None
+            for v in values
+        ]
         return _wholes(small)
     return pandas.arrays.IntegerArray(plain, missing)
 
@@ -235,12 +240,12 @@ def _times(values: Sequence[Any]) -> Any:
     import numpy
 
     missing = numpy.iinfo("int64").min
-    made = numpy.full(len(values), missing, dtype="int64")
+    microseconds = numpy.full(len(values), missing, dtype="int64")
     for index, value in enumerate(values):
         seconds = value.timestamp() if isinstance(value, datetime) else value
         if seconds and math.isfinite(seconds):
-            made[index] = round(seconds * 1e6)
-    return made.view("datetime64[us]")
+            microseconds[index] = round(seconds * 1e6)
+    return microseconds.view("datetime64[us]")
 
 
 def conformed(columns: Mapping[str, Column], frame: pandas.DataFrame) -> pandas.DataFrame:
@@ -252,29 +257,29 @@ def conformed(columns: Mapping[str, Column], frame: pandas.DataFrame) -> pandas.
     lacking = [name for name in columns if name not in frame.columns]
     if lacking:
         raise ConfigurationError(f"The frame has no column {', '.join(lacking)}.")
-    made = {name: _cast(column, frame[name]) for name, column in columns.items()}
+    cast = {name: _cast(column, frame[name]) for name, column in columns.items()}
     rest = {name: frame[name] for name in frame.columns if name not in columns}
-    return pandas.DataFrame({**made, **rest}, index=frame.index)
+    return pandas.DataFrame({**cast, **rest}, index=frame.index)
 
 
-def _cast(column: Column, given: pandas.Series) -> pandas.Series:
+def _cast(column: Column, values: pandas.Series) -> pandas.Series:
     pandas = pandas_module()
     if column.dtype == TIME:
-        return pandas.to_datetime(given, utc=True, format="ISO8601").astype(TIME)
+        return pandas.to_datetime(values, utc=True, format="ISO8601").astype(TIME)
     if column.dtype in ("string", "category"):
-        values = [None if v is None or v is pandas.NA or v != v else v for v in given]
-        made = series(column, values)
+        plain = [None if v is None or v is pandas.NA or v != v else v for v in values]
+        cast = series(column, plain)
     elif column.dtype == "boolean":
         words = {"true": True, "false": False, "1": True, "0": False}
-        made = series(column, [words.get(str(v).lower()) for v in given])
+        cast = series(column, [words.get(str(v).lower()) for v in values])
     else:
         whole = column.dtype in ("Int64", "int64")
-        numbers = given if given.dtype != object else given.astype("string")
+        numbers = values if values.dtype != object else values.astype("string")
         if pandas.api.types.is_string_dtype(numbers):
             numbers = pandas.to_numeric(numbers, dtype_backend="numpy_nullable")
         if whole:
-            made = numbers.astype("Int64").astype(column.dtype)
+            cast = numbers.astype("Int64").astype(column.dtype)
         else:
-            made = pandas.Series(numbers.astype("Float64").to_numpy("float64", na_value=math.nan))
-    made.index = given.index
-    return made
+            cast = pandas.Series(numbers.astype("Float64").to_numpy("float64", na_value=math.nan))
+    cast.index = values.index
+    return cast

@@ -129,8 +129,8 @@ def plot_usage(source: Any, by: str = "model", ax: Axes | None = None) -> Axes:
     """
     usage = source.to_frame("usage") if hasattr(source, "to_frame") else source
     if by != "call" and by not in usage.columns:
-        known = ", ".join(map(str, usage.columns))
-        raise ConfigurationError(f"There is no column {by!r}; take one of {known}, or 'call'.")
+        columns = ", ".join(map(str, usage.columns))
+        raise ConfigurationError(f"There is no column {by!r}; take one of {columns}, or 'call'.")
     usage = usage[usage[list(_TOKENS)].notna().any(axis=1)]
     if not len(usage):
         raise ConfigurationError("There is nothing to draw: no call tells what it used.")
@@ -154,9 +154,9 @@ def plot_usage(source: Any, by: str = "model", ax: Axes | None = None) -> Axes:
             )
             left = left + sums[name]
     for place, (total, cost) in enumerate(zip(left, costs, strict=True)):
-        told = _tokens(total) + ("" if cost != cost else f" · {_dollars(cost)}")
+        label = _tokens(total) + ("" if cost != cost else f" · {_dollars(cost)}")
         ax.annotate(
-            told, (total, place), (4, 0), textcoords="offset points", va="center", color=_INK
+            label, (total, place), (4, 0), textcoords="offset points", va="center", color=_INK
         )
     ax.set_yticks(range(len(sums)), [_short(str(key)) for key in sums.index])
     ax.set_ylim(len(sums) - 0.4, -0.6)

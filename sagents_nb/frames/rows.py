@@ -48,10 +48,10 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 Conversations = Sequence[Conversation]
-Happened = tuple[str | None, Event]
+AgentEvent = tuple[str | None, Event]
 
 
-def unwrapped(events: Iterable[Event]) -> Iterator[Happened]:
+def unwrapped(events: Iterable[Event]) -> Iterator[AgentEvent]:
     """Every event beside the id of the sub-agent in which it happened, None for the agent."""
     for event in events:
         inside = None
@@ -66,38 +66,38 @@ def messages(conversations: Conversations) -> Values:
     every: list[Message] = []
     whose: list[str] = []
     positions: list[int] = []
-    told: list[Event | None] = []
-    said: list[str] = []
+    ends: list[Event | None] = []
+    texts: list[str] = []
     thoughts: list[str | None] = []
     called: list[int] = []
     for c in conversations:
-        ends = {id(e.message): e for e in c.events if isinstance(e, MessageEnd)}
+        ended = {id(e.message): e for e in c.events if isinstance(e, MessageEnd)}
         own = list(c.state.messages)
         every += own
         whose += [c.session_id] * len(own)
         positions += range(len(own))
-        told += [ends.get(id(message)) for message in own]
+        ends += [ended.get(id(message)) for message in own]
         for message in own:
-            text, thought, calls = _said(message)
-            said.append(text)
+            text, thought, calls = _contents(message)
+            texts.append(text)
             thoughts.append(thought)
             called.append(calls)
     return {
         "session_id": whose,
         "position": positions,
         "role": (m.role for m in every),
-        "text": said,
+        "text": texts,
         "thinking": thoughts,
         "tool_calls": called,
         "stop_reason": (m.stop_reason for m in every),
         **_usage_values([m.usage for m in every]),
         "error": (m.error for m in every),
-        "run_id": ((e and e.run_id) or None for e in told),
-        "time": (e and e.ts for e in told),
+        "run_id": ((e and e.run_id) or None for e in ends),
+        "time": (e and e.ts for e in ends),
     }
 
 
-def _said(message: Message) -> tuple[str, str | None, int]:
+def _contents(message: Message) -> tuple[str, str | None, int]:
     """The text, the thinking, and how many tools were called, in one pass."""
     text, thought, calls = "", "", 0
     for part in message.parts:
@@ -137,16 +137,16 @@ def tool_calls(conversations: Conversations) -> Values:
                 ended.setdefault(who, {})[e.tool_call_id] = e
             elif who is not None and isinstance(e, ToolExecutionStart):
                 inner.append((who, e.tool_call))
-        known: dict[str, ToolResult] = {}
+        answers: dict[str, ToolResult] = {}
         for message in c.state.messages:
             for part in message.parts:
                 if type(part) is ToolCall:
                     calls.append(part)
                 elif type(part) is ToolResult:
-                    known[part.tool_call_id] = part
+                    answers[part.tool_call_id] = part
         own = calls[before:]
         ends += [ended[None].get(call.id) for call in own]
-        results += [known.get(call.id) for call in own]
+        results += [answers.get(call.id) for call in own]
         inside += [None] * len(own)
         for who, call in inner:
             end = ended.get(who, {}).get(call.id)
@@ -252,8 +252,8 @@ def _subject(event: Event) -> str | None:
     if isinstance(event, Interrupt):
         return event.interrupt.type
     for name in ("tool_name", "model", "path"):
-        if found := getattr(event, name, None):
-            return str(found)
+        if subject := getattr(event, name, None):
+            return str(subject)
     return None
 
 

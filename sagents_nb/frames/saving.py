@@ -61,13 +61,13 @@ def load_frame(kind: str, path: str | os.PathLike[str]) -> pandas.DataFrame:
     return conformed(columns_of(kind), _by_ending(path, _READERS)(path))
 
 
-def _by_ending(path: Path, known: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+def _by_ending(path: Path, formats: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
     ending = path.suffix.lower()
-    if ending not in known:
+    if ending not in formats:
         raise ConfigurationError(
-            f"Frames are files that end in {', '.join(known)}, not {ending or 'nothing'!r}."
+            f"Frames are files that end in {', '.join(formats)}, not {ending or 'nothing'!r}."
         )
-    return known[ending]
+    return formats[ending]
 
 
 def _needed(package: str) -> None:
@@ -177,13 +177,13 @@ def _texts_mapped(frame: pandas.DataFrame, change: Callable[[Any], Any]) -> pand
     """``frame`` with every text changed, in cells and in the head."""
     pandas = pandas_module()
     numbers = pandas.api.types.is_numeric_dtype
-    made = {
+    columns = {
         change(name): frame[name]
         if numbers(frame[name].dtype)
         else frame[name].astype(object).map(change)
         for name in frame.columns
     }
-    return pandas.DataFrame(made)
+    return pandas.DataFrame(columns)
 
 
 _WRITERS = {".parquet": _to_parquet, ".json": _to_json, ".csv": _to_csv, ".xlsx": _to_excel}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
@@ -14,21 +14,18 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"%%agent: {message}; see %agent help.")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options of ``%%agent``."""
-    made = _Parser(prog="%%agent", add_help=False)
-    made.add_argument("--new", action="store_true", help="start a new conversation")
-    made.add_argument("--name", help="name the conversation, or go on with the one of that name")
-    made.add_argument("--model", help="answer with this model from now on")
-    made.add_argument("--approve", metavar="TOOLS", help="ask before these tools (a,b,c)")
-    made.add_argument(
-        "--tools", metavar="NAMES", help="add these functions of the notebook (a,b,c)"
-    )
-    made.add_argument("--background", action="store_true", help="return at once")
-    made.add_argument("--plain", action="store_true", help="no panel, only text at the end")
-    made.add_argument("--raw", action="store_true", help="leave {braces} in the prompt alone")
-    made.add_argument("--no-wait", action="store_true", help="return when a decision is needed")
-    return made
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--new": {"action": "store_true", "help": "start a new conversation"},
+    "--name": {"help": "name the conversation, or go on with the one of that name"},
+    "--model": {"help": "answer with this model from now on"},
+    "--approve": {"metavar": "TOOLS", "help": "ask before these tools (a,b,c)"},
+    "--tools": {"metavar": "NAMES", "help": "add these functions of the notebook (a,b,c)"},
+    "--background": {"action": "store_true", "help": "return at once"},
+    "--plain": {"action": "store_true", "help": "no panel, only text at the end"},
+    "--raw": {"action": "store_true", "help": "leave {braces} in the prompt alone"},
+    "--no-wait": {"action": "store_true", "help": "return when a decision is needed"},
+}
+"""Each option, and how argparse is told of it."""
 
 
 def parse(line: str) -> argparse.Namespace:
@@ -37,7 +34,10 @@ def parse(line: str) -> argparse.Namespace:
         words = shlex.split(line)
     except ValueError as error:
         raise UsageError(f"%%agent: {error}; close the quote.") from None
-    return parser().parse_args(words)
+    parser = _Parser(prog="%%agent", add_help=False)
+    for option, settings in OPTIONS.items():
+        parser.add_argument(option, **settings)
+    return parser.parse_args(words)
 
 
 def names(value: str | None) -> list[str]:

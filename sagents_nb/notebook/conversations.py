@@ -19,9 +19,11 @@ from .tools import NotebookTools
 from .unattended import unattended
 
 DIRECTORY = Path(".sagents")
+# What the default agent asks before: the one tool that can do anything.
+GATED = {"run_python": True}
 
 
-class Kept:
+class NotebookStorage:
     """The store of one notebook, and the files of its conversations; opened on first use.
 
     Nothing is kept of a notebook that runs unattended: it has to run the same every time.
@@ -37,7 +39,7 @@ class Kept:
         """The :class:`~sagents_nb.store.ConversationStore`, or None."""
         if self._store is None and not self._failed and not unattended(self._shell):
             try:
-                self._store = _opened()
+                self._store = _open_store()
             except (SagentsError, OSError) as error:
                 self._failed = True
                 print(f"Conversations are kept in memory only: {error}")
@@ -55,7 +57,7 @@ class Kept:
         return {"store": self.store, "filesystem": files}
 
 
-def _opened() -> Any:
+def _open_store() -> Any:
     from ..store import ConversationStore
 
     if not DIRECTORY.exists():
@@ -65,19 +67,15 @@ def _opened() -> Any:
     return ConversationStore(DIRECTORY / "agents.db")
 
 
-# What the default agent asks before: the one tool that can do anything.
-GATED = {"run_python": True}
-
-
 class Conversations:
     """The current session of one notebook; made by its first ``%%agent``."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.current: Session | None = None
-        self.kept = Kept(shell)
+        self.storage = NotebookStorage(shell)
         self._count = 0
-        self._said = False  # which model was chosen, and why
+        self._model_announced = False
 
     def use(self, name: str) -> Session:
         """Go on with an Agent or a Session that is a variable of the notebook."""
@@ -98,46 +96,25 @@ class Conversations:
                 "choose another name."
             )
         if session is None or session.status == "closed" or options.new:
-            session = self._start(self._agent(session), name)
+            session = self._start(self.agent(), name)
         elif name and session.id != name:
             session = self._start(session.agent, name)
-        changed = self._changed(session.agent, options)
-        if changed is not session.agent:
-            session.replace(agent=changed)
+        agent = self._agent_with(session.agent, options)
+        if agent is not session.agent:
+            session.replace(agent=agent)
         self.current = session
         return session
-
-    def _start(self, agent: Agent, name: str | None = None) -> Session:
-        """The conversation of that name, or a new one with a name of its own."""
-        while name is None:
-            self._count += 1
-            if not self._is_taken(f"notebook-{self._count}"):
-                name = f"notebook-{self._count}"
-        if name in sessions.list():
-            return sessions.get(name)
-        options = self.kept.options(name)
-        if agent.filesystem_scope is not None:
-            options.pop("filesystem", None)
-        # It stays as long as its kernel: people come back to a notebook after a while.
-        return sessions.start(agent, name, inactivity_timeout=None, **options)
-
-    def _is_taken(self, name: str) -> bool:
-        """Whether there is a conversation of that name, live or kept."""
-        store = self.kept.store
-        return name in sessions.list() or (
-            store is not None and store.find_conversation(name) is not None
-        )
 
     def load(self, id: str) -> Session:
         """Go on with a conversation that is live, or kept."""
         if not self._is_taken(id):
             raise UsageError(f"There is no conversation {id!r}; %agent list shows what there is.")
-        self.current = self._start(self._agent(self.current), id)
+        self.current = self._start(self.agent(), id)
         return self.current
 
     def save(self) -> str:
         """See that the current conversation is kept; where it is."""
-        session, store = self.current, self.kept.store
+        session, store = self.current, self.storage.store
         if session is None:
             raise UsageError("There is no conversation yet; start one with an %%agent cell.")
         if store is None:
@@ -149,25 +126,15 @@ class Conversations:
         session.files.flush()
         return f"{session.id!r} is in {store.database.name}; %agent load {session.id} opens it."
 
-    def _agent(self, session: Session | None) -> Agent:
-        if session is not None:
-            return session.agent
+    def agent(self) -> Agent:
+        """Who answers in a new conversation: who answers now, else the default agent."""
+        if self.current is not None:
+            return self.current.agent
         agent = Agent(middleware=[NotebookTools(self.shell)], interrupt_on=GATED, name="Agent")
-        if not self._said:
-            self._said = True
+        if not self._model_announced:
+            self._model_announced = True
             print(f"{agent.model.chosen_because} Change it with %agent model SPEC.")
         return agent
-
-    def _changed(self, agent: Agent, options: argparse.Namespace) -> Agent:
-        changes: dict[str, Any] = {}
-        if options.model:
-            changes["model"] = options.model
-        if options.tools:
-            changes["tools"] = self.with_tools(agent, names(options.tools))
-        if options.approve:
-            gated = dict(agent.interrupt_on)
-            changes["interrupt_on"] = {**gated, **dict.fromkeys(names(options.approve), True)}
-        return agent.with_(**changes) if changes else agent
 
     def with_tools(self, agent: Agent, wanted: list[str]) -> list[Any]:
         """The agent's own tools and these functions of the notebook."""
@@ -180,3 +147,35 @@ class Conversations:
             tool = as_tool(self.shell.user_ns[name])
             tools[tool.name] = tool
         return list(tools.values())
+
+    def _start(self, agent: Agent, name: str | None = None) -> Session:
+        """The conversation of that name, or a new one with a name of its own."""
+        while name is None:
+            self._count += 1
+            if not self._is_taken(f"notebook-{self._count}"):
+                name = f"notebook-{self._count}"
+        if name in sessions.list():
+            return sessions.get(name)
+        options = self.storage.options(name)
+        if agent.filesystem_scope is not None:
+            options.pop("filesystem", None)
+        # It stays as long as its kernel: people come back to a notebook after a while.
+        return sessions.start(agent, name, inactivity_timeout=None, **options)
+
+    def _is_taken(self, name: str) -> bool:
+        """Whether there is a conversation of that name, live or kept."""
+        store = self.storage.store
+        return name in sessions.list() or (
+            store is not None and store.find_conversation(name) is not None
+        )
+
+    def _agent_with(self, agent: Agent, options: argparse.Namespace) -> Agent:
+        changes: dict[str, Any] = {}
+        if options.model:
+            changes["model"] = options.model
+        if options.tools:
+            changes["tools"] = self.with_tools(agent, names(options.tools))
+        if options.approve:
+            gated = dict(agent.interrupt_on)
+            changes["interrupt_on"] = {**gated, **dict.fromkeys(names(options.approve), True)}
+        return agent.with_(**changes) if changes else agent

@@ -82,7 +82,9 @@ def awaiting_cell(lines: list[str]) -> list[str]:
 
 async def run(line: str, body: str) -> Any:
     """What a rewritten cell calls."""
-    return await getattr(get_ipython(), _ATTRIBUTE).run(line, body)
+    extension = extension_of(get_ipython())
+    assert extension is not None  # it has rewritten the cell
+    return await extension.run(line, body)
 
 
 def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> MimeBundle:
@@ -96,9 +98,15 @@ def _show_session(session: Session) -> None:
     show(session, f"sagents-{uuid.uuid4().hex}", live_bundle(session), frozen_bundle)
 
 
+def extension_of(shell: Any) -> Extension | None:
+    """What is installed into that shell, or None."""
+    extension: Extension | None = getattr(shell, _ATTRIBUTE, None)
+    return extension
+
+
 def load(shell: Any) -> None:
     """Install into that shell, once."""
-    if getattr(shell, _ATTRIBUTE, None) is None:
+    if extension_of(shell) is None:
         extension = Extension(shell)
         extension.install()
         setattr(shell, _ATTRIBUTE, extension)
@@ -106,7 +114,7 @@ def load(shell: Any) -> None:
 
 def unload(shell: Any) -> None:
     """Remove from that shell, if it is there."""
-    extension = getattr(shell, _ATTRIBUTE, None)
+    extension = extension_of(shell)
     if extension is not None:
         extension.remove()
         setattr(shell, _ATTRIBUTE, None)

@@ -10,7 +10,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from ..errors import SagentsError
 from ..models.recorded import RecordedModel, with_mode
 from ..session import Session
-from .cell_options import names, parser
+from .cell_options import OPTIONS, names
 from .conversations import Conversations
 from .status_text import (
     Text,
@@ -41,7 +41,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent help               this text
 """
 
-_COMMANDS = (
+COMMANDS = (
     *("approve", "cancel", "files", "frame", "freeze", "help", "list", "load", "model"),
     *("reject", "replay", "reset", "save", "status", "todos", "tools", "usage", "use"),
 )
@@ -62,7 +62,7 @@ class AgentMagics(Magics):
         if cell is not None:  # normally rewritten to an awaiting call before it gets here
             raise UsageError("%%agent must be the first line of its cell; see %agent help.")
         command, *rest = line.strip().split(maxsplit=1) or ["status"]
-        if command not in _COMMANDS:
+        if command not in COMMANDS:
             raise UsageError(f"%agent knows no {command!r}; see %agent help.")
         try:
             return getattr(self, f"_{command}")("".join(rest))
@@ -76,7 +76,8 @@ class AgentMagics(Magics):
         return session
 
     def _help(self, rest: str) -> Text:
-        return Text(f"{HELP}\nOptions of %%agent:\n{_options()}")
+        options = "\n".join(f"  {name:13} {option['help']}" for name, option in OPTIONS.items())
+        return Text(f"{HELP}\nOptions of %%agent:\n{options}")
 
     def _use(self, rest: str) -> Text:
         session = self.conversations.use(rest)
@@ -148,11 +149,11 @@ class AgentMagics(Magics):
         unknown = [name for name in wanted if name not in {tool.name for tool in own}]
         if unknown:
             raise UsageError(f"{', '.join(unknown)} cannot be removed: it is no tool of your own.")
-        kept = [tool for tool in own if tool.name not in wanted]
-        session.replace(agent=session.agent.with_(tools=kept))
+        rest = [tool for tool in own if tool.name not in wanted]
+        session.replace(agent=session.agent.with_(tools=rest))
 
     def _list(self, rest: str) -> Text:
-        return Text(list_text(self.conversations.current, self.conversations.kept.store))
+        return Text(list_text(self.conversations.current, self.conversations.storage.store))
 
     def _load(self, rest: str) -> Text:
         return Text(status_text(self.conversations.load(rest.strip())))
@@ -167,9 +168,3 @@ class AgentMagics(Magics):
 
     def _frame(self, rest: str) -> Any:
         return self._session().to_frame(rest or "messages")
-
-
-def _options() -> str:
-    return "\n".join(
-        f"  {action.option_strings[0]:13} {action.help}" for action in parser()._actions
-    )

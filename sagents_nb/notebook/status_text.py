@@ -39,11 +39,11 @@ def list_text(current: Session | None, store: Any) -> str:
     if current is not None:
         live.setdefault(current.id, current)
     lines = {id: status_line(session) for id, session in live.items()}
-    for kept in [] if store is None else store.list_conversations():
-        if kept.id not in lines:
-            title = f", {kept.title}" if kept.title else ""
-            when = kept.updated_at.astimezone()  # the clock on the reader's wall
-            lines[kept.id] = f"kept, last used {when:%Y-%m-%d %H:%M}{title}"
+    for conversation in [] if store is None else store.list_conversations():
+        if conversation.id not in lines:
+            title = f", {conversation.title}" if conversation.title else ""
+            when = conversation.updated_at.astimezone()  # the clock on the reader's wall
+            lines[conversation.id] = f"kept, last used {when:%Y-%m-%d %H:%M}{title}"
     if not lines:
         return "There is no conversation."
     marked = current.id if current is not None else None

@@ -24,19 +24,19 @@ def decide(policy: Any, interrupt: Interrupt) -> list[Any] | None:
     ConfigurationError for any other policy.
     """
     requests = interrupt.action_requests
-    given: list[Any] = []
+    decisions: list[Any] = []
     if isinstance(policy, list):
-        given = policy[: len(requests)]
+        decisions = policy[: len(requests)]
     elif policy not in ("approve", "deny"):
         raise ConfigurationError(
             f"headless is 'deny', 'approve' or a list of decisions, not {policy!r}."
         )
-    rest = [_decision(policy == "approve", request) for request in requests[len(given) :]]
+    rest = [_decision(policy == "approve", request) for request in requests[len(decisions) :]]
     if None in rest:
         return None
     if isinstance(policy, list):
-        del policy[: len(given)]
-    return [*given, *rest]
+        del policy[: len(decisions)]
+    return [*decisions, *rest]
 
 
 def _decision(approve: bool, request: ActionRequest) -> Any:

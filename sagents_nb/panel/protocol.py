@@ -154,7 +154,7 @@ def new_view_state(session_id: str, model: str) -> dict[str, Any]:
 
 def reduce(state: dict[str, Any], event: dict[str, Any]) -> None:
     """Apply one wire event to a view state, in place."""
-    change = _REDUCERS.get(event["type"])
+    change = REDUCERS.get(event["type"])
     if change is not None:
         change(state, event)
 
@@ -277,8 +277,8 @@ def _queued(state: dict[str, Any], event: dict[str, Any]) -> None:
 def _file_updated(state: dict[str, Any], event: dict[str, Any]) -> None:
     files, path = state["files"], event["path"]
     place = bisect_left(files, path, key=_path)
-    known = place < len(files) and files[place]["path"] == path
-    files[place : place + known] = [{**event.get("entry", {}), "path": path}]
+    listed = place < len(files) and files[place]["path"] == path
+    files[place : place + listed] = [{**event.get("entry", {}), "path": path}]
 
 
 def _file_deleted(state: dict[str, Any], event: dict[str, Any]) -> None:
@@ -305,7 +305,7 @@ def _within(path: str, parent: str) -> bool:
     return path == parent or path.startswith(f"{parent.rstrip('/')}/")
 
 
-_REDUCERS = {
+REDUCERS = {
     "agent_start": _agent_start,
     "message_start": _message_start,
     "message_update": _message_update,

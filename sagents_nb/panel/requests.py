@@ -38,8 +38,8 @@ def _answer(session: Session, request: dict[str, Any], send: Reply) -> None:
             raise ValueError(f"This kernel knows no request {reprlib.repr(kind)}.")
         reply = {"type": "reply", "id": request_id, **handler(session, request)}
     except Exception as error:  # whatever a page sends, the kernel goes on
-        told = isinstance(error, SagentsError) or type(error) is ValueError
-        text = str(error) if told else f"Bad request: {reprlib.repr(error)}"
+        for_people = isinstance(error, SagentsError) or type(error) is ValueError
+        text = str(error) if for_people else f"Bad request: {reprlib.repr(error)}"
         reply = {
             "type": "error",
             "id": request_id,
@@ -58,8 +58,8 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
 
 def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     decisions, digests = {}, {}
-    for tool_call_id, given in request["decisions"].items():
-        decision = dict(given)
+    for tool_call_id, fields in request["decisions"].items():
+        decision = dict(fields)
         digests[tool_call_id] = decision.pop("digest", "")
         decisions[tool_call_id] = decision
     session.decide(decisions, interrupt_id=request["interrupt_id"], digests=digests, by="user")

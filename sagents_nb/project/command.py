@@ -56,24 +56,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-y", "--yes", action="store_true", help="overwrite what is there, and ask nothing")
 
 
-def run(given: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Ask what is left to ask, and write the project; 1 if somebody said no."""
-    scope = given.scope
+    scope = arguments.scope
     if scope is None:
-        scope = _ask_for_scope() if _asks(given) and given.owner_type != NO_OWNER else ""
+        scope = _ask_for_scope() if _asks(arguments) and arguments.owner_type != NO_OWNER else ""
     elif not scope:
         raise ConfigurationError("--scope is empty; write it as in accounts.scopes:Scope.")
     options = Options(
-        folder=given.folder,
-        package=given.package,
+        folder=arguments.folder,
+        package=arguments.package,
         scope=scope,
-        owner_type=given.owner_type,
-        owner_field=given.owner_field,
-        table_prefix=given.table_prefix,
-        model=given.model,
+        owner_type=arguments.owner_type,
+        owner_field=arguments.owner_field,
+        table_prefix=arguments.table_prefix,
+        model=arguments.model,
     )
     files = rendered(options)
-    if not given.yes and not _may_overwrite(options.folder, existing(options.folder, files)):
+    if not arguments.yes and not _may_overwrite(options.folder, existing(options.folder, files)):
         print("Nothing was changed.")
         return 1
     write(options.folder, files)
@@ -83,8 +83,8 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _asks(given: argparse.Namespace) -> bool:
-    return not given.yes and sys.stdin.isatty()
+def _asks(arguments: argparse.Namespace) -> bool:
+    return not arguments.yes and sys.stdin.isatty()
 
 
 def _ask_for_scope() -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import keyword
 import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from ..errors import ConfigurationError
-from .existing_scope import check_scope, is_name
+
+SOMEBODY = "alice"
+"""Whose conversations the notebook and the tests of a project are."""
 
 NO_OWNER = "none"
 _OTHER_PACKAGES = {"data", "notebooks", "sagents_nb", "tests"}
@@ -53,7 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 f"{NO_OWNER!r}."
             )
         if self.scope:
-            check_scope(self.scope, self.owner_field, self.folder)
+            _check_scope(self.scope, self.owner_field, self.folder)
 
     @property
     def has_owner(self) -> bool:
@@ -79,7 +84,7 @@ def _check_package(name: str) -> None:
 
 
 def _check_name(what: str, name: str) -> None:
-    if not is_name(name) or name.startswith("_"):
+    if not _is_name(name) or name.startswith("_"):
         raise ConfigurationError(
             f"The {what} {name!r} cannot be a name in Python; begin with a letter, and "
             "use letters, digits and _."
@@ -97,3 +102,66 @@ def _check_model(spec: str) -> None:
     from ..models.named import named_model
 
     named_model(spec)
+
+
+def _is_name(text: str) -> bool:
+    """Whether it is a name in Python, of letters that are the same on every disk."""
+    return text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
+
+
+def scope_parts(scope: str) -> tuple[str, str]:
+    """The module and the class of "MODULE:CLASS"."""
+    module, colon, name = scope.partition(":")
+    names = [*module.split("."), name]
+    if not colon or not all(map(_is_name, names)):
+        raise ConfigurationError(
+            f"The scope {scope!r} is no MODULE:CLASS; write it as in accounts.scopes:Scope."
+        )
+    return module, name
+
+
+def _check_scope(scope: str, field: str, folder: Path) -> None:
+    """See that it can be imported from ``folder``, and that ``field`` alone makes one."""
+    module, name = scope_parts(scope)
+    scope_class = _imported(module, name, folder)
+    try:
+        owner = getattr(scope_class(**{field: SOMEBODY}), field)
+    except Exception as error:
+        raise ConfigurationError(
+            f"{scope} cannot be made with {field}={SOMEBODY!r} alone ({_failure(error)}); name its "
+            "field with --owner-field, or leave out --scope and import the class in scope.py."
+        ) from None
+    if owner != SOMEBODY:
+        raise ConfigurationError(
+            f"{scope} that is made with {field}={SOMEBODY!r} has {owner!r:.60} there; name "
+            "another field with --owner-field."
+        )
+
+
+def _imported(module: str, name: str, folder: Path) -> Any:
+    before = sys.path[:], sys.dont_write_bytecode
+    # Where the project's own tests look first; nothing is to be left there by looking.
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True
+    try:
+        importlib.invalidate_caches()
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"There is no module {error.name or module!r}; --scope names one that is installed, "
+            f"or lies in {folder}."
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise ConfigurationError(
+            f"The module {module!r} cannot be imported ({_failure(error)})."
+        ) from None
+    finally:
+        sys.path[:], sys.dont_write_bytecode = before
+    scope_class = getattr(loaded, name, None)
+    if not isinstance(scope_class, type):
+        raise ConfigurationError(f"The module {module!r} has no class {name!r}.")
+    return scope_class
+
+
+def _failure(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

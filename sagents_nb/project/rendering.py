@@ -19,8 +19,7 @@ from string import Template
 
 from ..errors import ConfigurationError
 from ..models.providers import PROVIDERS
-from .existing_scope import parts
-from .options import Options
+from .options import Options, scope_parts
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -79,7 +78,7 @@ def _values(options: Options) -> dict[str, str]:
 
 
 def _import_of(options: Options) -> str:
-    module, name = parts(options.scope)
+    module, name = scope_parts(options.scope)
     top = options.folder / module.partition(".")[0]
     # Imports of the project's own come after a blank line.
     own = top.is_dir() or top.with_suffix(".py").is_file()
@@ -142,12 +141,12 @@ def _move(staged: Path, folder: Path, paths: list[Path]) -> None:
 
 def _missing(folder: Path) -> Path | None:
     """The topmost directory that has to be made for ``folder``, or None."""
-    found = None
+    topmost = None
     for place in (folder, *folder.parents):
         if os.path.lexists(place):
             break
-        found = place
-    return found
+        topmost = place
+    return topmost
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

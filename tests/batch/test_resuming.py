@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.batch import run as mapping
+from sagents_nb.batch.run import stopped_answers
 from tests.batch.models import Replying, replying
 from tests.talking import call, run
 
@@ -24,7 +24,7 @@ ROWS = [str(n) for n in range(100)]
 
 @pytest.fixture(autouse=True)
 def nothing_was_stopped_before() -> None:
-    mapping._stopped.clear()
+    stopped_answers.clear()
 
 
 def mapped(agent: sa.Agent, inputs: Any = ROWS, **options: Any) -> Any:

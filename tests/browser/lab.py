@@ -234,7 +234,7 @@ class NotebookPage:
 
     def restart_kernel(self) -> None:
         """Restart the kernel and wait until it is back; cells keep their outputs."""
-        self.page.evaluate(f"{_NOTEBOOK}.sessionContext.session.kernel.restart()")
+        self.page.evaluate(f"{NOTEBOOK}.sessionContext.session.kernel.restart()")
         self.wait_for_kernel_idle()
 
     def wait_for_kernel_idle(self, timeout: float = 30) -> None:
@@ -244,8 +244,8 @@ class NotebookPage:
         :meth:`wait_for_cell`.
         """
         self.page.wait_for_function(
-            f"{_NOTEBOOK}?.sessionContext?.session?.kernel?.connectionStatus === 'connected'"
-            f" && {_NOTEBOOK}.sessionContext.session.kernel.status === 'idle'",
+            f"{NOTEBOOK}?.sessionContext?.session?.kernel?.connectionStatus === 'connected'"
+            f" && {NOTEBOOK}.sessionContext.session.kernel.status === 'idle'",
             timeout=timeout * 1000,
         )
 
@@ -259,7 +259,7 @@ class NotebookPage:
     def save(self) -> nbformat.NotebookNode:
         """Save the notebook and read it from the disk."""
         self.command("docmanager:save")
-        self.page.wait_for_function(f"!{_NOTEBOOK}.context.model.dirty")
+        self.page.wait_for_function(f"!{NOTEBOOK}.context.model.dirty")
         return nbformat.read(self.path, as_version=4)
 
     def reload(self, *, wait_for_idle: bool = True) -> None:
@@ -313,7 +313,7 @@ class NotebookPage:
             self.foreign_requests.append(url)
 
 
-_NOTEBOOK = "jupyterapp.shell.currentWidget"
+NOTEBOOK = "jupyterapp.shell.currentWidget"
 
 
 def _free_port() -> int:

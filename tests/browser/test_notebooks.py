@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.browser.lab import _NOTEBOOK, Lab
+from tests.browser.lab import NOTEBOOK, Lab
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +30,7 @@ def test_a_notebook_runs_to_its_end_and_whoever_is_asked_approves(lab: Lab, name
     last = max(i for i, cell in enumerate(source.cells) if cell.cell_type == "code")
     end = time.monotonic() + PATIENCE
     count = (
-        f"{_NOTEBOOK}.content.model.cells.get({last}).executionCount"  # cells below are not drawn
+        f"{NOTEBOOK}.content.model.cells.get({last}).executionCount"  # cells below are not drawn
     )
     while not notebook.page.evaluate(count):
         assert time.monotonic() < end, "it is not done"

@@ -11,8 +11,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import sagents_nb as sa
-from sagents_nb.notebook.extension import awaiting_cell
-from sagents_nb.notebook.magics import _COMMANDS, HELP, AgentMagics
+from sagents_nb.notebook.extension import awaiting_cell, extension_of
+from sagents_nb.notebook.magics import COMMANDS, HELP, AgentMagics
 from tests.notebook.conftest import value
 from tests.panel.pages import plan, session_of, write
 
@@ -35,9 +35,9 @@ def use(shell: InteractiveShell, session: Any) -> Any:
 def test_loading_twice_is_loading_once(shell: InteractiveShell) -> None:
     sa.load_ipython_extension(shell)
     assert shell.input_transformers_cleanup.count(awaiting_cell) == 1
-    extension = shell._sagents_nb
+    extension = extension_of(shell)
     shell.extension_manager.load_extension("sagents_nb")
-    assert shell._sagents_nb is extension
+    assert extension_of(shell) is extension
 
 
 def test_unloading_takes_everything_away_and_loading_brings_it_back(
@@ -155,7 +155,7 @@ def test_without_use_there_is_a_default_agent(
     result = run(shell, "%%agent\nSay hello in one short sentence.")
     assert result.status == "completed"
     assert result.text
-    session = shell._sagents_nb.conversations.current
+    session = extension_of(shell).conversations.current
     assert session.id.startswith("notebook-")
     tools = {tool.name for tool in session.agent.tools}
     assert {"run_python", "inspect_variables", "show_frame", "write_todos", "read_file"} <= tools
@@ -163,8 +163,7 @@ def test_without_use_there_is_a_default_agent(
 
 
 def test_the_default_agent_asks_before_it_runs_python(shell: InteractiveShell) -> None:
-    extension = shell._sagents_nb.conversations
-    agent = extension._agent(None)
+    agent = extension_of(shell).conversations.agent()
     call = sa.ToolCall("p1", "run_python", {"code": "gone = 1"})
     session = use(shell, sa.Session(agent.with_(model=sa.ScriptedModel([call, "Ok."]))))
     run(shell, "%%agent\nRun it.")
@@ -175,7 +174,7 @@ def test_the_default_agent_asks_before_it_runs_python(shell: InteractiveShell) -
 def test_new_name_and_going_on(shell: InteractiveShell) -> None:
     shell.user_ns["agent"] = sa.Agent(sa.ScriptedModel([str(i) for i in range(9)]))
     run(shell, "%agent use agent")
-    conversations = shell._sagents_nb.conversations
+    conversations = extension_of(shell).conversations
     first = conversations.current
     run(shell, "%%agent\nhi")
     run(shell, "%%agent --new\nhi")
@@ -201,7 +200,7 @@ def test_a_closed_conversation_is_followed_by_a_new_one(shell: InteractiveShell)
     run(shell, "%%agent\nhi")
     session.close()
     assert run(shell, "%%agent\nhi").text == "Two."
-    assert shell._sagents_nb.conversations.current is not session
+    assert extension_of(shell).conversations.current is not session
 
 
 def test_options_change_the_agent(shell: InteractiveShell) -> None:
@@ -237,7 +236,7 @@ def say(shell: InteractiveShell, line: str) -> str:
 def test_help_names_every_command_and_option(shell: InteractiveShell) -> None:
     text = say(shell, "help")
     assert text.startswith(HELP)
-    for command in _COMMANDS:
+    for command in COMMANDS:
         assert callable(getattr(AgentMagics, f"_{command}"))
         assert command in text
     for option in ("--new", "--name", "--model", "--approve", "--tools", "--no-wait", "--raw"):
@@ -290,7 +289,7 @@ def test_use_says_whom_cells_talk_to(shell: InteractiveShell) -> None:
     assert "Cells talk to 'notebook-" in say(shell, "use mine")
     session = shell.user_ns["s"] = sa.Session(shell.user_ns["mine"], id="talk")
     assert say(shell, "use s") == "Cells talk to 'talk' now (scripted)."
-    assert shell._sagents_nb.conversations.current is session
+    assert extension_of(shell).conversations.current is session
 
 
 def test_what_the_commands_say(shell: InteractiveShell) -> None:
@@ -361,7 +360,7 @@ def test_model_and_tools_are_shown_and_changed(shell: InteractiveShell) -> None:
 def test_list_names_the_live_conversations(shell: InteractiveShell) -> None:
     shell.user_ns["mine"] = sa.Agent(sa.ScriptedModel([]))
     run(shell, "%agent use mine")
-    id = shell._sagents_nb.conversations.current.id
+    id = extension_of(shell).conversations.current.id
     assert f"{id}: idle, 0 messages" in say(shell, "list")
 
 

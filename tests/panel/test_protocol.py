@@ -44,12 +44,12 @@ def test_golden_example(name: str) -> None:
 def test_the_examples_cover_all_that_the_reducer_knows() -> None:
     assert REDUCTIONS
     shown = {event["type"] for name in REDUCTIONS for event in example(name)["events"]}
-    assert set(protocol._REDUCERS) <= shown
+    assert set(protocol.REDUCERS) <= shown
 
 
 def test_the_written_table_is_what_the_reducer_knows() -> None:
     table = (ROOT / "widgets/PROTOCOL.md").read_text().split("Reduction, by event type")[1]
-    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(protocol._REDUCERS)
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(protocol.REDUCERS)
 
 
 def test_the_view_state_has_the_keys_of_the_examples() -> None:
@@ -318,7 +318,7 @@ def test_ten_thousand_files_are_no_trouble() -> None:
 def test_the_wire_form_of_every_event_is_json() -> None:
     kinds = [k for k in vars(ev).values() if isinstance(k, type) and issubclass(k, ev.Event)]
     known = {k.__struct_config__.tag for k in kinds if k is not ev.Event}
-    assert set(protocol._REDUCERS) <= known
+    assert set(protocol.REDUCERS) <= known
     session = session_of(["x", write()], "y")
     events = events_of(session)
     session.send("Go").result()

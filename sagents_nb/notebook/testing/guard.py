@@ -51,12 +51,12 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     place = _EVENTS.get(event)
     if place is None or not event.startswith("socket."):
         return
-    host = _host(arguments[place])
+    host = host_of(arguments[place])
     if host is not None:
         raise NetworkRefused(host)
 
 
-def _host(address: Any) -> str | None:
+def host_of(address: Any) -> str | None:
     """Whom an address names, or None for one inside this machine's own processes."""
     if isinstance(address, tuple) and len(address) >= 2:
         host, port = str(address[0]), f":{address[1]}"

@@ -71,5 +71,5 @@ def _guard(kernel: Any) -> None:
         if reply["parent_header"].get("msg_id") == id:
             break
     if reply["content"]["status"] != "ok":
-        said = reply["content"].get("evalue", "")
-        raise RuntimeError(f"The kernel cannot import sagents_nb ({said}); install it there.")
+        reason = reply["content"].get("evalue", "")
+        raise RuntimeError(f"The kernel cannot import sagents_nb ({reason}); install it there.")

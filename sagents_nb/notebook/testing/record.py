@@ -25,31 +25,31 @@ def run_tests(paths: Sequence[str]) -> int:
         )
     import pytest
 
-    found = [str(path.absolute()) for path in notebooks(paths)]
+    files = [str(path.absolute()) for path in notebooks(paths)]
     # Not the project's own settings of pytest: they are about its other tests.
-    settings = ["-c", os.devnull, "--rootdir", os.path.commonpath([*map(os.path.dirname, found)])]
+    settings = ["-c", os.devnull, "--rootdir", os.path.commonpath([*map(os.path.dirname, files)])]
     options = ["-q", "-p", "no:cacheprovider", "-p", "sagents_nb.notebook.testing.plugin"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # it is imported already
     return int(
-        pytest.main([*options, *settings, "--sagents", f"--nbval-cell-timeout={_CELL}", *found])
+        pytest.main([*options, *settings, "--sagents", f"--nbval-cell-timeout={_CELL}", *files])
     )
 
 
 def notebooks(paths: Sequence[str]) -> list[Path]:
     """The notebooks that are named, and those in the folders that are."""
-    found: list[Path] = []
+    files: list[Path] = []
     for name in paths:
         path = Path(name)
         if path.is_dir():
             inside = sorted(path.rglob("*.ipynb"))
-            found += [p for p in inside if ".ipynb_checkpoints" not in p.parts]
+            files += [p for p in inside if ".ipynb_checkpoints" not in p.parts]
         elif path.suffix == ".ipynb" and path.is_file():
-            found.append(path)
+            files.append(path)
         else:
             raise ConfigurationError(f"{name!r} is no notebook; name an .ipynb file or a folder.")
-    if not found:
+    if not files:
         raise ConfigurationError(f"There is no notebook in {', '.join(paths)}.")
-    return found
+    return files
 
 
 def record(paths: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sagents_nb.notebook.testing.guard import _host
+from sagents_nb.notebook.testing.guard import host_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,7 +27,7 @@ def guarded(code: str) -> str:
     return done.stdout
 
 
-def test_every_way_out_is_refused_and_the_host_is_named() -> None:
+def test_every_way_out_is_refused_and_thehost_of_is_named() -> None:
     printed = guarded(
         """
         import asyncio, http.client, socket, _socket, ssl, urllib.request
@@ -119,7 +119,7 @@ def test_what_stays_in_the_machine_goes_on() -> None:
     ],
 )
 def test_whom_an_address_names(address: object, host: str | None) -> None:
-    assert _host(address) == host
+    assert host_of(address) == host
 
 
 def test_the_refusal_says_what_to_do() -> None:
