@@ -14,11 +14,10 @@ from .events import Event, MessageEnd, MessageUpdate, TodosUpdated, ToolExecutio
 from .interrupts import ActionRequest, Approve, Decision, Reject
 from .messages import TextDelta
 from .models.providers import SDKS
+from .notebook.status_text import TODO_MARKS
 from .project import command as project
 from .session import Session
 from .transcript import visible
-
-_MARKS = {"completed": "x", "in_progress": ">", "pending": " ", "cancelled": "-"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -83,7 +82,7 @@ def _print_event(event: Event) -> None:
         print()
     elif isinstance(event, TodosUpdated):
         for todo in event.todos:
-            print(f"  [{_MARKS[todo.status]}] {visible(todo.content)}")
+            print(f"  {TODO_MARKS[todo.status]} {visible(todo.content)}")
     elif isinstance(event, ToolExecutionEnd) and event.tool_name != "write_todos":
         print(f"  * {event.tool_name} {event.status}: {_first_line(event.result.text)}")
 

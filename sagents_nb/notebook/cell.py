@@ -33,24 +33,24 @@ async def run_cell(
     wait = wait and not plain  # there would be nothing to click
     main_thread.attach(asyncio.get_running_loop())
     run = session.send(prompt)
-    shown = _Shown(session, run, live=not (unattended or plain))
+    output = _CellOutput(session, run, live=not (unattended or plain))
     if background:
         return None
     try:
-        result = await _settled(session, run, unattended, wait)
+        result = await _final_result(session, run, unattended, wait)
     except asyncio.CancelledError:
-        await _unless_it_ends(session)
+        await _wait_for_shutdown(session)
         _stop(session, run)
-        shown.finish(await _stopped(session, run))
+        output.finish(await _stopped_result(session, run))
         raise KeyboardInterrupt("The run was stopped.") from None
     except SagentsError as error:
-        shown.finish(getattr(error, "result", None))
+        output.finish(getattr(error, "result", None))
         raise
-    shown.finish(result)
+    output.finish(result)
     return result
 
 
-async def _settled(session: Session, run: Run, unattended: bool, wait: bool) -> RunResult:
+async def _final_result(session: Session, run: Run, unattended: bool, wait: bool) -> RunResult:
     """The result once nothing is left to decide."""
     messages: list[Message] = []
     usage, duration = Usage(), 0.0
@@ -73,7 +73,7 @@ async def _settled(session: Session, run: Run, unattended: bool, wait: bool) -> 
             continue
         if unattended or not wait:
             return result
-        following = await _decided(session, run)
+        following = await _run_after_decision(session, run)
         if following is None:  # stopped while it waited, or answered by a new message
             result.status = "cancelled"
             result.state = session.state
@@ -88,7 +88,7 @@ async def _heartbeat(run: Run) -> None:
     waiting.exception()  # seen here, raised by the caller
 
 
-async def _decided(session: Session, run: Run) -> Run | None:
+async def _run_after_decision(session: Session, run: Run) -> Run | None:
     """The run that goes on after the decision, or None if there is none."""
     while session.status == "interrupted" and session.current_run is run:
         await asyncio.sleep(HEARTBEAT / 2)
@@ -98,7 +98,7 @@ async def _decided(session: Session, run: Run) -> Run | None:
     return following
 
 
-async def _unless_it_ends(session: Session) -> None:
+async def _wait_for_shutdown(session: Session) -> None:
     """Give a kernel that is shut down the time to end: what waits is to wait in the next one.
 
     Jupyter interrupts a kernel just before it shuts it down or restarts it.
@@ -117,7 +117,7 @@ def _stop(session: Session, run: Run) -> None:
         run.cancel()
 
 
-async def _stopped(session: Session, run: Run) -> RunResult | None:
+async def _stopped_result(session: Session, run: Run) -> RunResult | None:
     current = session.current_run
     if current is not None and current.id == run.id:
         run = current
@@ -131,7 +131,7 @@ async def _stopped(session: Session, run: Run) -> RunResult | None:
     return result
 
 
-class _Shown:
+class _CellOutput:
     """What stands below the cell: the live panel, and at the end the transcript beside it.
 
     Without a panel the transcript alone is shown, once: nbval compares the first display.

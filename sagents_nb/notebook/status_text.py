@@ -8,7 +8,7 @@ from ..interrupts import Interrupt
 from ..session import Session, sessions
 from ..transcript import visible
 
-_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
+TODO_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
 
 
 class Text(str):
@@ -78,7 +78,7 @@ def _question(interrupt: Interrupt) -> str:
 
 def todos_text(session: Session) -> str:
     """The to-do list."""
-    lines = [f"{_MARKS[todo.status]} {todo.content}" for todo in session.todos]
+    lines = [f"{TODO_MARKS[todo.status]} {todo.content}" for todo in session.todos]
     return "\n".join(lines) or "The to-do list is empty."
 
 
