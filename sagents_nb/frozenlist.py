@@ -17,12 +17,12 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 # One lock for all lists: it guards a length check and a list append, well under 1 µs.
-_lock = threading.Lock()
+lock = threading.Lock()
 
 
 def _new_lock() -> None:
-    global _lock
-    _lock = threading.Lock()
+    global lock
+    lock = threading.Lock()
 
 
 # Another thread may hold it at the moment of a fork, and is not there to let it go.
@@ -61,7 +61,7 @@ class FrozenList(Sequence[T], Generic[T]):
 
     def _with(self, added: list[T]) -> FrozenList[T]:
         new: FrozenList[T] = FrozenList.__new__(FrozenList)
-        with _lock:
+        with lock:
             shared = self._items
             if len(shared) != self._length:  # somebody appended after this snapshot: fork
                 shared = shared[: self._length]

@@ -24,6 +24,7 @@ from __future__ import annotations
 import ast
 import builtins
 import dataclasses
+import functools
 import importlib
 import inspect
 import re
@@ -57,6 +58,7 @@ MODULES = {
     }.items()
 }
 NO_PROMISE = {
+    f"{ROOT}.notebook.Panel.publisher": "what sends to the page, of which there is one a session",
     f"{ROOT}.ResponseCache.turns": "the lock between those who ask the same at once",
     f"{ROOT}.models.cache.Cassette.turns": "the lock between those who ask the same at once",
 }
@@ -336,6 +338,7 @@ def _changes(name: str, before: str, now: str | None) -> Iterator[str]:
 
 
 def _holds(before: str, now: str) -> bool:
+    before, now = _spelled_out(before), _spelled_out(now)
     kind, _, rest = _parts(before)
     kind_now, _, rest_now = _parts(now)
     if kind == kind_now == "" and (rest[:1], rest_now[:1]) == ("=", "="):
@@ -351,6 +354,36 @@ def _holds(before: str, now: str) -> bool:
         if kind == "class"
         else tail == tail_now
     )
+
+
+@functools.cache
+def _aliases() -> dict[str, str]:
+    """The names of types that the package gives, with what they stand for."""
+    found: dict[str, set[str]] = {}
+    package = importlib.import_module(ROOT)
+    for path in Path(package.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() as value):
+                    text = ast.unparse(value)
+                case ast.Assign(
+                    targets=[ast.Name(id=name)], value=ast.BinOp(op=ast.BitOr()) as value
+                ):
+                    text = ast.unparse(value)
+                case _:
+                    continue
+            if name.lstrip("_")[:1].isupper():
+                found.setdefault(name, set()).add(_MODULE_PATH.sub("", text))
+    return {name: texts.pop() for name, texts in found.items() if len(texts) == 1}
+
+
+def _spelled_out(line: str) -> str:
+    """The line with such names replaced: giving a type a name changes nothing for a caller."""
+    head, opening, rest = line.partition("(") if "(" in line else line.partition(": ")
+    word_or_text = re.compile(r"""'[^']*'|"[^"]*"|\b[A-Za-z_]\w*""")
+    for _ in range(3):
+        rest = word_or_text.sub(lambda found: _aliases().get(found[0], found[0]), rest)
+    return head + opening + rest
 
 
 def _takes(before: str, now: str) -> bool:

@@ -34,7 +34,7 @@ def test_two_continuations_of_one_snapshot_do_not_see_each_other() -> None:
 
 def test_appending_to_the_newest_snapshot_shares_its_storage() -> None:
     first = FrozenList(range(1000))
-    assert first.append(1)._items is first._items
+    assert first.append(1).continues(first)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(), max_size=4)), max_size=30))

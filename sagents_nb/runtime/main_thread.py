@@ -34,7 +34,7 @@ class MainThread:
 
     def _forget(self) -> None:
         self._work: deque[_Item] = deque()
-        self._changed = threading.Condition()
+        self.changed = threading.Condition()
         self._waiting = 0
 
     def after_fork(self) -> None:
@@ -42,8 +42,8 @@ class MainThread:
         self._loop = None
         self._forget()
 
-    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let that loop, which turns on the main thread, take work."""
+    def attach(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Let that loop, which turns on the main thread, take work; None for no loop."""
         self._loop = loop
 
     def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
@@ -55,9 +55,9 @@ class MainThread:
         future: Future[T] = Future()
         context = contextvars.copy_context()
         item: _Item = (lambda: context.run(function, *args), future)
-        with self._changed:
+        with self.changed:
             self._work.append(item)
-            self._changed.notify_all()
+            self.changed.notify_all()
             self._call_for([item])
         return future
 
@@ -77,7 +77,7 @@ class MainThread:
         timer.start()
 
     def _give_up(self, items: list[_Item]) -> None:
-        with self._changed:
+        with self.changed:
             left = [item for item in items if item in self._work]
             if left and (self._waiting or self._loop_turns):
                 self._call_for(left)
@@ -99,13 +99,13 @@ class MainThread:
             return future.result(timeout)
         end = None if timeout is None else time.monotonic() + timeout
         future.add_done_callback(self._wake)
-        with self._changed:
+        with self.changed:
             self._waiting += 1
         try:
             while not future.done():
-                with self._changed:
+                with self.changed:
                     left = None if end is None else end - time.monotonic()
-                    if not self._changed.wait_for(lambda: self._work or future.done(), left):
+                    if not self.changed.wait_for(lambda: self._work or future.done(), left):
                         break
                 self._drain()
         finally:
@@ -113,18 +113,18 @@ class MainThread:
         return future.result(timeout=0)
 
     def _leave(self) -> None:
-        with self._changed:
+        with self.changed:
             self._waiting -= 1
             if self._work:  # it came at the last moment
                 self._call_for(list(self._work))
 
     def _wake(self, _: Future[Any]) -> None:
-        with self._changed:
-            self._changed.notify_all()
+        with self.changed:
+            self.changed.notify_all()
 
     def _drain(self) -> None:
         while True:
-            with self._changed:
+            with self.changed:
                 if not self._work:
                     return
                 work, future = self._work.popleft()

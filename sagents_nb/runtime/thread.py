@@ -27,18 +27,18 @@ class Runtime:
         self._forget()
 
     def _forget(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pool: ThreadPoolExecutor | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.tasks: set[asyncio.Task[Any]] = set()
 
     def after_fork(self) -> None:
         """Begin anew in a forked child, which has the parent's memory but not its threads.
 
         What belongs to the parent is kept, never closed: its loop shares the parent's sockets.
         """
-        self._inherited.append((self._loop, self._pool, self._tasks))
+        self._inherited.append((self._loop, self._pool, self.tasks))
         self._forget()
 
     @property
@@ -50,7 +50,7 @@ class Runtime:
         return self._loop
 
     def _start(self) -> None:
-        with self._lock:
+        with self.lock:
             if self._loop is not None:
                 return
             loop = asyncio.new_event_loop()
@@ -70,7 +70,7 @@ class Runtime:
     def pool(self) -> ThreadPoolExecutor:
         """Where sync tools run: a bounded pool, made on first use."""
         if self._pool is None:
-            with self._lock:
+            with self.lock:
                 if self._pool is None:
                     self._pool = ThreadPoolExecutor(32, thread_name_prefix="sagents-tool")
         return self._pool
@@ -84,8 +84,8 @@ class Runtime:
     ) -> asyncio.Task[T]:
         """Start a task; on the runtime thread only. The task is kept alive until it ends."""
         task = self.loop.create_task(coroutine, context=context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
         return task
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:

@@ -105,7 +105,7 @@ class Journal:
                     "those before them were not; append them again."
                 )
             try:
-                return self._write(connection, entries, at)
+                return self.write(connection, entries, at)
             except BaseException:
                 self._failures += 1
                 raise
@@ -154,7 +154,8 @@ class Journal:
     def _key(self, seq: int) -> dict[str, Any]:
         return {"conversation": self.conversation_id, "number": seq}
 
-    def _write(self, connection: sql.Connection, entries: Sequence[Entry], at: datetime) -> int:
+    def write(self, connection: sql.Connection, entries: Sequence[Entry], at: datetime) -> int:
+        """Add entries in the transaction of ``connection``; returns the number of the last one."""
         self._check(connection)
         tables = self.database.tables
         newest = connection.scalar(

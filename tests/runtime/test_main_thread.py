@@ -64,7 +64,7 @@ def test_a_loop_that_turns_on_the_main_thread_can_take_the_work() -> None:
     try:
         assert results(run(kernel()).state) == ["true"]
     finally:
-        main_thread._loop = None
+        main_thread.attach(None)
 
 
 def test_a_tool_on_the_main_thread_may_fail_or_be_interrupted() -> None:

@@ -43,11 +43,11 @@ def test_idle_sessions_take_no_thread_and_no_task(store: ConversationStore, kept
         return session
 
     first = begun()
-    threads, tasks = threading.active_count(), len(runtime._tasks)
+    threads, tasks = threading.active_count(), len(runtime.tasks)
     sessions = [begun() for _ in range(COUNT)]
     runtime.call(lambda: None)
     assert threading.active_count() == threads
-    assert len(runtime._tasks) <= tasks
+    assert len(runtime.tasks) <= tasks
     assert {session.status for session in [first, *sessions]} == {"idle"}
 
 
@@ -60,7 +60,7 @@ def test_the_heartbeat_of_many_idle_sessions_is_one_update(
     size = Path(database.name).stat().st_size
     statements.clear()
     for _ in range(3):
-        database._renewed = time.monotonic() - 1000  # a heartbeat is due
+        database.renewed_at = time.monotonic() - 1000  # a heartbeat is due
         database.run(lambda connection: None)
     updates = [text for text in statements if text.startswith("UPDATE")]
     assert len(updates) == 3

@@ -170,9 +170,9 @@ def _hook(event: str, arguments: Any) -> None:
 def watched() -> Iterator[list[str]]:
     """What happens meanwhile that no reader of rows has a reason to do."""
     global _seen
-    if not getattr(sys, "_sagents_watched", False):
+    if not getattr(sys, "sagents_watched", False):
         sys.addaudithook(_hook)  # it cannot be taken away again
-        sys._sagents_watched = True  # type: ignore[attr-defined]
+        sys.sagents_watched = True  # type: ignore[attr-defined]
     _seen = []
     try:
         yield _seen

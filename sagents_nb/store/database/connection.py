@@ -70,7 +70,7 @@ def name_of(url: sql.URL) -> str:
     return f"postgresql://{url.host or ''}{port}/{url.database or ''}"
 
 
-class Link:
+class StoreConnection:
     """A connection that is made when it is needed, and anew when it failed. For one thread."""
 
     def __init__(self, url: sql.URL, tables: Tables) -> None:
@@ -79,7 +79,7 @@ class Link:
         self._path = path_of(url)
         # The driver's own BEGINs come too late, or not at all; ours are explicit.
         own = {"isolation_level": None} if is_sqlite(url) else {}
-        self._engine = create_engine(url, "The store", poolclass=NullPool, connect_args=own)
+        self.engine = create_engine(url, "The store", poolclass=NullPool, connect_args=own)
         self._connection: sql.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._prepared = False
@@ -175,7 +175,7 @@ class Link:
             if self._path:
                 make_file(self._path)
                 versions.look_at(self._path, self._tables)
-            self._connection = connect(self._engine)
+            self._connection = connect(self.engine)
             if self._path:
                 self._file = _file_id(self._path)
         return self._connection
@@ -191,7 +191,7 @@ class Link:
     def close(self) -> None:
         """Close for good."""
         self.disconnect()
-        self._engine.dispose()
+        self.engine.dispose()
 
     def after_fork(self) -> None:
         """In a forked child: never touch the parent's connection again.

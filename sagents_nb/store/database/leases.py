@@ -46,7 +46,7 @@ class Owner(msgspec.Struct, frozen=True):
     def new(cls) -> Owner:
         """This process, with a store of its own."""
         pid = os.getpid()
-        return cls(_machine(), pid, _started(pid) or _imported(), secrets.token_hex(8))
+        return cls(_machine(), pid, started_at(pid) or _imported(), secrets.token_hex(8))
 
     @property
     def text(self) -> str:
@@ -66,7 +66,7 @@ class Owner(msgspec.Struct, frozen=True):
         if self.machine != _machine():
             return None
         if self.pid == os.getpid():
-            return self.started == (_started(self.pid) or _imported())
+            return self.started == (started_at(self.pid) or _imported())
         if sys.platform == "win32":
             return None  # there, os.kill() kills
         try:
@@ -75,7 +75,7 @@ class Owner(msgspec.Struct, frozen=True):
             return False
         except PermissionError:
             pass
-        started = _started(self.pid)
+        started = started_at(self.pid)
         return None if started is None else started == self.started
 
 
@@ -89,7 +89,7 @@ def _machine() -> str:
         return f"{uuid.getnode():x}/{socket.gethostname().replace(_SEPARATOR, '-')}"
 
 
-def _started(pid: int) -> str | None:
+def started_at(pid: int) -> str | None:
     """When the process began, in ticks since boot; "" if it has ended, None if nobody tells."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")

@@ -18,7 +18,7 @@ import sqlalchemy as sql
 from ...errors import Busy, StoreError
 from ...runtime.thread import runtime
 from . import leases
-from .connection import Link, Outcome, name_of, url_of
+from .connection import Outcome, StoreConnection, name_of, url_of
 from .schema import tables
 
 T = TypeVar("T")
@@ -50,8 +50,8 @@ class Database:
         self.owner = leases.Owner.new()
         # Conversations and the epochs in which they are ours; for the store's thread alone.
         self.held: set[tuple[str, int]] = set()
-        self._link = Link(self.url, self.tables)
-        self._renewed = time.monotonic()
+        self.connection = StoreConnection(self.url, self.tables)
+        self.renewed_at = time.monotonic()
         self._inherited: list[Any] = []
         self._begin_anew()
         _databases.add(self)
@@ -119,9 +119,9 @@ class Database:
             if self.held and (not is_open or self._until_beat() <= 0):
                 jobs.append(self._beat(leases.renew_all if is_open else leases.release_all))
             if jobs:
-                _settle(jobs, self._link.commit([job.work for job in jobs]))
+                _settle(jobs, self.connection.commit([job.work for job in jobs]))
             del jobs  # nothing is kept alive while it waits
-        self._link.close()
+        self.connection.close()
 
     def _take(self) -> tuple[list[_Job], bool]:
         """What waits, and whether more may come; waits until there is some or a beat is due."""
@@ -138,15 +138,15 @@ class Database:
         return jobs, True
 
     def _until_beat(self) -> float:
-        return self._renewed + leases.RENEWED_EVERY - time.monotonic()
+        return self.renewed_at + leases.RENEWED_EVERY - time.monotonic()
 
     def _beat(self, do: Callable[..., None]) -> _Job:
-        self._renewed = time.monotonic()
+        self.renewed_at = time.monotonic()
         return _Job(Future(), lambda connection: do(connection, self.tables, self.owner))
 
     def after_fork(self) -> None:
         """In a forked child, which must never write through its parent's connection."""
-        self._link.after_fork()
+        self.connection.after_fork()
         self._inherited.append((self._queue, self._thread))
         self._begin_anew()
         self._closed = "was opened before this process was forked; open it again in this one"

@@ -58,7 +58,7 @@ def test_every_connection_is_durable(
             assert ask(database, "journal_mode") == mode
             assert ask(database, "foreign_keys") == 1
             assert ask(database, "trusted_schema") == 0
-            database._link.disconnect()
+            database.connection.disconnect()
 
 
 def test_every_connection_to_postgresql_commits_to_its_disk(postgres_url: str) -> None:
@@ -181,7 +181,7 @@ def test_a_path_is_meant_from_the_directory_in_which_the_store_was_made(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     with database_of("sqlite:///store.db") as database:
-        database._link.disconnect()
+        database.connection.disconnect()
         monkeypatch.chdir(tmp_path / "elsewhere")
         database.run(lambda _: None)
     assert (tmp_path / "store.db").exists()

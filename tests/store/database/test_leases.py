@@ -158,7 +158,7 @@ def test_a_process_is_known_by_its_pid_and_when_it_began() -> None:
 def test_a_process_that_has_ended_but_was_not_waited_for_is_dead() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     me = Owner.new()
-    started = leases._started(child.pid)
+    started = leases.started_at(child.pid)
     owner = Owner(me.machine, child.pid, started or "", "s")
     assert owner.lives()
     child.send_signal(signal.SIGSTOP)

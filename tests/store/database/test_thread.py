@@ -43,15 +43,16 @@ def hold(database: Database) -> tuple[threading.Event, Future[Any]]:
 def commits(database: Database) -> list[Any]:
     """A list that grows by each transaction from now on."""
     seen: list[Any] = []
-    sql.event.listen(database._link._engine, "commit", seen.append)
+    sql.event.listen(database.connection.engine, "commit", seen.append)
     return seen
 
 
 def test_everything_runs_on_one_daemon_thread_that_starts_with_the_first_work(url: str) -> None:
+    earlier = set(threading.enumerate())
     database = Database(url)
     before = threading.active_count()
     name = "sagents-store"
-    assert not [t for t in threading.enumerate() if t.name == name and t is database._thread]
+    assert not [t for t in threading.enumerate() if t.name == name and t not in earlier]
     seen = in_threads(8, lambda index: database.run(lambda _: threading.current_thread()))
     assert {thread.name for thread in seen} == {name}
     assert len(set(seen)) == 1
@@ -239,7 +240,7 @@ database = Database(sys.argv[1])
 journal, _, _ = Journal.open(database, "c")
 reached, go_on = threading.Event(), threading.Event()
 def hold(connection):
-    journal._write(connection, [note("held")], datetime.now(UTC))
+    journal.write(connection, [note("held")], datetime.now(UTC))
     reached.set()
     go_on.wait()
 future = database.submit(hold)
