@@ -58,10 +58,12 @@ MODULES = {
     }.items()
 }
 NO_PROMISE = {
-    f"{ROOT}.notebook.Panel.publisher": "what sends to the page, of which there is one a session",
     f"{ROOT}.ResponseCache.turns": "the lock between those who ask the same at once",
     f"{ROOT}.models.cache.Cassette.turns": "the lock between those who ask the same at once",
 }
+
+# Types that only the annotations of public names tell of, by what they were called before.
+RENAMED = {"Surroundings": "SessionOptions"}
 
 Names = dict[str, list[str]]
 """By module: the public names in it."""
@@ -381,8 +383,9 @@ def _spelled_out(line: str) -> str:
     """The line with such names replaced: giving a type a name changes nothing for a caller."""
     head, opening, rest = line.partition("(") if "(" in line else line.partition(": ")
     word_or_text = re.compile(r"""'[^']*'|"[^"]*"|\b[A-Za-z_]\w*""")
+    meant = RENAMED | _aliases()
     for _ in range(3):
-        rest = word_or_text.sub(lambda found: _aliases().get(found[0], found[0]), rest)
+        rest = word_or_text.sub(lambda found: meant.get(found[0], found[0]), rest)
     return head + opening + rest
 
 
