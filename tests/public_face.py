@@ -346,7 +346,7 @@ def _holds(before: str, now: str) -> bool:
     if kind == kind_now == "" and (rest[:1], rest_now[:1]) == ("=", "="):
         return set(rest[2:].split(" | ")) <= set(rest_now[2:].split(" | "))
     if kind == kind_now == "":  # an attribute or a property; either may say its type or not
-        return not (rest and rest_now)
+        return rest == rest_now or not (rest and rest_now)
     if kind != kind_now:
         return False
     called, tail = _split(rest)

@@ -55,6 +55,7 @@ def test_a_name_that_went_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a.C.x: int", "a.C.x"),
         ("a.C.x", "a.C.x: int"),
         ("a.T = int | str", "a.T = str | bytes | int"),
+        ("a.C.x: TextDelta | ThinkingDelta | ToolCallDelta", "a.C.x: Delta"),
     ],
 )
 def test_what_is_added_breaks_nothing(before: str, now: str) -> None:
