@@ -56,7 +56,7 @@ class FilesystemClosed(FileError):
 REFUSALS = (NotStorable, InvalidPath, PathTaken, WrongKind, LimitExceeded)
 
 
-def said(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """What a storage raised, within a sentence."""
     if isinstance(error, FileError):
         return str(error).removesuffix(".")

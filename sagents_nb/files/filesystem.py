@@ -22,13 +22,13 @@ from .errors import (
     InvalidPath,
     NotStorable,
     StorageFailed,
-    said,
+    reason,
     taken,
 )
 from .loading import Claims, Loading
 from .mounts import Mount, Mounts, check_bases, stored_entries
 from .notices import Notices, Subscriber, updated
-from .saving import Carried, Clock, Saving, carry, unsaved
+from .saving import Clock, MoveOutcome, Saving, move_in_storage, unsaved
 from .snapshots import Snapshot, Snapshots, changed, difference, same
 from .tree import FileStats, Limits, Move, Tree
 
@@ -127,9 +127,9 @@ class FileSystem:
         """
         with self._lock:
             self._check_open()
-            found = self._tree.with_virtual()
-        chosen = sorted(found) if pattern is None else patterns.matching(sorted(found), pattern)
-        return [found[path] for path in chosen]
+            by_path = self._tree.with_virtual()
+        chosen = sorted(by_path) if pattern is None else patterns.matching(sorted(by_path), pattern)
+        return [by_path[path] for path in chosen]
 
     def contents(self, pattern: str | None = None) -> Iterator[FileEntry]:
         """The files, sorted by path, all or those that match a glob, with their contents.
@@ -208,8 +208,8 @@ class FileSystem:
 
         It is saved at once, or with ``persist="debounce"`` as late as a change of content.
         """
-        given = {"title": title, "file_type": file_type, "mime_type": mime_type}
-        changes = {key: value for key, value in given.items() if value is not None}
+        fields = {"title": title, "file_type": file_type, "mime_type": mime_type}
+        changes = {key: value for key, value in fields.items() if value is not None}
         return self._describe(path, lambda entry: replace(entry, **changes), persist)
 
     def update_metadata(
@@ -229,8 +229,8 @@ class FileSystem:
         One without content (``loaded=False``) is a file that a mount's storage has, and that
         is read when it is asked for.
         """
-        for given in [entries] if isinstance(entries, FileEntry) else entries:
-            self._register(replace(given, path=paths.normalize(given.path)))
+        for entry in [entries] if isinstance(entries, FileEntry) else entries:
+            self._register(replace(entry, path=paths.normalize(entry.path)))
 
     def move(self, old: str, new: str) -> Entries:
         """Move a file, or a directory with all that is in it; the entries at their new paths.
@@ -611,7 +611,7 @@ class FileSystem:
                     mount.storage.delete(self._scope_text, mount.inside(path))
                 except Exception as error:
                     raise StorageFailed(
-                        f"{path} could not be deleted ({said(error)}); it is still there.",
+                        f"{path} could not be deleted ({reason(error)}); it is still there.",
                         path,
                     ) from error
             with self._lock:
@@ -663,25 +663,25 @@ class FileSystem:
             failed: dict[str, Exception] = {}
             emptied: list[str] = []
             with self._lock:
-                move, made = self._plan(old, new)
+                move, directories = self._plan(old, new)
                 if old == new:
                     return []
                 mount = self._mounts.keeping(old)
                 if mount is None:
-                    moved = self._carry_out(move, Carried())
+                    moved = self._carry_out(move, MoveOutcome())
                     break
-            with self._claims.on(made, trees={old, new}):
+            with self._claims.on(directories, trees={old, new}):
                 with self._lock:
-                    move, now_made = self._plan(old, new)
+                    move, directories_now = self._plan(old, new)
                     waiting = {e.path for e, _ in move.pairs if self._saving.waits(e.path)}
-                if not set(now_made) <= set(made):
+                if not set(directories_now) <= set(directories):
                     continue
-                carried = carry(mount, self._scope_text, move, waiting)
+                outcome = move_in_storage(mount, self._scope_text, move, waiting)
                 with self._lock:
                     # Who changes a file that is there does not wait for us.
-                    moved = self._carry_out(self._tree.planned_again(move), carried)
+                    moved = self._carry_out(self._tree.planned_again(move), outcome)
                     emptied = self._emptied([old, *(e.path for e, _ in move.pairs)])
-                failed = carried.failed | self._saving.save_claimed(made)
+                failed = outcome.failed | self._saving.save_claimed(directories)
             break
         self._delete_emptied(emptied)
         self._notices.deliver()
@@ -689,11 +689,11 @@ class FileSystem:
             raise unsaved(failed)
         return moved
 
-    def _carry_out(self, move: Move, carried: Carried) -> Entries:
+    def _carry_out(self, move: Move, outcome: MoveOutcome) -> Entries:
         """In the tree, what waits, and the notices, what ``carried`` did; the lock is held."""
         pairs = [
-            (old, with_content(new, carried.read[old.path]))
-            if old.path in carried.read and not new.loaded
+            (old, with_content(new, outcome.read[old.path]))
+            if old.path in outcome.read and not new.loaded
             else (old, new)
             for old, new in move.pairs
         ]
@@ -702,15 +702,15 @@ class FileSystem:
             if self._mounts.keeping(entry.path):
                 self._saving.mark(entry.path)
         for old, new in pairs:
-            if carried.saved.get(old.path) is old:
+            if outcome.saved.get(old.path) is old:
                 self._saving.forget(old.path)
-            elif old.path in carried.failed and new.loaded:
+            elif old.path in outcome.failed and new.loaded:
                 self._saving.forget(old.path)
                 self._saving.mark(new.path, left=old.path)
                 self._saving.try_again(new.path)
             else:
                 self._saving.rename(old.path, new.path)
-        for path in carried.left:
+        for path in outcome.left:
             self._saving.mark(path)
             self._saving.try_again(path)
         self._notices.queue([FileMoved(old_path=move.old, path=move.new)])

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from . import paths
 from .entry import FileEntry, with_content
-from .errors import FileError, LimitExceeded, StorageFailed, said
+from .errors import FileError, LimitExceeded, StorageFailed, reason
 from .storages.base import loaded_content
 from .tree import Tree
 
@@ -128,7 +128,7 @@ READ_AHEAD = 1000
 
 
 class Loading:
-    """Brings contents into a ``tree``; ``told(before, after)`` is called with the lock held."""
+    """Brings contents into a ``tree``; ``on_load(before, after)`` is called with the lock held."""
 
     def __init__(
         self,
@@ -136,13 +136,13 @@ class Loading:
         tree: Tree,
         claims: Claims,
         scope: str,
-        told: Callable[[FileEntry, FileEntry], None],
+        on_load: Callable[[FileEntry, FileEntry], None],
     ) -> None:
         self._lock = lock
         self._tree = tree
         self._claims = claims
         self._scope = scope
-        self._told = told
+        self._on_load = on_load
 
     def load(self, path: str, *, keep: bool = True) -> FileEntry:
         """The file with its content; who comes second waits for the first and reads nothing.
@@ -171,7 +171,7 @@ class Loading:
             content = loaded_content(mount.storage, self._scope, mount.inside(path))
         except Exception as error:
             raise StorageFailed(
-                f"{path} could not be read from its storage ({said(error)}); "
+                f"{path} could not be read from its storage ({reason(error)}); "
                 "try again, or see with reset() what is there.",
                 path,
             ) from error
@@ -182,7 +182,7 @@ class Loading:
             loaded = with_content(now, content)
             if keep or self._tree.loaded_size + loaded.size <= self._tree.limits.total_size:
                 self._tree.swap(loaded)
-                self._told(now, loaded)
+                self._on_load(now, loaded)
             return loaded
 
     def load_all(self, paths: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Which part of a filesystem is kept where."""
+"""Which part of a filesystem is kept where, and what is there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ..errors import ConfigurationError
 from . import paths
 from .entry import FileEntry
-from .errors import InvalidPath, ReadOnly, StorageFailed, said
+from .errors import InvalidPath, ReadOnly, StorageFailed, reason
 from .storages.base import FileStorage
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def stored_entries(mount: Mount, scope: str) -> list[FileEntry]:
         entries = list(mount.storage.list(scope))
     except Exception as error:
         raise StorageFailed(
-            f"The storage of {mount.root} could not be listed ({said(error)}); see that it "
+            f"The storage of {mount.root} could not be listed ({reason(error)}); see that it "
             "can be reached.",
             mount.root,
         ) from error

@@ -15,33 +15,6 @@ from typing import Any
 from ..errors import ConfigurationError
 from .errors import InvalidPath
 
-Scope = tuple[Any, ...]
-
-
-def check_scope(scope: Any) -> None:
-    """Raise ConfigurationError for what is no scope."""
-    if not isinstance(scope, tuple) or not scope:
-        raise ConfigurationError(
-            f"A filesystem's scope is a tuple such as ('user', 123), not {scope!r}."
-        )
-    try:
-        hash(scope)
-    except TypeError:
-        raise ConfigurationError(
-            f"A filesystem's scope is a key, so {scope!r} may hold no lists or dicts."
-        ) from None
-
-
-def scope_text(scope: Scope) -> str:
-    """A scope as its storages know it; ":" and "%" within a part are escaped.
-
-    >>> scope_text(("user", 123)), scope_text(("a:b", "c"))
-    ('user:123', 'a%3Ab:c')
-    """
-    parts = (str(part).replace("%", "%25").replace(":", "%3A") for part in scope)
-    return ":".join(parts)
-
-
 MAX_PATH_BYTES = 4096
 MAX_SEGMENT_BYTES = 255
 
@@ -140,3 +113,32 @@ def is_below(path: str, directory: str) -> bool:
     (True, False)
     """
     return path.startswith(directory if directory == "/" else directory + "/") and path != "/"
+
+
+# scopes
+
+Scope = tuple[Any, ...]
+
+
+def check_scope(scope: Any) -> None:
+    """Raise ConfigurationError for what is no scope."""
+    if not isinstance(scope, tuple) or not scope:
+        raise ConfigurationError(
+            f"A filesystem's scope is a tuple such as ('user', 123), not {scope!r}."
+        )
+    try:
+        hash(scope)
+    except TypeError:
+        raise ConfigurationError(
+            f"A filesystem's scope is a key, so {scope!r} may hold no lists or dicts."
+        ) from None
+
+
+def scope_text(scope: Scope) -> str:
+    """A scope as its storages know it; ":" and "%" within a part are escaped.
+
+    >>> scope_text(("user", 123)), scope_text(("a:b", "c"))
+    ('user:123', 'a%3Ab:c')
+    """
+    parts = (str(part).replace("%", "%25").replace(":", "%3A") for part in scope)
+    return ":".join(parts)

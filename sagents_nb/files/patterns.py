@@ -10,6 +10,13 @@ from functools import lru_cache
 from .errors import FileError, InvalidPath
 
 MAX_PATTERN = 1000
+# What is quick on a line may be slow on a text, which should take a tenth of this.
+WHOLE_SECONDS = 0.05
+WHOLE_SECONDS_PER_CHARACTER = 1e-7
+# What matches in a line matches in the whole text with these: no look around, no end or
+# beginning of all, no piece that takes what it can and gives nothing back.
+_PLAIN_ESCAPE = re.compile(r"\\[wWdDsSbBt.^$*+?()\[\]{}|\\/\-'\"#@!%&=<>,:;~` _1-9]")
+_NOT_PLAIN = re.compile(r"\\|\(\?|[*+?}]\+|\{(?![0-9,])")
 
 
 class Expression:
@@ -71,15 +78,6 @@ class Expression:
             ) from None
         self._left = end - now()
         return found
-
-
-# What is quick on a line may be slow on a text, which should take a tenth of this.
-WHOLE_SECONDS = 0.05
-WHOLE_SECONDS_PER_CHARACTER = 1e-7
-# What matches in a line matches in the whole text with these: no look around, no end or
-# beginning of all, no piece that takes what it can and gives nothing back.
-_PLAIN_ESCAPE = re.compile(r"\\[wWdDsSbBt.^$*+?()\[\]{}|\\/\-'\"#@!%&=<>,:;~` _1-9]")
-_NOT_PLAIN = re.compile(r"\\|\(\?|[*+?}]\+|\{(?![0-9,])")
 
 
 def _searches_whole(source: str) -> bool:

@@ -28,12 +28,12 @@ class Filesystems:
         """
         check_scope(scope)
         with self._lock:
-            found = self._open.get(scope_text(scope))
-            if found is None or found.closed:
-                found = FileSystem(scope, **limits)
-                self._open[scope_text(scope)] = found
-        found.mount_missing(mounts)
-        return found
+            filesystem = self._open.get(scope_text(scope))
+            if filesystem is None or filesystem.closed:
+                filesystem = FileSystem(scope, **limits)
+                self._open[scope_text(scope)] = filesystem
+        filesystem.mount_missing(mounts)
+        return filesystem
 
     def list(self) -> list[Scope]:
         """The scopes that have an open filesystem."""
@@ -44,8 +44,8 @@ class Filesystems:
         """The open filesystem of that scope, or None."""
         check_scope(scope)
         with self._lock:
-            found = self._open.get(scope_text(scope))
-            return None if found is None or found.closed else found
+            filesystem = self._open.get(scope_text(scope))
+            return None if filesystem is None or filesystem.closed else filesystem
 
     def close(self, scope: Scope) -> None:
         """Save and close the filesystem of that scope, if it is open.
@@ -53,12 +53,12 @@ class Filesystems:
         Files in memory are gone. Raises StorageFailed if one in a mount cannot be saved, and
         leaves the filesystem open.
         """
-        found = self.get(scope)
-        if found is not None:
-            found.close()
+        filesystem = self.get(scope)
+        if filesystem is not None:
+            filesystem.close()
         with self._lock:
-            known = self._open.get(scope_text(scope))
-            if known is not None and known.closed:
+            current = self._open.get(scope_text(scope))
+            if current is not None and current.closed:
                 del self._open[scope_text(scope)]
 
 

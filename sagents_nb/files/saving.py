@@ -1,4 +1,7 @@
-"""Saving changed files: when the time has come, one at a time per path, until it worked."""
+"""Saving changed files: when the time has come, one at a time per path, until it worked.
+
+A move is saved too: in its storage first, each file on its own, so that none is ever absent.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from msgspec.structs import replace
 
 from ..runtime.thread import runtime
 from .entry import FileEntry, with_content
-from .errors import StorageFailed, said
+from .errors import StorageFailed, reason
 from .loading import Claims, together
 from .mounts import Mount
 from .storages.base import loaded_content
@@ -127,13 +130,13 @@ class Saving:
 
     def try_again(self, path: str, pending: Pending | None = None) -> None:
         """Save that path later, unless that was tried often enough or it changed since."""
-        known = self._pending.get(path)
-        if known is None or (pending or known) is not known or known.tries == RETRIES:
+        current = self._pending.get(path)
+        if current is None or (pending or current) is not current or current.tries == RETRIES:
             return
         mount = self._tree.mounts.of(path)
-        wait = max(1.0, mount.debounce if mount else 0.0) * 2**known.tries
-        known.tries += 1
-        self._at(known, self._clock.now() + wait)
+        wait = max(1.0, mount.debounce if mount else 0.0) * 2**current.tries
+        current.tries += 1
+        self._at(current, self._clock.now() + wait)
 
     def _at(self, pending: Pending, due: float) -> None:
         pending.due = due
@@ -251,7 +254,7 @@ def unsaved(failed: dict[str, Exception]) -> StorageFailed:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     first = failed[names[0]]
     error = StorageFailed(
-        f"{', '.join(names[:5])}{more} could not be saved ({said(first)}); "
+        f"{', '.join(names[:5])}{more} could not be saved ({reason(first)}); "
         "what you wrote is kept in memory and saved with the next flush().",
         names[0],
     )
@@ -277,10 +280,7 @@ def _at_exit() -> None:
             log.error("Not saved before the process ended: %s (%r)", lost, error.__cause__)
 
 
-# moving within a storage: each file on its own, so that none is ever absent
-
-
-class Carried:
+class MoveOutcome:
     """What became of a move in the storage, by old path.
 
     ``saved``: the storage has at the new path what the entry was. Those in neither were
@@ -296,12 +296,12 @@ class Carried:
         self.read: dict[str, str | bytes] = {}
 
 
-def carry(mount: Mount, scope: str, move: Move, unsaved: set[str]) -> Carried:
-    """Do in the storage what ``move`` says; ``unsaved`` are old paths it may know nothing of.
+def move_in_storage(mount: Mount, scope: str, move: Move, waiting: set[str]) -> MoveOutcome:
+    """Do in the storage what ``move`` says; ``waiting`` are old paths it may know nothing of.
 
     Raises StorageFailed if the first step fails, so that nothing was moved.
     """
-    carried = Carried()
+    outcome = MoveOutcome()
     storage = mount.storage
     emptied = []
     for before, after in move.pairs:
@@ -309,29 +309,29 @@ def carry(mount: Mount, scope: str, move: Move, unsaved: set[str]) -> Carried:
         try:
             if before.is_directory:
                 storage.save(scope, replace(after, path=new))
-                carried.saved[before.path] = before
+                outcome.saved[before.path] = before
                 emptied.append(before.path)
                 continue
-            if before.path not in unsaved and _renamed(mount, scope, old, new):
+            if before.path not in waiting and _renamed(mount, scope, old, new):
                 continue
             moved = after
             if not after.loaded:
                 content = loaded_content(storage, scope, old)
                 moved = with_content(after, content)
-                carried.read[before.path] = content
+                outcome.read[before.path] = content
             storage.save(scope, replace(moved, path=new))
-            carried.read.pop(before.path, None)
-            carried.saved[before.path] = before
+            outcome.read.pop(before.path, None)
+            outcome.saved[before.path] = before
         except Exception as error:
             if before is move.pairs[0][0]:
                 raise _nothing_moved(move, error) from error
             log.warning("%s could not be moved in its storage (%r)", before.path, error)
-            carried.failed[before.path] = error
+            outcome.failed[before.path] = error
             continue
-        _delete(mount, scope, before.path, carried)
+        _delete(mount, scope, before.path, outcome)
     for path in reversed(emptied):
-        _delete(mount, scope, path, carried)
-    return carried
+        _delete(mount, scope, path, outcome)
+    return outcome
 
 
 def _renamed(mount: Mount, scope: str, old: str, new: str) -> bool:
@@ -346,16 +346,16 @@ def _renamed(mount: Mount, scope: str, old: str, new: str) -> bool:
     return True
 
 
-def _delete(mount: Mount, scope: str, path: str, carried: Carried) -> None:
+def _delete(mount: Mount, scope: str, path: str, outcome: MoveOutcome) -> None:
     try:
         mount.storage.delete(scope, mount.inside(path))
     except Exception as error:
         log.warning("%s was moved, but the old one could not be deleted (%r)", path, error)
-        carried.left.append(path)
+        outcome.left.append(path)
 
 
 def _nothing_moved(move: Move, error: Exception) -> StorageFailed:
     return StorageFailed(
-        f"{move.old} could not be moved ({said(error)}); nothing was moved.",
+        f"{move.old} could not be moved ({reason(error)}); nothing was moved.",
         move.old,
     )

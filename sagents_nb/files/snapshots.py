@@ -13,9 +13,9 @@ from .edits import split_lines
 from .entry import FileEntry
 from .errors import FileError
 
-KEPT = 100
-# Comparing takes time that grows with the square of what differs.
-COMPARED_LINES = 5_000
+MAX_SNAPSHOTS = 100
+# Lines of one file: comparing takes time that grows with the square of what differs.
+MAX_COMPARED_LINES = 5_000
 
 Files = Mapping[str, FileEntry]
 
@@ -38,35 +38,36 @@ class Snapshots:
     """The last 100 snapshots. A snapshot holds the entries themselves, which never change."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[Snapshot, dict[str, FileEntry]]] = {}
+        self._by_id: dict[str, tuple[Snapshot, dict[str, FileEntry]]] = {}
         self._numbers = itertools.count(1)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._by_id)
 
     def __iter__(self) -> Iterator[Snapshot]:
-        return (snapshot for snapshot, _ in self._kept.values())
+        return (snapshot for snapshot, _ in self._by_id.values())
 
     def add(self, files: dict[str, FileEntry], size: int, label: str | None) -> str:
         """Keep these; gives the id."""
         id = f"snapshot-{next(self._numbers)}"
-        taken = Snapshot(id, label, datetime.now(UTC), len(files), size)
-        self._kept[id] = taken, files
-        if len(self._kept) > KEPT:
-            del self._kept[next(iter(self._kept))]
+        snapshot = Snapshot(id, label, datetime.now(UTC), len(files), size)
+        self._by_id[id] = snapshot, files
+        if len(self._by_id) > MAX_SNAPSHOTS:
+            del self._by_id[next(iter(self._by_id))]
         return id
 
     def of(self, id: str) -> dict[str, FileEntry]:
         """The files of a snapshot."""
-        if id not in self._kept:
+        if id not in self._by_id:
             raise SnapshotMissing(
-                f"There is no snapshot {id!r}; snapshots() lists the last {KEPT}, which are kept."
+                f"There is no snapshot {id!r}; snapshots() lists the last {MAX_SNAPSHOTS}, which "
+                "are kept."
             )
-        return self._kept[id][1]
+        return self._by_id[id][1]
 
     def loaded(self, before: FileEntry, after: FileEntry) -> None:
         """The content of an entry was read: snapshots that hold the entry have it too."""
-        for _, files in self._kept.values():
+        for _, files in self._by_id.values():
             if files.get(before.path) is before:
                 files[before.path] = after
 
@@ -112,7 +113,7 @@ def _file_difference(path: str, old: FileEntry | None, new: FileEntry | None) ->
         kind = "File" if (old and not old.loaded) or (new and not new.loaded) else "Binary file"
         return f"{kind} {path} {_sizes(old, new)}\n"
     old_lines, new_lines = _lines(old_text), _lines(new_text)
-    if max(len(old_lines), len(new_lines)) > COMPARED_LINES:
+    if max(len(old_lines), len(new_lines)) > MAX_COMPARED_LINES:
         return f"Large file {path} {_sizes(old, new)}\n"
     import difflib  # 3 ms
 

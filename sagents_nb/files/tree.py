@@ -116,9 +116,16 @@ class Tree:
 
     def stats(self, dirty: int) -> FileStats:
         """The counts, ``dirty`` of them waiting to be saved."""
-        total, kept = len(self), self.persisted
-        loaded = total - self.unloaded
-        return FileStats(total, total - kept, kept, loaded, self.unloaded, dirty, self.size)
+        total, persisted = len(self), self.persisted
+        return FileStats(
+            total=total,
+            memory=total - persisted,
+            persisted=persisted,
+            loaded=total - self.unloaded,
+            not_loaded=self.unloaded,
+            dirty=dirty,
+            size=self.size,
+        )
 
     # changing
 
@@ -275,8 +282,8 @@ class Tree:
 
     def _placed(self, entry: FileEntry) -> FileEntry:
         """The entry with the persistence that its path has."""
-        kept: Persistence = "memory" if self.mounts.of(entry.path) is None else "persisted"
-        return entry if entry.persistence == kept else replace(entry, persistence=kept)
+        where: Persistence = "memory" if self.mounts.of(entry.path) is None else "persisted"
+        return entry if entry.persistence == where else replace(entry, persistence=where)
 
     def _check_same_mount(self, old: str, new: str) -> None:
         mounts = self.mounts

@@ -76,8 +76,8 @@ _UNSEEN = re.compile(
 RESERVED = ".sagents"
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of an entry beside its content; ``text`` tells how that was given."""
+class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All of an entry but its path and content; ``text`` tells whether that was text."""
 
     title: str | None = None
     file_type: str | None = None
@@ -109,9 +109,9 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-def stored(entry: FileEntry) -> Stored:
-    """What is to be kept of an entry beside its content."""
-    return Stored(
+def metadata_of(entry: FileEntry) -> Metadata:
+    """What a storage keeps of an entry beside its content."""
+    return Metadata(
         title=entry.title,
         file_type=entry.file_type,
         mime_type=entry.mime_type,

@@ -13,7 +13,7 @@ from ...errors import Busy, ConfigurationError
 from ...runtime.thread import runtime
 from ..entry import FileEntry, new_file
 from ..errors import FileError
-from .base import Stored, data_of, guessed_type, segments
+from .base import Metadata, data_of, guessed_type, segments
 
 
 class CallbackStorage:
@@ -54,36 +54,36 @@ class CallbackStorage:
         on_list: Callable[..., Any] | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> None:
-        given = {
+        functions = {
             "on_read": on_read,
             "on_write": on_write,
             "on_delete": on_delete,
             "on_list": on_list,
         }
-        for name, function in given.items():
+        for name, function in functions.items():
             if function is not None and not callable(function):
                 raise ConfigurationError(f"{name} must be a function, not {function!r}.")
-        if not any(given.values()):
+        if not any(functions.values()):
             raise ConfigurationError("CallbackStorage needs on_read, on_write or on_list.")
-        self._given = given
+        self._functions = functions
         self._context = dict(context or {})
 
     def __repr__(self) -> str:
-        names = ", ".join(name for name, function in self._given.items() if function)
+        names = ", ".join(name for name, function in self._functions.items() if function)
         return f"<CallbackStorage: {names}>"
 
     def list(self, scope: str) -> Iterable[FileEntry]:
         """What ``on_list`` gives; of a bare path, only what its name tells is known."""
-        if self._given["on_list"] is None:
+        if self._functions["on_list"] is None:
             return []
         now = datetime.now(UTC)
-        return [_listed(item, now) for item in self._call("on_list", scope) or ()]
+        return [_entry_of(item, now) for item in self._call("on_list", scope) or ()]
 
     def load(self, scope: str, path: str) -> FileEntry:
         """What ``on_read`` gives."""
         segments(path)
         content = None
-        if self._given["on_read"] is not None:
+        if self._functions["on_read"] is not None:
             content = self._call("on_read", scope, path)
         if content is None:
             raise FileNotFoundError(path)
@@ -113,11 +113,11 @@ class CallbackStorage:
         self._call("on_delete", scope, path)
 
     def _needs(self, name: str, path: str, done: str) -> None:
-        if self._given[name] is None:
+        if self._functions[name] is None:
             raise FileError(f"{path} cannot be {done}: its CallbackStorage has no {name}.", path)
 
     def _call(self, name: str, scope: str, *args: Any, **more: Any) -> Any:
-        function = self._given[name]
+        function = self._functions[name]
         assert function is not None
         result = function(*args, {**self._context, "scope": scope, **more})
         if not inspect.isawaitable(result):
@@ -135,13 +135,12 @@ async def _awaited(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def _listed(item: str | FileEntry, now: datetime) -> FileEntry:
+def _entry_of(item: str | FileEntry, now: datetime) -> FileEntry:
     if isinstance(item, FileEntry):
         segments(item.path)
         return replace(item, content=None, persistence="persisted", loaded=item.is_directory)
     segments(item)
     mime_type = guessed_type(item)
     file_type = "markdown" if mime_type.startswith("text/") else "binary"
-    return Stored(file_type=file_type, mime_type=mime_type, created_at=now, modified_at=now).entry(
-        item
-    )
+    metadata = Metadata(file_type=file_type, mime_type=mime_type, created_at=now, modified_at=now)
+    return metadata.entry(item)

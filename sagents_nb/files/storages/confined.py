@@ -182,30 +182,30 @@ class Confined:
         """Remember a change that was made here, so that the directory is not read again."""
         status = os.fstat(fd)
         with self._lock:
-            known = self._listings.get((status.st_dev, status.st_ino))
-            if known is None:
+            listing = self._listings.get((status.st_dev, status.st_ino))
+            if listing is None:
                 return
-            known.names.discard(removed)
-            if known.folded.get(folded(removed)) == removed:
-                del known.folded[folded(removed)]
+            listing.names.discard(removed)
+            if listing.folded.get(folded(removed)) == removed:
+                del listing.folded[folded(removed)]
             if added:
-                known.names.add(added)
-                known.folded[folded(added)] = added
-            changed = known._replace(mtime=status.st_mtime_ns)
+                listing.names.add(added)
+                listing.folded[folded(added)] = added
+            changed = listing._replace(mtime=status.st_mtime_ns)
             self._listings[status.st_dev, status.st_ino] = changed
 
     def _listing(self, fd: int, *, anew: bool = False) -> Listing:
         status = os.fstat(fd)
         key = (status.st_dev, status.st_ino)
         with self._lock:
-            known = self._listings.get(key)
-            if known is None or anew or known.mtime != status.st_mtime_ns:
+            listing = self._listings.get(key)
+            if listing is None or anew or listing.mtime != status.st_mtime_ns:
                 names = set(os.listdir(fd))
-                known = Listing(status.st_mtime_ns, names, {folded(name): name for name in names})
+                listing = Listing(status.st_mtime_ns, names, {folded(name): name for name in names})
                 if len(self._listings) >= MAX_LISTINGS:
                     self._listings.clear()
-                self._listings[key] = known
-            return known
+                self._listings[key] = listing
+            return listing
 
     # files
 

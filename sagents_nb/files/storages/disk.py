@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ...errors import ConfigurationError
 from ..entry import FileEntry
 from ..errors import FileError, taken
-from .base import RESERVED, as_json, check_name, content_of, data_of, folded, segments, stored
+from .base import RESERVED, as_json, check_name, content_of, data_of, folded, metadata_of, segments
 from .confined import CREATE, Confined, check_plain, remove_empty
 from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
 
@@ -69,25 +69,25 @@ class DiskStorage:
 
     def list(self, scope: str) -> Iterable[FileEntry]:
         """All plain files and directories, without contents."""
-        found: dict[str, os.stat_result] = {}
-        waiting: deque[tuple[str, ...]] = deque([()])
+        statuses: dict[str, os.stat_result] = {}
+        folders: deque[tuple[str, ...]] = deque([()])
         with self._root.telling("The files", "listed"):
-            while waiting:
-                names = waiting.pop()
-                for name, status in self._found_in(names):
-                    found["/".join((*names, name))] = status
+            while folders:
+                names = folders.pop()
+                for name, status in self._scan(names):
+                    statuses["/".join((*names, name))] = status
                     if stat.S_ISDIR(status.st_mode):
-                        waiting.append((*names, name))
+                        folders.append((*names, name))
         # After the files: what is known of them is written down before they are put in place.
         with self._lock:
             self._refresh()
             return [
                 self._side.described(path, status)
-                for path, status in found.items()
+                for path, status in statuses.items()
                 if not self._unlisted(path)
             ]
 
-    def _found_in(self, names: tuple[str, ...]) -> Iterator[tuple[str, os.stat_result]]:
+    def _scan(self, names: tuple[str, ...]) -> Iterator[tuple[str, os.stat_result]]:
         above = "".join(f"{name}/" for name in names)
         odd: Errors = []
         try:
@@ -122,12 +122,12 @@ class DiskStorage:
         digest = hashlib.sha256(data).hexdigest()
         with self._lock:
             self._refresh()
-            kept = self._side.fitting(path, status)[0]
+            metadata = self._side.fitting(path, status)[0]
             entry = self._side.described(path, status)
         # The same content at another time was saved here all the same, and copied since.
-        known = kept is not None and kept.sha256 == digest
-        content = content_of(data, kept.text if known and kept else None)
-        if kept is None and isinstance(content, str):
+        same = metadata is not None and metadata.sha256 == digest
+        content = content_of(data, metadata.text if same and metadata else None)
+        if metadata is None and isinstance(content, str):
             entry = replace(entry, file_type="markdown")
             if entry.mime_type == "application/octet-stream":
                 entry = replace(entry, mime_type="text/plain")
@@ -159,12 +159,12 @@ class DiskStorage:
                 if status is None:
                     raise FileNotFoundError(entry.path)
                 with self._lock, self._side.writing() as (folder, _):
-                    kept, fits = self._side.fitting(entry.path, status)
+                    metadata, fits = self._side.fitting(entry.path, status)
                     data = replace(
-                        stored(entry),
+                        metadata_of(entry),
                         size=status.st_size,
-                        sha256=kept.sha256 if kept and fits else None,
-                        text=kept.text if kept and fits else True,
+                        sha256=metadata.sha256 if metadata and fits else None,
+                        text=metadata.text if metadata and fits else True,
                     )
                     self._side.append(
                         folder, Line(path=entry.path, data=data, mtime=status.st_mtime_ns)
@@ -187,10 +187,10 @@ class DiskStorage:
                 if self._root.check_free(fd, target, besides=source[-1] if same else ""):
                     raise taken(new)
                 status = os.stat(source[-1], dir_fd=above, follow_symlinks=False)
-                kept, fits = self._side.fitting(old, status)
-                if kept is not None:
+                metadata, fits = self._side.fitting(old, status)
+                if metadata is not None:
                     mtime = status.st_mtime_ns if fits else 0
-                    self._side.append(folder, Line(path=new, data=kept, mtime=mtime))
+                    self._side.append(folder, Line(path=new, data=metadata, mtime=mtime))
                 os.rename(source[-1], target[-1], src_dir_fd=above, dst_dir_fd=fd)
                 self._root.note(above, removed=source[-1])
                 self._root.note(fd, added=target[-1])
@@ -215,7 +215,9 @@ class DiskStorage:
     # inside
 
     def _save_file(self, names: Sequence[str], entry: FileEntry, data: bytes) -> None:
-        kept = replace(stored(entry), size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        metadata = replace(
+            metadata_of(entry), size=len(data), sha256=hashlib.sha256(data).hexdigest()
+        )
         with self._temporary() as (file, temporary):
             with open(file, "wb", closefd=False) as opened:
                 opened.write(data)
@@ -232,7 +234,7 @@ class DiskStorage:
                     else:
                         os.fchmod(file, before.st_mode & 0o777)
                     mtime = os.fstat(file).st_mtime_ns
-                    line = Line(path=entry.path, data=kept, mtime=mtime)
+                    line = Line(path=entry.path, data=metadata, mtime=mtime)
                     self._side.append(folder, line, before)
                     os.replace(temporary, names[-1], src_dir_fd=above, dst_dir_fd=fd)
                     self._root.note(fd, added=names[-1])
@@ -240,7 +242,7 @@ class DiskStorage:
                 self._root.sync(fd)
 
     def _save_directory(self, names: Sequence[str], entry: FileEntry) -> None:
-        line = Line(path=entry.path, data=stored(entry))
+        line = Line(path=entry.path, data=metadata_of(entry))
         with (
             self._root.directory(names, make=True),
             self._lock,

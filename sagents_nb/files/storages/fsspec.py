@@ -18,7 +18,16 @@ from ...errors import ConfigurationError
 from ...redaction import PlaceRedaction
 from ..entry import FileEntry
 from ..errors import FileError, is_directory
-from .base import RESERVED, Stored, as_json, content_of, data_of, guessed_type, segments, stored
+from .base import (
+    RESERVED,
+    Metadata,
+    as_json,
+    content_of,
+    data_of,
+    guessed_type,
+    metadata_of,
+    segments,
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +40,11 @@ SIDE = f"{RESERVED}/files"
 INDEX = "index.json"
 STALE = timedelta(hours=1)
 
-Known = dict[str, Stored]
+Index = dict[str, Metadata]
 Names = list[str]  # `list` is a method below
 Entries = list[FileEntry]
 T = TypeVar("T")
-_decoder = msgspec.json.Decoder(Known)
+_decoder = msgspec.json.Decoder(Index)
 
 
 class FsspecStorage:
@@ -99,19 +108,19 @@ class FsspecStorage:
     def save(self, scope: str, entry: FileEntry) -> None:
         """Create or replace a file, or remember a directory."""
         names = segments(entry.path)
-        kept = stored(entry)
+        metadata = metadata_of(entry)
         data = None if entry.is_directory else data_of(entry)
         if data is not None:
-            kept = replace(kept, size=len(data), sha256=hashlib.sha256(data).hexdigest())
-        as_json(kept, entry.path)
-        self._ask(entry.path, "saved", partial(self._save, names, kept, data))
+            metadata = replace(metadata, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        as_json(metadata, entry.path)
+        self._ask(entry.path, "saved", partial(self._save, names, metadata, data))
 
     def save_metadata(self, scope: str, entry: FileEntry) -> None:
         """Save what describes an entry; FileNotFoundError if it is not there."""
         names = segments(entry.path)
-        kept = stored(entry)
-        as_json(kept, entry.path)
-        self._ask(entry.path, "saved", partial(self._save_metadata, names, kept))
+        metadata = metadata_of(entry)
+        as_json(metadata, entry.path)
+        self._ask(entry.path, "saved", partial(self._save_metadata, names, metadata))
 
     def delete(self, scope: str, path: str) -> None:
         """Delete a file, or forget a directory; missing is fine."""
@@ -142,15 +151,15 @@ class FsspecStorage:
         )
 
     def _list(self) -> Entries:
-        found, sides = self._found()
-        known: Known = {}
+        files, sides = self._find()
+        index: Index = {}
         places = [self._place(f"{SIDE}/{above}{INDEX}") for above in sides]
         # All at once, where the filesystem can do that; what fails is in its place.
         contents = self._fs.cat_ranges(places, None, None, on_error="return") if places else []
         for above, content in zip(sides, contents, strict=True):
-            known |= {above + name: data for name, data in self._decoded(above, content).items()}
-        described = {path: data for path, data in known.items() if data.is_directory}
-        described |= {path: _described(path, info, known.get(path)) for path, info in found.items()}
+            index |= {above + name: data for name, data in self._decoded(above, content).items()}
+        described = {path: data for path, data in index.items() if data.is_directory}
+        described |= {path: _described(path, info, index.get(path)) for path, info in files.items()}
         entries, odd = [], []
         for path, data in described.items():
             try:
@@ -166,36 +175,36 @@ class FsspecStorage:
     def _load(self, names: Names) -> FileEntry:
         path = "/".join(names)
         data = self._fs.cat_file(self._place(path))
-        kept = self._known(_above(names)).get(names[-1])
-        info = self._fs.info(self._place(path)) if kept is None else {}
+        metadata = self._index(_above(names)).get(names[-1])
+        info = self._fs.info(self._place(path)) if metadata is None else {}
         digest = hashlib.sha256(data).hexdigest()
-        same = kept is not None and kept.sha256 == digest
-        content = content_of(data, kept.text if kept and same else None)
-        described = _described(path, {**info, "size": len(data)}, kept)
-        if kept is None and isinstance(content, str):
+        same = metadata is not None and metadata.sha256 == digest
+        content = content_of(data, metadata.text if metadata and same else None)
+        described = _described(path, {**info, "size": len(data)}, metadata)
+        if metadata is None and isinstance(content, str):
             described = replace(described, file_type="markdown")
         return replace(described, sha256=digest).entry(path, content)
 
-    def _save(self, names: Names, kept: Stored, data: bytes | None) -> None:
+    def _save(self, names: Names, metadata: Metadata, data: bytes | None) -> None:
         path = "/".join(names)
         if data is not None:
             if self._fs.isdir(self._place(path)):
                 raise is_directory(path)
             self._put(self._place(path), data)
-        self._note(names, kept)
+        self._note(names, metadata)
 
-    def _save_metadata(self, names: Names, kept: Stored) -> None:
-        if not kept.is_directory:
+    def _save_metadata(self, names: Names, metadata: Metadata) -> None:
+        if not metadata.is_directory:
             path = "/".join(names)
             if self._fs.info(self._place(path)).get("type") == "directory":
                 raise is_directory(path)
-            before = self._known(_above(names)).get(names[-1])
-            kept = replace(
-                kept,
+            before = self._index(_above(names)).get(names[-1])
+            metadata = replace(
+                metadata,
                 sha256=before.sha256 if before else None,
                 text=before.text if before else True,
             )
-        self._note(names, kept)
+        self._note(names, metadata)
 
     def _delete(self, names: Names) -> None:
         place = self._place("/".join(names))
@@ -223,7 +232,7 @@ class FsspecStorage:
             if _time(info) < datetime.now(UTC) - STALE:  # else it may be one of a live process
                 self._fs.rm_file(info["name"])
 
-    def _found(self) -> tuple[dict[str, dict[str, Any]], Names]:
+    def _find(self) -> tuple[dict[str, dict[str, Any]], Names]:
         """The files by path, and the directories that have a side object."""
         self._fs.invalidate_cache()
         try:
@@ -262,7 +271,7 @@ class FsspecStorage:
                 self._fs.rm_file(aside)
             raise
 
-    def _known(self, above: str) -> Known:
+    def _index(self, above: str) -> Index:
         """What is known of the files in a directory."""
         try:
             content = self._fs.cat_file(self._place(f"{SIDE}/{above}{INDEX}"))
@@ -270,7 +279,7 @@ class FsspecStorage:
             return {}
         return self._decoded(above, content)
 
-    def _decoded(self, above: str, content: bytes | Exception) -> Known:
+    def _decoded(self, above: str, content: bytes | Exception) -> Index:
         """What a side object tells; one that is damaged, nothing."""
         if isinstance(content, Exception):
             if not isinstance(content, FileNotFoundError):
@@ -282,32 +291,32 @@ class FsspecStorage:
             log.warning("The titles in %s/%s cannot be read: %s", self._url, above, error)
             return {}
 
-    def _note(self, names: Names, kept: Stored | None) -> None:
+    def _note(self, names: Names, metadata: Metadata | None) -> None:
         above = _above(names)
         with self._lock:
-            known = self._known(above)
-            if known.get(names[-1]) == kept:
+            index = self._index(above)
+            if index.get(names[-1]) == metadata:
                 return
-            if kept is None:
-                del known[names[-1]]
+            if metadata is None:
+                del index[names[-1]]
             else:
-                known[names[-1]] = kept
+                index[names[-1]] = metadata
             place = self._place(f"{SIDE}/{above}{INDEX}")
-            if known:
-                self._put(place, as_json(known, names[-1]))
+            if index:
+                self._put(place, as_json(index, names[-1]))
             else:
                 self._fs.rm_file(place)
 
 
-def _described(path: str, info: dict[str, Any], kept: Stored | None) -> Stored:
+def _described(path: str, info: dict[str, Any], metadata: Metadata | None) -> Metadata:
     """What is known of a file that has that ``info`` of fsspec."""
     size = int(info.get("size") or 0)
-    if kept is not None and not kept.is_directory:
+    if metadata is not None and not metadata.is_directory:
         # Another size is another content; of the same size it shows when it is read.
-        return kept if kept.size == size else replace(kept, size=size, sha256=None)
+        return metadata if metadata.size == size else replace(metadata, size=size, sha256=None)
     changed = _time(info)
     mime_type = guessed_type(path)
-    return Stored(
+    return Metadata(
         file_type="markdown" if mime_type.startswith("text/") else "binary",
         mime_type=mime_type,
         size=size,

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..entry import FileEntry
 from ..errors import FileError
-from .base import RESERVED, Stored, as_json, guessed_type
+from .base import RESERVED, Metadata, as_json, guessed_type
 from .confined import CREATE, Confined
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     path: str
-    data: Stored | None = None
+    data: Metadata | None = None
     mtime: int = 0
     listed: bool = True
 
@@ -64,14 +64,14 @@ class SideFile:
         self._offset = 0
         self._lines = 0
         self._torn = False
-        self._known: dict[str, tuple[Line, ...]] = {}
+        self._index: dict[str, tuple[Line, ...]] = {}
 
     def last(self, path: str) -> Line | None:
         """The last line of a path."""
-        lines = self._known.get(path)
+        lines = self._index.get(path)
         return lines[-1] if lines else None
 
-    def fitting(self, path: str, status: os.stat_result) -> tuple[Stored | None, bool]:
+    def fitting(self, path: str, status: os.stat_result) -> tuple[Metadata | None, bool]:
         """What is known of a file, and whether it was written for just this content."""
         line = self._fitting_line(path, status)
         if line is not None:
@@ -80,7 +80,7 @@ class SideFile:
         return (last.data if last else None), False
 
     def _fitting_line(self, path: str, status: os.stat_result) -> Line | None:
-        for line in reversed(self._known.get(path, ())):
+        for line in reversed(self._index.get(path, ())):
             data = line.data
             if data and (data.size, line.mtime) == (status.st_size, status.st_mtime_ns):
                 return line
@@ -88,19 +88,19 @@ class SideFile:
 
     def described(self, path: str, status: os.stat_result) -> FileEntry:
         """The entry of what has that status, as far as it is known without its content."""
-        kept, fits = self.fitting(path, status)
+        metadata, fits = self.fitting(path, status)
         changed = _time(status.st_mtime_ns)
         if stat.S_ISDIR(status.st_mode):
-            if kept is None or not kept.is_directory:
-                kept = Stored(
+            if metadata is None or not metadata.is_directory:
+                metadata = Metadata(
                     title=paths.name(path),
                     created_at=changed,
                     modified_at=changed,
                     is_directory=True,
                 )
-        elif kept is None or kept.is_directory:
+        elif metadata is None or metadata.is_directory:
             mime_type = guessed_type(path)
-            kept = Stored(
+            metadata = Metadata(
                 file_type="markdown" if mime_type.startswith("text/") else "binary",
                 mime_type=mime_type,
                 size=status.st_size,
@@ -108,8 +108,8 @@ class SideFile:
                 modified_at=changed,
             )
         elif not fits:  # somebody else has changed it
-            kept = replace(kept, size=status.st_size, sha256=None, modified_at=changed)
-        return kept.entry(path)
+            metadata = replace(metadata, size=status.st_size, sha256=None, modified_at=changed)
+        return metadata.entry(path)
 
     # the folder and the lock
 
@@ -126,7 +126,7 @@ class SideFile:
     @property
     def crowded(self) -> bool:
         """Whether most of the lines count no more."""
-        return self._lines > 2 * len(self._known) + SPARE_LINES
+        return self._lines > 2 * len(self._index) + SPARE_LINES
 
     def refresh(self) -> None:
         """Read what this process does not know yet; without a folder, nothing."""
@@ -235,17 +235,17 @@ class SideFile:
         except msgspec.DecodeError:  # the heading, or damage
             return
         if line.data is None and line.listed:
-            self._known.pop(line.path, None)
+            self._index.pop(line.path, None)
         else:
-            self._known[line.path] = (*self._known.get(line.path, ())[-1:], line)
+            self._index[line.path] = (*self._index.get(line.path, ())[-1:], line)
 
     def _forget(self) -> None:
         self._head, self._offset, self._lines, self._torn = b"", 0, 0, False
-        self._known = {}
+        self._index = {}
 
     def _rewrite(self, folder: int, temporary: int) -> None:
         """Leave out the lines that count no more; the folder is locked."""
-        lines = [as_json(line, line.path) for known in self._known.values() for line in known]
+        lines = [as_json(line, line.path) for group in self._index.values() for line in group]
         name = secrets.token_hex(8)
         file = os.open(name, CREATE, 0o666, dir_fd=temporary)
         with open(file, "wb") as opened:

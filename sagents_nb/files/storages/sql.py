@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ...errors import ConfigurationError, StoreError
 from ..entry import FileEntry
 from ..errors import FileError, is_directory, taken
-from .base import Stored, as_json, content_of, data_of, segments, stored
+from .base import Metadata, as_json, content_of, data_of, metadata_of, segments
 
 if TYPE_CHECKING:
     import sqlalchemy as sql
@@ -84,7 +84,7 @@ class SQLStorage:
         query = self._table.select().with_only_columns(t.path, *(t[name] for name in DESCRIPTION))
         with self._transaction("The files", "listed") as connection:
             rows = connection.execute(query.where(t.scope_id == _digest(scope))).all()
-        return [_kept(row).entry(row.path) for row in rows]
+        return [_metadata(row).entry(row.path) for row in rows]
 
     def load(self, scope: str, path: str) -> FileEntry:
         """A file with its content."""
@@ -96,19 +96,19 @@ class SQLStorage:
             raise FileNotFoundError(path)
         if row.is_directory:
             raise is_directory(path)
-        return _kept(row).entry(path, content_of(bytes(row.content), row.is_text))
+        return _metadata(row).entry(path, content_of(bytes(row.content), row.is_text))
 
     # writing
 
     def save(self, scope: str, entry: FileEntry) -> None:
         """Create or replace a file or directory."""
         segments(entry.path)
-        kept = stored(entry)
+        metadata = metadata_of(entry)
         data = None
         if not entry.is_directory:
             data = data_of(entry)
-            kept = replace(kept, size=len(data), sha256=hashlib.sha256(data).hexdigest())
-        values = {**_columns(kept, entry.path), "content": data}
+            metadata = replace(metadata, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        values = {**_columns(metadata, entry.path), "content": data}
         key = {"scope_id": _digest(scope), "path_id": _digest(entry.path)}
         new = {**key, "scope": scope, "path": entry.path, **values}
         change = self._table.update().where(*self._at(scope, entry.path)).values(values)
@@ -134,7 +134,7 @@ class SQLStorage:
     def save_metadata(self, scope: str, entry: FileEntry) -> None:
         """Save what describes an entry; FileNotFoundError if it is not there."""
         segments(entry.path)
-        values = _columns(stored(entry), entry.path)
+        values = _columns(metadata_of(entry), entry.path)
         if not entry.is_directory:  # what belongs to the content stays with it
             for name in ("size", "sha256", "is_text", "is_directory"):
                 del values[name]
@@ -262,23 +262,23 @@ def files_table(name: str) -> sql.Table:
     )
 
 
-def _columns(kept: Stored, path: str) -> dict[str, Any]:
+def _columns(metadata: Metadata, path: str) -> dict[str, Any]:
     return {
-        "title": kept.title,
-        "file_type": kept.file_type,
-        "mime_type": kept.mime_type,
-        "size": kept.size,
-        "sha256": kept.sha256,
-        "is_text": kept.text,
-        "created_at": kept.created_at.astimezone(UTC).isoformat(),
-        "modified_at": kept.modified_at.astimezone(UTC).isoformat(),
-        "custom": as_json(kept.custom, path).decode(),
-        "is_directory": kept.is_directory,
+        "title": metadata.title,
+        "file_type": metadata.file_type,
+        "mime_type": metadata.mime_type,
+        "size": metadata.size,
+        "sha256": metadata.sha256,
+        "is_text": metadata.text,
+        "created_at": metadata.created_at.astimezone(UTC).isoformat(),
+        "modified_at": metadata.modified_at.astimezone(UTC).isoformat(),
+        "custom": as_json(metadata.custom, path).decode(),
+        "is_directory": metadata.is_directory,
     }
 
 
-def _kept(row: Any) -> Stored:
-    return Stored(
+def _metadata(row: Any) -> Metadata:
+    return Metadata(
         title=row.title,
         file_type=row.file_type,
         mime_type=row.mime_type,
