@@ -339,6 +339,10 @@ def _changes(name: str, before: str, now: str | None) -> Iterator[str]:
         yield f"{name} is no longer what it was: {before} -> {now}"
 
 
+# What is written where nothing was promised of a type; a type may be given later.
+_ANY = ("", "Any", "-> Any")
+
+
 def _holds(before: str, now: str) -> bool:
     before, now = _spelled_out(before), _spelled_out(now)
     kind, _, rest = _parts(before)
@@ -346,7 +350,7 @@ def _holds(before: str, now: str) -> bool:
     if kind == kind_now == "" and (rest[:1], rest_now[:1]) == ("=", "="):
         return set(rest[2:].split(" | ")) <= set(rest_now[2:].split(" | "))
     if kind == kind_now == "":  # an attribute or a property; either may say its type or not
-        return rest == rest_now or not (rest and rest_now)
+        return rest == rest_now or rest in _ANY or not rest_now
     if kind != kind_now:
         return False
     called, tail = _split(rest)
@@ -354,7 +358,7 @@ def _holds(before: str, now: str) -> bool:
     return _takes(called, called_now) and (
         set(re.split(r"[ ,]+", tail)) <= set(re.split(r"[ ,]+", tail_now))
         if kind == "class"
-        else tail == tail_now
+        else tail == tail_now or tail in _ANY
     )
 
 
@@ -396,6 +400,8 @@ def _takes(before: str, now: str) -> bool:
     if not now:
         return False
     old, new = _parameters(before), _parameters(now)
+    open_types = {p[:2]: p[2] for p in old if p[2] in _ANY}
+    new = [(*p[:2], open_types.get(p[:2], p[2]), p[3]) for p in new]
     positional = [p for p in old if p[1] in ("posonly", "args")]
     if [p for p in new if p[1] in ("posonly", "args")][: len(positional)] != positional:
         return False

@@ -55,6 +55,8 @@ def test_a_name_that_went_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a.C.x: int", "a.C.x"),
         ("a.C.x", "a.C.x: int"),
         ("a.T = int | str", "a.T = str | bytes | int"),
+        ("def a.f(x: Any) -> Any", "def a.f(x: int) -> int"),
+        ("a.C.x: Any", "a.C.x: int"),
         ("a.C.x: TextDelta | ThinkingDelta | ToolCallDelta", "a.C.x: Delta"),
     ],
 )
