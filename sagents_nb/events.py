@@ -123,7 +123,7 @@ class AgentEnd(Event, frozen=True, tag="agent_end"):
 # What middleware does to the history.
 
 
-class CompactionDone(Event, frozen=True, tag="compaction"):
+class Compaction(Event, frozen=True, tag="compaction"):
     """A summary of older messages: ``status`` is "started", "completed" or "failed".
 
     ``summarized`` is the number of messages it stands for, or would; tokens are estimates,
@@ -134,6 +134,9 @@ class CompactionDone(Event, frozen=True, tag="compaction"):
     summarized: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
+
+
+CompactionDone = Compaction  # its name of before
 
 
 class ToolCallsPatched(Event, frozen=True, tag="tool_calls_patched"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -42,18 +42,18 @@ class Chain:
 
     def __init__(self, middleware: Sequence[Middleware]) -> None:
         self.middleware = tuple(middleware)
-        seen: set[str] = set()
+        names: set[str] = set()
         for item in self.middleware:
             if not isinstance(item, Middleware):
                 raise ConfigurationError(
                     f"{item!r} is no middleware; pass an instance of a Middleware subclass."
                 )
             name = middleware_id(item)
-            if name in seen:
+            if name in names:
                 raise ConfigurationError(
                     f"Two middlewares have the id {name!r}; give one of them its own 'id'."
                 )
-            seen.add(name)
+            names.add(name)
         self.hooks: dict[str, tuple[tuple[Middleware, Callable[..., Any]], ...]] = {}
         for hook in HOOKS:
             found = [
@@ -247,7 +247,7 @@ async def call_hook(item: Middleware, hook: str, function: Callable[..., Any], *
         outcome = function(*args)
         # Most hooks change nothing; asking whether None can be awaited costs more than they do.
         if outcome is not None and inspect.isawaitable(outcome):
-            outcome = await _wait(outcome)
+            outcome = await outcome
         return outcome
     except AgentError:
         raise
@@ -270,7 +270,3 @@ def _asked(item: Middleware, what: str) -> Any:
             f"{middleware_id(item)}.{what} failed ({type(error).__name__}: {error}); it is called "
             "when the agent is made."
         ) from error
-
-
-async def _wait(outcome: Awaitable[Any]) -> Any:
-    return await outcome

@@ -61,7 +61,7 @@ class ConversationTitle(Middleware):
         """The state with a note that a title was asked for; None if there is nothing to do."""
         if TITLE in state.metadata or ASKED in state.metadata:
             return None
-        text = _last_said(state.messages)
+        text = _last_user_text(state.messages)
         if text is None:
             return None
         # The run's id tells the answer to this from that to one before a reset.
@@ -89,7 +89,7 @@ class ConversationTitle(Middleware):
                 logger.warning("%r wrote no title for the conversation: %s", model, error)
 
 
-def _last_said(messages: Sequence[Message]) -> str | None:
+def _last_user_text(messages: Sequence[Message]) -> str | None:
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
         if message.role == "user":

@@ -110,12 +110,12 @@ def _is_piece(event: Event) -> bool:
 def _block(event: Event) -> str:
     """The event as a line with its time, number and type, and what more it says indented."""
     time = datetime.fromtimestamp(event.ts).astimezone().isoformat(" ", "milliseconds")
-    first, *more = _said(event).splitlines() or [""]
+    first, *more = _summary(event).splitlines() or [""]
     head = f"{time} #{event.seq} {event.type} {first}".rstrip()
     return "\n".join([head, *(f"    {line}" for line in more)])
 
 
-def _said(event: Event) -> str:
+def _summary(event: Event) -> str:
     """The essentials of the event."""
     if isinstance(event, MessageEnd):
         return _message(event.message)
@@ -140,7 +140,7 @@ def _said(event: Event) -> str:
     if isinstance(event, DecisionMade):
         return f"{event.tool_call_id} {_short(json_text(event.decision))} by {event.by}"
     if isinstance(event, SubagentEvent):
-        return f"{event.sub_agent_id} {event.event.type} {_said(event.event)}"
+        return f"{event.sub_agent_id} {event.event.type} {_summary(event.event)}"
     if isinstance(event, TurnEnd):
         return ""
     if isinstance(event, AgentEnd):

@@ -30,11 +30,11 @@ from ..files import FileSystem as Files
 from ..messages import ImagePart, TextPart
 from ..runtime.thread import runtime
 from ..tools import Tool, ToolOutput
-from . import filesystem as text
 from .base import Middleware
 
-MAX_LINE = 2000
-MAX_SHOWN = 200_000
+MAX_LINE = 2000  # characters of one line
+MAX_SHOWN = 200_000  # characters of one answer
+MAX_LISTED = 1000  # entries of one listing
 # Anthropic refuses images of over 5 MB of base64, and with them the whole conversation.
 MAX_IMAGE = 3_750_000
 _CUT = "… [line cut]"
@@ -46,122 +46,6 @@ _IMAGES = {
     "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
 }
 
-
-def default_entry_to_map(entry: FileEntry) -> dict[str, Any]:
-    """What ``ls`` and ``write_file`` tell of an entry."""
-    described = {
-        "path": entry.path,
-        "title": entry.title,
-        "type": "directory" if entry.is_directory else "file",
-        "file_type": entry.file_type,
-        "persistence": entry.persistence,
-        "size": None if entry.is_directory else entry.size,
-    }
-    return {key: value for key, value in described.items() if value is not None}
-
-
-def image_of(entry: FileEntry) -> ImagePart | None:
-    """The image in a file, of a kind and size that providers take, told by its first bytes."""
-    data = entry.content
-    if not isinstance(data, bytes) or len(data) > MAX_IMAGE:
-        return None
-    for mime_type, beginning in _IMAGES.items():
-        if beginning.match(data):
-            return ImagePart(base64.b64encode(data).decode(), mime_type)
-    return None
-
-
-def as_json(value: Any) -> str:
-    """JSON text of plain data, readable in any language."""
-    return json.dumps(value, ensure_ascii=False, default=msgspec.to_builtins)
-
-
-def numbered(number: int, line: str, mark: str = "\t") -> str:
-    r"""One line with its number in six columns.
-
-    >>> numbered(3, "x")
-    '     3\tx'
-    """
-    line = line.removesuffix("\r")
-    shown = line if len(line) <= MAX_LINE else line[:MAX_LINE] + _CUT
-    return f"{number:>6}{mark}{shown}"
-
-
-def view(lines: Sequence[str], first: int, limit: int) -> str:
-    """Up to ``limit`` numbered lines from line ``first`` on, with a header unless it is all.
-
-    An empty file is one empty line.
-    """
-    if not lines:
-        return numbered(1, "")
-    shown: list[str] = []
-    size = 0
-    for number in range(first, min(len(lines), first + limit - 1) + 1):
-        text = numbered(number, lines[number - 1])
-        size += len(text) + 1
-        if shown and size > MAX_SHOWN:
-            break
-        shown.append(text)
-    if len(shown) == len(lines):
-        return "\n".join(shown)
-    return f"Lines {first}–{first + len(shown) - 1} of {len(lines)}:\n" + "\n".join(shown)
-
-
-def preview(text: str, first: int, last: int, context: int = 3, limit: int = 40) -> str:
-    """Lines ``first`` to ``last`` as they are now, with some around them."""
-    lines = split_lines(text)
-    start = max(1, min(first, len(lines)) - context)
-    end = min(len(lines), last + context)
-    return view(lines, start, max(1, min(end - start + 1, limit)))
-
-
-def hits(lines: Sequence[str], found: Iterable[int], context: int) -> list[str]:
-    """The lines with those numbers, and ``context`` lines around each, marked with "|"."""
-    chosen = set(found)
-    around = {
-        number
-        for hit in chosen
-        for number in range(max(1, hit - context), min(len(lines), hit + context) + 1)
-    }
-    shown: list[str] = []
-    previous = 0
-    for number in sorted(around):
-        if context and previous and number > previous + 1:
-            shown.append("    --")
-        previous = number
-        shown.append(numbered(number, lines[number - 1], "\t" if number in chosen else "|\t"))
-    return shown
-
-
-def search(
-    entries: Iterable[FileEntry], expression: Expression, *, context: int, limit: int, named: bool
-) -> str:
-    """The hits in the text files among ``entries``, at most ``limit`` over all of them.
-
-    ``named`` puts the path over each file's block. "" without a hit.
-    """
-    blocks: list[str] = []
-    total = 0
-    for entry in entries:
-        text = entry.text
-        if text is None or not expression.may_be_in(text):
-            continue
-        lines = split_lines(text)
-        shown = [line.removesuffix("\r") for line in lines] if "\r" in text else lines
-        found = expression.lines_found(shown)
-        full = total + len(found) > limit
-        found = found[: limit - total]
-        total += len(found)
-        if found:
-            block = "\n".join(hits(lines, found, context))
-            blocks.append(f"{entry.path}:\n{block}" if named else block)
-        if full:
-            blocks.append(f"Only the first {limit} hits are shown; make the pattern narrower.")
-            break
-    return "\n\n".join(blocks)
-
-
-MAX_LISTED = 1000
 
 # name: description for the model, what people read
 _TOOLS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
@@ -206,6 +90,19 @@ _TOOLS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 TOOL_NAMES = tuple(_TOOLS)
 
 FilePath = Annotated[str, Meta(description="Absolute path, e.g. '/notes/plan.md'.")]
+
+
+def default_entry_to_map(entry: FileEntry) -> dict[str, Any]:
+    """What ``ls`` and ``write_file`` tell of an entry."""
+    described = {
+        "path": entry.path,
+        "title": entry.title,
+        "type": "directory" if entry.is_directory else "file",
+        "file_type": entry.file_type,
+        "persistence": entry.persistence,
+        "size": None if entry.is_directory else entry.size,
+    }
+    return {key: value for key, value in described.items() if value is not None}
 
 
 def _answers(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -310,7 +207,7 @@ class FileSystem(Middleware):
             if pattern and _files(ctx).entries():
                 return ToolOutput(f"No files match {pattern!r}.")
             return ToolOutput("There are no files yet.")
-        listing = text.as_json([self.entry_to_map(entry) for entry in entries[:MAX_LISTED]])
+        listing = as_json([self.entry_to_map(entry) for entry in entries[:MAX_LISTED]])
         if len(entries) > MAX_LISTED:
             listing += f"\n{len(entries) - MAX_LISTED:,} more are not shown; give a pattern."
         return ToolOutput(listing)
@@ -326,7 +223,7 @@ class FileSystem(Middleware):
         entry = _files(ctx).read(file_path)
         self._read_paths(ctx).add(entry.path)
         if entry.text is None:
-            return _binary(entry, sees=getattr(ctx.run.model, "reads_images", False))
+            return binary(entry, sees=getattr(ctx.run.model, "reads_images", False))
         lines = split_lines(entry.text)
         first = max(offset, 1)
         if first > max(len(lines), 1):
@@ -335,7 +232,7 @@ class FileSystem(Middleware):
                 f"lines and the offset is {offset}.",
                 is_error=True,
             )
-        return ToolOutput(text.view(lines, first, limit))
+        return ToolOutput(view(lines, first, limit))
 
     def write_file(
         self,
@@ -355,7 +252,7 @@ class FileSystem(Middleware):
                 "replace all of it.",
                 is_error=True,
             )
-        return ToolOutput(text.as_json(self.entry_to_map(entry)))
+        return ToolOutput(as_json(self.entry_to_map(entry)))
 
     def edit_file(
         self,
@@ -379,7 +276,7 @@ class FileSystem(Middleware):
         entry = _files(ctx).edit(file_path, change)
         times = f"{count} occurrences" if count > 1 else "1 occurrence"
         last = first + new_string.count("\n")
-        shown = text.preview(entry.text or "", first, last)
+        shown = preview(entry.text or "", first, last)
         return ToolOutput(f"Replaced {times} in {entry.path}.\n{shown}")
 
     def search_text(
@@ -396,7 +293,7 @@ class FileSystem(Middleware):
         """Search for a regular expression."""
         files = _files(ctx)
         entries = [files.read(file_path)] if file_path else files.contents()
-        found = text.search(
+        found = search(
             entries,
             Expression(pattern, ignore_case=not case_sensitive),
             context=context_lines,
@@ -423,7 +320,7 @@ class FileSystem(Middleware):
 
         entry = _files(ctx).edit(file_path, change)
         replaced = end_line - start_line + 1
-        shown = text.preview(entry.text or "", start_line, start_line + len(new) - 1)
+        shown = preview(entry.text or "", start_line, start_line + len(new) - 1)
         return ToolOutput(
             f"Replaced {replaced} {'line' if replaced == 1 else 'lines'} "
             f"({start_line}–{end_line}) of {entry.path}.\n{shown}"
@@ -458,19 +355,123 @@ class FileSystem(Middleware):
             raise FileError(f"Read {entry.path} with read_file before you edit it.", entry.path)
 
 
-def _binary(entry: FileEntry, sees: bool) -> ToolOutput:
-    """An image for a model that sees, and what there is to say of any other bytes."""
-    told = f"{entry.path} is a binary file ({entry.mime_type}, {entry.size:,} bytes, sha256 "
-    told += f"{entry.sha256})"
-    image = text.image_of(entry)
-    if image is None:
-        return ToolOutput(f"{told}; its content cannot be shown as text.")
-    if not sees:
-        return ToolOutput(f"{told}, an image that this model is not shown.")
-    return ToolOutput([TextPart(f"{entry.path} ({entry.size:,} bytes):"), image])
-
-
 def _files(ctx: ToolContext) -> Files:
     if not isinstance(ctx.files, Files):
         raise FileError("This conversation has no filesystem; tell the user that one is needed.")
     return ctx.files
+
+
+# Files as a model sees them
+
+
+def binary(entry: FileEntry, sees: bool) -> ToolOutput:
+    """An image for a model that sees, and what there is to say of any other bytes."""
+    about = f"{entry.path} is a binary file ({entry.mime_type}, {entry.size:,} bytes, sha256 "
+    about += f"{entry.sha256})"
+    image = image_of(entry)
+    if image is None:
+        return ToolOutput(f"{about}; its content cannot be shown as text.")
+    if not sees:
+        return ToolOutput(f"{about}, an image that this model is not shown.")
+    return ToolOutput([TextPart(f"{entry.path} ({entry.size:,} bytes):"), image])
+
+
+def image_of(entry: FileEntry) -> ImagePart | None:
+    """The image in a file, of a kind and size that providers take, told by its first bytes."""
+    data = entry.content
+    if not isinstance(data, bytes) or len(data) > MAX_IMAGE:
+        return None
+    for mime_type, beginning in _IMAGES.items():
+        if beginning.match(data):
+            return ImagePart(base64.b64encode(data).decode(), mime_type)
+    return None
+
+
+def as_json(value: Any) -> str:
+    """JSON text of plain data, readable in any language."""
+    return json.dumps(value, ensure_ascii=False, default=msgspec.to_builtins)
+
+
+def numbered(number: int, line: str, mark: str = "\t") -> str:
+    r"""One line with its number in six columns.
+
+    >>> numbered(3, "x")
+    '     3\tx'
+    """
+    line = line.removesuffix("\r")
+    shown = line if len(line) <= MAX_LINE else line[:MAX_LINE] + _CUT
+    return f"{number:>6}{mark}{shown}"
+
+
+def view(lines: Sequence[str], first: int, limit: int) -> str:
+    """Up to ``limit`` numbered lines from line ``first`` on, with a header unless it is all.
+
+    An empty file is one empty line.
+    """
+    if not lines:
+        return numbered(1, "")
+    shown: list[str] = []
+    size = 0
+    for number in range(first, min(len(lines), first + limit - 1) + 1):
+        text = numbered(number, lines[number - 1])
+        size += len(text) + 1
+        if shown and size > MAX_SHOWN:
+            break
+        shown.append(text)
+    if len(shown) == len(lines):
+        return "\n".join(shown)
+    return f"Lines {first}–{first + len(shown) - 1} of {len(lines)}:\n" + "\n".join(shown)
+
+
+def preview(text: str, first: int, last: int, context: int = 3, limit: int = 40) -> str:
+    """Lines ``first`` to ``last`` as they are now, with some around them."""
+    lines = split_lines(text)
+    start = max(1, min(first, len(lines)) - context)
+    end = min(len(lines), last + context)
+    return view(lines, start, max(1, min(end - start + 1, limit)))
+
+
+def hits(lines: Sequence[str], found: Iterable[int], context: int) -> list[str]:
+    """The lines with those numbers, and ``context`` lines around each, marked with "|"."""
+    chosen = set(found)
+    around = {
+        number
+        for hit in chosen
+        for number in range(max(1, hit - context), min(len(lines), hit + context) + 1)
+    }
+    shown: list[str] = []
+    previous = 0
+    for number in sorted(around):
+        if context and previous and number > previous + 1:
+            shown.append("    --")
+        previous = number
+        shown.append(numbered(number, lines[number - 1], "\t" if number in chosen else "|\t"))
+    return shown
+
+
+def search(
+    entries: Iterable[FileEntry], expression: Expression, *, context: int, limit: int, named: bool
+) -> str:
+    """The hits in the text files among ``entries``, at most ``limit`` over all of them.
+
+    ``named`` puts the path over each file's block. "" without a hit.
+    """
+    blocks: list[str] = []
+    total = 0
+    for entry in entries:
+        text = entry.text
+        if text is None or not expression.may_be_in(text):
+            continue
+        lines = split_lines(text)
+        shown = [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+        found = expression.lines_found(shown)
+        full = total + len(found) > limit
+        found = found[: limit - total]
+        total += len(found)
+        if found:
+            block = "\n".join(hits(lines, found, context))
+            blocks.append(f"{entry.path}:\n{block}" if named else block)
+        if full:
+            blocks.append(f"Only the first {limit} hits are shown; make the pattern narrower.")
+            break
+    return "\n\n".join(blocks)

@@ -11,7 +11,7 @@ from ..interrupts import ALL_DECISIONS, ActionRequest, Interrupt
 from ..messages import ToolCall
 from .base import Middleware
 
-_KNOWN = ("approve", "edit", "reject", "respond")
+_DECISIONS = ("approve", "edit", "reject", "respond")
 
 
 class HumanInTheLoop(Middleware):
@@ -57,9 +57,9 @@ def _allowed(name: str, value: Any) -> tuple[str, ...]:
     decisions = (
         value.get("allowed_decisions", ALL_DECISIONS) if isinstance(value, Mapping) else value
     )
-    unknown = [d for d in decisions if d not in _KNOWN]
+    unknown = [d for d in decisions if d not in _DECISIONS]
     if unknown:
         raise ConfigurationError(
-            f"interrupt_on[{name!r}] allows {unknown}, which is none of {', '.join(_KNOWN)}."
+            f"interrupt_on[{name!r}] allows {unknown}, which is none of {', '.join(_DECISIONS)}."
         )
     return tuple(decisions)

@@ -133,7 +133,7 @@ class CompiledSubAgent(msgspec.Struct, frozen=True):
 
     name: str
     description: str
-    agent: AgentProtocol
+    agent: Any  # an AgentProtocol; people may pass what type checkers cannot see to be one
     initial_messages: Sequence[Message] = ()
     extract_result: Callable[[Any], Any] | None = None
     display_text: str | None = None
@@ -265,7 +265,7 @@ def compiled(
     **changes: Any,
 ) -> AgentProtocol:
     """The agent of ``config``, told that it is a sub-agent; its own tool_context wins."""
-    agent = config.agent
+    agent: AgentProtocol = config.agent
     return agent.with_(
         system_prompt=f"{PREAMBLE}\n\n{agent.system_prompt}".strip(),
         middleware=middleware,

@@ -29,7 +29,7 @@ from .sub_agent_config import AgentProtocol, RunOutcome
 
 # Below the time that a cancelled run waits for its tools: the parent hears the end of its
 # sub-agents, and never a word after its own.
-_PATIENCE = 1.5
+PATIENCE = 1.5
 
 _waiting: WeakValueDictionary[str, SubAgentRun] = WeakValueDictionary()
 
@@ -100,8 +100,8 @@ class SubAgentRun:
         if self.status != "interrupted" or interrupt is None:
             raise NotRunning(f"Sub-agent {self.id!r} is {self.status}: it waits for nothing.")
         if not interrupt.action_requests:  # a hook stopped it: what people say is a message
-            said = [Message.user(_said(decision)) for decision in decisions.values()]
-            return await self._go(ctx, call_id, tell, said, None)
+            answers = [Message.user(_answer_text(decision)) for decision in decisions.values()]
+            return await self._go(ctx, call_id, tell, answers, None)
         return await self._go(ctx, call_id, tell, (), _own(call_id, decisions))
 
     def check(self, call_id: str, decisions: Mapping[str, Decision]) -> None:
@@ -155,7 +155,7 @@ class SubAgentRun:
         except asyncio.CancelledError:
             loop.ctx.cancelled.set()
             work.cancel()
-            await asyncio.wait([work], timeout=_PATIENCE)
+            await asyncio.wait([work], timeout=PATIENCE)
             self._set_status("cancelled", emitter)
             raise
         finally:
@@ -242,7 +242,7 @@ def _own(call_id: str, decisions: Mapping[str, Decision]) -> dict[str, Decision]
     return {i.removeprefix(f"{call_id}/"): decision for i, decision in decisions.items()}
 
 
-def _said(decision: Decision) -> str:
+def _answer_text(decision: Decision) -> str:
     if isinstance(decision, Respond):
         return str(_content(decision.answer))
     if isinstance(decision, Reject):

@@ -145,7 +145,7 @@ class SubAgents(Middleware):
         """The types that ``task`` takes."""
         return [*self.subagents, GENERAL_PURPOSE]
 
-    def check_agent(self, agent: AgentProtocol) -> None:
+    def check_agent(self, agent: Any) -> None:
         """Raise for a sub-agent that this agent cannot have; warn of a block without effect."""
         for name, config in self.subagents.items():
             try:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..context import RunContext
 from ..errors import ConfigurationError, ModelError
-from ..events import CompactionDone
+from ..events import Compaction
 from ..frozenlist import FrozenList
 from ..messages import (
     ContentPart,
@@ -30,42 +30,8 @@ from ..models.resolve import resolve_model
 from ..state import State
 from .base import Middleware, middleware_id
 
-_TEXTS = (TextPart, ThinkingPart)
-
-
-def estimated_tokens(message: Message) -> int:
-    """About how many tokens a model needs for ``message``, from words and characters.
-
-    >>> estimated_tokens(Message.user("one two three"))
-    8
-    """
-    return 4 + _tokens_of(message.parts)
-
-
-def _tokens_of(parts: Iterable[Part]) -> int:
-    tokens = 0
-    for part in parts:
-        if isinstance(part, _TEXTS):
-            tokens += _text_tokens(part.text)
-        elif isinstance(part, ToolCall):  # repr is about as long as JSON, and never fails
-            tokens += 10 + _text_tokens(f"{part.name} {part.arguments!r}")
-        elif isinstance(part, ToolResult):
-            content = part.content
-            tokens += 10
-            tokens += _text_tokens(content) if isinstance(content, str) else _tokens_of(content)
-        elif isinstance(part, JsonPart):
-            tokens += _text_tokens(repr(part.data))
-        else:
-            tokens += 1_000 if isinstance(part, ImagePart) else 10
-    return tokens
-
-
-def _text_tokens(text: str) -> int:
-    words, characters = (13 * len(text.split()) + 9) // 10, (len(text) + 3) // 4  # 1.3 and 1/4
-    return (words + characters + 1) // 2  # their mean; all of them rounded up
-
-
 logger = logging.getLogger(__name__)
+
 
 PROMPT = """\
 You are given the beginning of a conversation between a user and an assistant that works with \
@@ -146,7 +112,7 @@ class Summarization(Middleware):
         changed = state.set_messages([*state.messages[:head], *others, request, summary, *kept])
         after = self._counted(changed.messages, ctx.local)
         ctx.publish_kept(
-            CompactionDone,
+            Compaction,
             status="completed",
             summarized=len(spoken),
             tokens_before=count.tokens,
@@ -174,15 +140,15 @@ class Summarization(Middleware):
         self, spoken: Sequence[Message], count: _Count, ctx: RunContext
     ) -> Message | None:
         ctx.meter.before_model()
-        known: dict[str, Any] = {"summarized": len(spoken), "tokens_before": count.tokens}
-        ctx.publish(CompactionDone, status="started", **known)
+        about: dict[str, Any] = {"summarized": len(spoken), "tokens_before": count.tokens}
+        ctx.publish(Compaction, status="started", **about)
         try:
             model = self.model or ctx.model
             if model is None:
                 raise ModelError("there is no model to ask for it")
-            answer = await ask(model, self.prompt, told(spoken))
+            answer = await ask(model, self.prompt, conversation_text(spoken))
         except BaseException as error:  # a cancelled run has to say that this is over, too
-            ctx.publish(CompactionDone, status="failed", tokens_after=count.tokens, **known)
+            ctx.publish(Compaction, status="failed", tokens_after=count.tokens, **about)
             if not isinstance(error, Exception):
                 raise
             logger.warning(
@@ -195,6 +161,41 @@ class Summarization(Middleware):
         )
 
 
+# How long a history is
+
+
+def estimated_tokens(message: Message) -> int:
+    """About how many tokens a model needs for ``message``, from words and characters.
+
+    >>> estimated_tokens(Message.user("one two three"))
+    8
+    """
+    return 4 + _tokens_of(message.parts)
+
+
+def _tokens_of(parts: Iterable[Part]) -> int:
+    tokens = 0
+    for part in parts:
+        if isinstance(part, TextPart | ThinkingPart):
+            tokens += _text_tokens(part.text)
+        elif isinstance(part, ToolCall):  # repr is about as long as JSON, and never fails
+            tokens += 10 + _text_tokens(f"{part.name} {part.arguments!r}")
+        elif isinstance(part, ToolResult):
+            content = part.content
+            tokens += 10
+            tokens += _text_tokens(content) if isinstance(content, str) else _tokens_of(content)
+        elif isinstance(part, JsonPart):
+            tokens += _text_tokens(repr(part.data))
+        else:
+            tokens += 1_000 if isinstance(part, ImagePart) else 10
+    return tokens
+
+
+def _text_tokens(text: str) -> int:
+    words, characters = (13 * len(text.split()) + 9) // 10, (len(text) + 3) // 4  # 1.3 and 1/4
+    return (words + characters + 1) // 2  # their mean; all of them rounded up
+
+
 class _Count:
     """What is known of a history: its tokens, and from how many on to try a summary again."""
 
@@ -204,6 +205,9 @@ class _Count:
         self.messages = messages
         self.tokens = tokens
         self.wait_until = 0
+
+
+# Where a history may be cut
 
 
 def safe_cut(messages: Sequence[Message], keep: int) -> int | None:
@@ -253,7 +257,7 @@ def _without_thinking(message: Message) -> Message:
 # What the summary is made from
 
 
-def told(messages: Iterable[Message]) -> str:
+def conversation_text(messages: Iterable[Message]) -> str:
     """The messages as one text for a model, with long tool results cut in the middle."""
     from ..models.providers.history import json_text  # only now: most runs need no summary
 

@@ -25,12 +25,12 @@ async def ask(model: ChatModel, system: str, text: str) -> Message:
     if tracing is None:
         answer = await _last(model, request)
     else:
-        with tracing.chat(model) as told:
+        with tracing.chat(model) as record:
             answer = await _last(model, request)
-            told(answer, model.name, None)
+            record(answer, model.name, None)
     if answer.stop_reason not in _WHOLE:
-        said = f": {answer.error}" if answer.error else ""
-        raise ModelError(f"The answer of {model!r} ended with {answer.stop_reason!r}{said}.")
+        reason = f": {answer.error}" if answer.error else ""
+        raise ModelError(f"The answer of {model!r} ended with {answer.stop_reason!r}{reason}.")
     if not answer.text.strip():
         raise ModelError(f"The answer of {model!r} has no text.")
     return answer

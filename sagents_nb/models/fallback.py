@@ -78,7 +78,7 @@ class FallbackModel(ChatModel):
                 if begun or len(self.models) == 1:
                     raise
                 failure = error
-            failures.append(f"{model!r}: {_said(failure)}")
+            failures.append(f"{model!r}: {_sentence(failure)}")
             if number == len(self.models):
                 raise _all_failed(failures, failure) from failure
             following = self.models[number]
@@ -118,16 +118,16 @@ def resilient(
     return FallbackModel(models, before_fallback)
 
 
-def _said(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     text = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _all_failed(failures: Sequence[str], last: Exception) -> ModelError:
-    told = last if isinstance(last, ModelError) else ModelError("")
+    cause = last if isinstance(last, ModelError) else ModelError("")
     return ModelError(
         f"None of {len(failures)} models answered. {' '.join(failures)}",
-        kind=told.kind,
-        status=told.status,
-        retry_after=told.retry_after,
+        kind=cause.kind,
+        status=cause.status,
+        retry_after=cause.retry_after,
     )

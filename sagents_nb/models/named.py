@@ -12,7 +12,7 @@ from .base import ChatModel
 from .providers import PROVIDERS
 
 _log = logging.getLogger("sagents_nb.models")
-_said: set[str] = set()
+announced: set[str] = set()
 
 _FORMS = (
     ", ".join(f"'{each.name}:NAME'{each.note}" for each in PROVIDERS.values())
@@ -59,7 +59,7 @@ def _default(options: dict[str, Any]) -> ChatModel:
     spec, reason = default_spec()
     model = named_model(spec, **options)
     model.chosen_because = f"The default model is {spec!r}, because {reason}."
-    if model.chosen_because not in _said:
-        _said.add(model.chosen_because)
+    if model.chosen_because not in announced:
+        announced.add(model.chosen_because)
         _log.info("%s", model.chosen_because)
     return model

@@ -86,11 +86,11 @@ class RetryingModel(ChatModel):
                 if attempt == self.attempts:
                     if attempt == 1:
                         raise
-                    raise _told(error, f"It was asked {attempt} times.") from error
+                    raise _with_sentence(error, f"It was asked {attempt} times.") from error
                 failure = error
             wait = self._wait(attempt, failure)
             if not waited + wait <= self.max_wait:  # also for a wait that is not a number
-                raise _told(failure, self._too_long(wait, waited)) from failure
+                raise _with_sentence(failure, self._too_long(wait, waited)) from failure
             waited += wait
             yield RetryNotice(attempt + 1, wait, str(failure))
             await self._sleep(wait)
@@ -114,7 +114,7 @@ def retried(model: ChatModel) -> ChatModel:
     return model if model.asks_again else RetryingModel(model)
 
 
-def _told(error: ModelError, sentence: str) -> ModelError:
+def _with_sentence(error: ModelError, sentence: str) -> ModelError:
     """``error`` with one more sentence."""
     return ModelError(
         f"{error} {sentence}",

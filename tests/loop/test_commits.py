@@ -7,7 +7,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.errors import StoreError
-from sagents_nb.events import AgentEnd, CompactionDone, MessageEnd, ToolExecutionEnd, TurnEnd
+from sagents_nb.events import AgentEnd, Compaction, MessageEnd, ToolExecutionEnd, TurnEnd
 from sagents_nb.middleware import Summarization, TodoList
 from sagents_nb.runtime.thread import runtime
 from tests.recorders import Book, loop_of, recorded
@@ -129,7 +129,7 @@ def test_a_compaction_is_told_once_the_shorter_history_is_kept() -> None:
     kept: list[int] = []
 
     def listen(event: Any) -> None:
-        if isinstance(event, CompactionDone) and event.status == "completed":
+        if isinstance(event, Compaction) and event.status == "completed":
             kept.append(len(book.safe.messages))
 
     book.sink = listen  # type: ignore[method-assign]
@@ -235,7 +235,7 @@ def test_a_hook_is_not_told_as_done_when_the_state_it_left_could_not_be_kept() -
     book = Book(fails_at=2)
     outcome = recorded(agent_of(middleware=[short]), book, GO, sa.State(messages=history))
     assert outcome.status == "error"
-    assert [e.status for e in of(CompactionDone, book.events)] == ["started"]
+    assert [e.status for e in of(Compaction, book.events)] == ["started"]
 
 
 async def until(condition: Any) -> None:

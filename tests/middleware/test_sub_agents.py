@@ -570,7 +570,7 @@ def test_cancelling_the_parent_stops_its_sub_agents_first() -> None:
 def test_what_a_stubborn_sub_agent_still_does_is_not_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sagents_nb.middleware.sub_agent_runs._PATIENCE", 0.05)
+    monkeypatch.setattr("sagents_nb.middleware.sub_agent_runs.PATIENCE", 0.05)
     let_go, over = asyncio.Event(), threading.Event()
 
     @sa.tool

@@ -18,7 +18,7 @@ from sagents_nb import (
 )
 from sagents_nb.budget import Budget, Meter
 from sagents_nb.errors import BudgetExceeded
-from sagents_nb.events import CompactionDone
+from sagents_nb.events import Compaction
 from sagents_nb.middleware.summarization import PROMPT
 from tests.middleware.histories import (
     TALK,
@@ -273,7 +273,7 @@ def test_inside_a_long_run_requests_only_grow_except_at_a_summary() -> None:
     assert len(requests) == 50
     assert len(rewritten) == len(helper.requests) == 3
     assert all(now[1].metadata["summary"] for now in rewritten)
-    told = of(CompactionDone, heard)
+    told = of(Compaction, heard)
     assert [event.status for event in told] == ["started", "completed"] * 3
     assert max(map(len, requests)) < 40
     assert not any(violations(request) for request in requests)

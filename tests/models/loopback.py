@@ -64,7 +64,7 @@ class Provider:
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
                 try:
-                    provider._serve(self.request)
+                    provider.serve(self.request)
                 except OSError:
                     provider._gone()
 
@@ -88,7 +88,7 @@ class Provider:
             self.disconnected_at = time.monotonic()
             self.disconnected.set()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         buffer = b""
         while True:

@@ -29,7 +29,7 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("sagents_nb.models.demo")
     module.DemoModel = Demo  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "sagents_nb.models.demo", module)
-    monkeypatch.setattr(named, "_said", set())
+    monkeypatch.setattr(named, "announced", set())
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class EventDecoder:
 
 # Once the end was announced nothing is missing but, in chat completions, the usage. Reading
 # on lets the connection be used again; a server that stalls here must not hold up the answer.
-_AFTER_END = 5.0
+AFTER_END = 5.0
 _DRAIN = 0.25
 
 
@@ -208,7 +208,7 @@ async def _stream(
             events: list[Event] = []
             try:
                 if reader.complete:
-                    async with asyncio.timeout(_DRAIN if reader.ended else _AFTER_END):
+                    async with asyncio.timeout(_DRAIN if reader.ended else AFTER_END):
                         events = decoder.feed(await anext(chunks))
                 else:
                     events = decoder.feed(await anext(chunks))

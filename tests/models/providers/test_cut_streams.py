@@ -127,7 +127,7 @@ def test_a_stall_is_a_timeout_and_not_an_end(provider: Provider, name: str) -> N
 def test_a_stall_after_the_end_was_announced_does_not_hold_the_answer_up(
     provider: Provider, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.models.providers.streaming._AFTER_END", 0.2)
+    monkeypatch.setattr("sagents_nb.models.providers.streaming.AFTER_END", 0.2)
     body = recorded(name)
     end = announced(body)
     provider.answer = Answer(body[:end] + b"\n\n", framing="chunked", end="stall")

@@ -145,8 +145,8 @@ def test_the_connection_is_used_again_for_the_next_request(provider: Provider, n
     provider.answer = Answer(recorded(name), framing="chunked")
     model = model_for(provider_of(name), provider.url)
     seen: list[int] = []
-    original = provider._serve
-    provider._serve = lambda connection: (seen.append(1), original(connection))[1]  # type: ignore[method-assign]
+    original = provider.serve
+    provider.serve = lambda connection: (seen.append(1), original(connection))[1]  # type: ignore[method-assign]
 
     async def main() -> None:
         for _ in range(3):
