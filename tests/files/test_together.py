@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 
 import pytest
 
 from sagents_nb.files.loading import THREADS, together
+from tests.session.hours import Hours
+from tests.talking import PATIENCE
 
 
-def test_quick_work_stays_on_its_thread_and_slow_work_is_shared() -> None:
+@pytest.fixture
+def clock(hours: Hours, monkeypatch: pytest.MonkeyPatch) -> Hours:
+    monkeypatch.setattr("sagents_nb.files.loading.time", hours)
+    return hours
+
+
+def test_quick_work_stays_on_its_thread_and_slow_work_is_shared(clock: Hours) -> None:
+    two = threading.Barrier(2, timeout=PATIENCE)
     paths = [str(number) for number in range(100)]
 
     def quick(part: Sequence[str]) -> tuple[set[int], list[str]]:
         return {threading.get_ident()}, list(part)
 
     def slow(part: Sequence[str]) -> tuple[set[int], list[str]]:
-        time.sleep(0.006 * len(part))
+        if threading.current_thread() is threading.main_thread():
+            clock.pass_by(0.006 * len(part))
+        else:
+            two.wait()
         return quick(part)
 
     results = together(quick, paths)
@@ -31,7 +42,7 @@ def test_quick_work_stays_on_its_thread_and_slow_work_is_shared() -> None:
 
 
 def test_where_no_more_threads_are_started_the_work_is_done_here(
-    monkeypatch: pytest.MonkeyPatch,
+    clock: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none(*args: object) -> None:
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
@@ -39,7 +50,7 @@ def test_where_no_more_threads_are_started_the_work_is_done_here(
     monkeypatch.setattr("sagents_nb.files.loading.ThreadPoolExecutor", none)
 
     def slow(part: Sequence[str]) -> int:
-        time.sleep(0.006 * len(part))
+        clock.pass_by(0.006 * len(part))
         return len(part)
 
     assert sum(together(slow, ["x"] * THREADS)) == THREADS

@@ -125,7 +125,10 @@ def test_a_tool_that_will_not_stop_is_left_to_itself(monkeypatch: pytest.MonkeyP
     assert "finally" not in results(session.state)
 
 
-def test_cancelling_twice_does_not_wait_for_slow_cleaning_up() -> None:
+def test_cancelling_twice_does_not_wait_for_slow_cleaning_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls, "GRACE", 3600)
     cleaning = threading.Event()
     done = asyncio.Event()
 
@@ -141,9 +144,7 @@ def test_cancelling_twice_does_not_wait_for_slow_cleaning_up() -> None:
     running = session.send("go")
     assert cleaning.wait(PATIENCE)
     session.cancel()
-    began = time.perf_counter()
     assert running.result().status == "cancelled"
-    assert time.perf_counter() - began < 1
     assert not ungrammatical(heard)
     assert not unanswered(session.messages)
 

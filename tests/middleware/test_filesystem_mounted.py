@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -117,9 +116,7 @@ def test_a_slow_storage_does_not_hold_up_the_runtime(name: str) -> None:
     session = sa.Session(agent, filesystem=fs)
     run = session.send("go")
     assert begun.wait(PATIENCE)
-    started = time.monotonic()
-    runtime.call(lambda: None)
-    assert time.monotonic() - started < 5  # it would have waited for the storage
+    runtime.call(lambda: None)  # else it waits for the storage, which waits for what follows
     go_on.set()
     state = run.result().state
     assert not state.messages[2].tool_results[0].is_error

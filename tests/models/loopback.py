@@ -9,7 +9,6 @@ import socket
 import socketserver
 import struct
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +55,6 @@ class Provider:
     def __init__(self) -> None:
         self.answer: Answer | Callable[[Recorded], Answer] = Answer()
         self.requests: list[Recorded] = []
-        self.disconnected_at: float | None = None
         self.disconnected = threading.Event()
         self.stopping = threading.Event()
         provider = self
@@ -84,9 +82,7 @@ class Provider:
         self._server.server_close()
 
     def _gone(self) -> None:
-        if self.disconnected_at is None:
-            self.disconnected_at = time.monotonic()
-            self.disconnected.set()
+        self.disconnected.set()
 
     def serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

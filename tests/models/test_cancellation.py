@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -21,10 +20,9 @@ STREAMS = {
 REQUEST = ModelRequest([Message.user("hi")])
 
 
-def gone_within(provider: Provider, since: float) -> float:
-    assert provider.disconnected.wait(PATIENCE)
-    assert provider.disconnected_at is not None
-    return provider.disconnected_at - since
+async def gone(provider: Provider) -> None:
+    """The server has seen the connection close, which it keeps open as long as it can."""
+    assert await asyncio.to_thread(provider.disconnected.wait, PATIENCE)
 
 
 def half(provider: Provider, name: str) -> None:
@@ -42,20 +40,18 @@ def test_cancelling_the_task_closes_the_connection(provider: Provider, name: str
         async for _ in model.stream(REQUEST):
             started.set()
 
-    async def main() -> float:
+    async def main() -> None:
         started = asyncio.Event()
         task = asyncio.create_task(listen(started))
-        await asyncio.wait_for(started.wait(), 10)
+        await started.wait()
         await asyncio.sleep(0.05)
-        since = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        took = await asyncio.to_thread(gone_within, provider, since)
+        await gone(provider)
         await close_clients()
-        return took
 
-    assert asyncio.run(main()) < 0.5
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -63,38 +59,33 @@ def test_closing_the_generator_closes_the_connection(provider: Provider, name: s
     half(provider, name)
     model = model_for(name, provider.url)
 
-    async def main() -> float:
+    async def main() -> None:
         stream = model.stream(REQUEST)
         await anext(stream)
-        since = time.monotonic()
         await stream.aclose()
-        took = await asyncio.to_thread(gone_within, provider, since)
+        await gone(provider)
         await close_clients()
-        return took
 
-    assert asyncio.run(main()) < 0.5
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_call_can_be_cancelled_before_the_server_has_answered(
     provider: Provider, name: str
 ) -> None:
-    provider.answer = Answer(b"", hold=3)
+    provider.answer = Answer(b"", hold=PATIENCE)
     model = model_for(name, provider.url)
 
-    async def main() -> float:
+    async def main() -> None:
         task = asyncio.ensure_future(anext(model.stream(REQUEST)))
         while not provider.requests:
             await asyncio.sleep(0.01)
-        since = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        took = time.monotonic() - since
         await close_clients()
-        return took
 
-    assert asyncio.run(main()) < 0.5
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import re
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
@@ -397,16 +395,19 @@ def test_it_streams_words_that_add_up_to_the_message() -> None:
 
 
 def test_a_delay_lets_a_run_be_cancelled_half_way() -> None:
-    async def half() -> int:
-        stream = DemoModel(delay=0.01).stream(request_of([Message.user("hello")]))
-        seen = 0
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.1):
-                async for _ in stream:
-                    seen += 1
-        return seen
+    seen = []
 
-    assert 1 <= asyncio.run(half()) <= 11
+    async def half() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        async for piece in DemoModel(delay=0.01).stream(request_of([Message.user("hello")])):
+            seen.append(piece)
+            if len(seen) == 3:
+                task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(half())
+    assert len(seen) == 3
 
 
 # Laws
@@ -439,9 +440,8 @@ def test_a_delay_lets_a_run_be_cancelled_half_way() -> None:
     ],
 )
 def test_a_long_text_takes_no_long_time(piece: str) -> None:
-    started = time.perf_counter()
-    ask([Message.user(piece * (100_000 // len(piece)))], ALL)
-    assert time.perf_counter() - started < 10
+    # What grows with the square of the length would take hours on any machine.
+    ask([Message.user(piece * (1_000_000 // len(piece)))], ALL)
 
 
 SENTENCES = st.sampled_from(

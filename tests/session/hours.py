@@ -30,6 +30,7 @@ class Hours:
         self.call = runtime.call
         self._began = time.time()
         self._passed = 0.0
+        self.slept: list[float] = []
         self._timers: list[Timer] = []
 
     def monotonic(self) -> float:
@@ -41,6 +42,10 @@ class Hours:
     def call_later(self, seconds: float, function: Callable[..., Any], *args: Any) -> Timer:
         self._timers.append(Timer(self._passed + seconds, partial(function, *args)))
         return self._timers[-1]
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self._pass_by(seconds)
 
     def pass_by(self, seconds: float) -> None:
         """So much time passes; who waited for it is called before this returns."""

@@ -46,7 +46,7 @@ def test_idle_sessions_take_no_thread_and_no_task(store: ConversationStore, kept
     threads, tasks = threading.active_count(), len(runtime.tasks)
     sessions = [begun() for _ in range(COUNT)]
     runtime.call(lambda: None)
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     assert len(runtime.tasks) <= tasks
     assert {session.status for session in [first, *sessions]} == {"idle"}
 

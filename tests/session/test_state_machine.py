@@ -22,10 +22,9 @@ from sagents_nb.runtime.thread import runtime
 from sagents_nb.session.actor import Actor
 from tests.session.sequential import Sequential, Step, in_history
 from tests.session.stored import Disk, disk
-from tests.talking import in_threads, unanswered
+from tests.talking import PATIENCE, in_threads, unanswered
 
 THREADS = 16
-LIMIT = 10.0  # seconds, for a program
 NEW = "a new beginning"
 
 SAID = st.sampled_from(["talk", "talk", "act", "ask", "both", "fail"])
@@ -187,7 +186,7 @@ class Life:
             if session.status == "running":
                 with suppress(sa.AgentError):
                     assert session.current_run is not None
-                    session.current_run.result(LIMIT)
+                    session.current_run.result(PATIENCE)
                 runtime.call(lambda: None)  # it may have ended a moment ago
             elif session.status == "interrupted":
                 session.approve()
@@ -200,8 +199,8 @@ class Life:
                 break
         for run in self.runs:
             with suppress(sa.AgentError):
-                run.result(LIMIT)
-        runtime.submit(self.session.actor.middleware.idle()).result(LIMIT)
+                run.result(PATIENCE)
+        runtime.submit(self.session.actor.middleware.idle()).result(PATIENCE)
 
 
 def within(seconds: float, work: Callable[[], None]) -> None:
@@ -258,7 +257,7 @@ def live(program: list[list[Any]], store: sa.ConversationStore | None) -> Life:
                     raise outcome
             life.settle()
 
-        within(LIMIT, work)
+        within(PATIENCE, work)
     return life
 
 

@@ -59,7 +59,7 @@ def running() -> Iterator[str]:
                 yield f"postgresql+psycopg://tests:tests@127.0.0.1:{port}/postgres"
             finally:
                 server.send_signal(signal.SIGINT)  # "fast": connections are closed
-                server.wait(30)
+                server.wait()
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -73,7 +73,7 @@ def _free_port() -> int:
 def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
     import psycopg
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while True:
         try:
             psycopg.connect(

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,6 @@ def test_links_and_devices_are_neither_followed_nor_listed_nor_changed(tmp_path:
     assert report["links_stay"] == []
     assert sorted(report["listed"]) == ["etc", "etc/passwd"]
     assert report["paths"] >= 3 * 18
-    assert report["slowest"] < 1
     assert set(report["failures"]) <= OURS | {"FileNotFoundError", "NotStorable", "StorageFailed"}
 
 
@@ -101,12 +99,11 @@ def test_the_watch_sees_what_goes_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["hard_link", "fifo", "socket", "device"])
-def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+def test_what_is_no_plain_file_is_refused_and_never_waited_for(tmp_path: Path, kind: str) -> None:
     outside = hostile.make_outside(tmp_path)
     if kind not in hostile.make_links(tmp_path / "root", outside):
         pytest.skip(f"no {kind} can be made here")
     disk = DiskStorage(tmp_path / "root", fsync=False)
-    began = time.perf_counter()
     for attempt in (
         lambda: disk.load(SCOPE, kind),
         lambda: disk.save(SCOPE, new_file(kind, "new")),
@@ -117,7 +114,6 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, kind: str) -> 
     ):
         with pytest.raises(FileError, match="left alone"):
             attempt()
-    assert time.perf_counter() - began < 1
     assert os.path.lexists(tmp_path / "root" / kind)
 
 

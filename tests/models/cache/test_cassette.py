@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -9,8 +10,9 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -220,21 +222,31 @@ def test_what_another_process_recorded_is_seen_and_kept(tmp_path: Path) -> None:
 def test_a_large_one_is_not_written_for_every_answer_and_loses_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cassette_module, "_SLOW", 0.0)  # as if every write were slow
-    monkeypatch.setattr(cassette_module, "_LATEST", 0.2)
+    began: list[Later] = []
+
+    class Later:
+        """A timer whose time comes when the test says so."""
+
+        def __init__(self, seconds: float, work: Callable[[], None]) -> None:
+            self.work = work
+            began.append(self)
+
+        def start(self) -> None:
+            pass
+
+    seconds = itertools.count()  # as if every look at the clock took one
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr(cassette_module, "time", clock)
+    monkeypatch.setattr(cassette_module.threading, "Timer", Later)
     cassette = Cassette(tmp_path / "x.json")
     for i in range(20):
         cassette.put(recording(str(i)))
         assert cassette.get(key(str(i)).key) is not None
     assert len(Cassette(cassette.path)) < 20
     filled(tmp_path / "other.json", {"another": "A"}).path.replace(cassette.path)
-    until = time.monotonic() + 5
+    began[-1].work()
     wanted = {key("19").key, key("another").key}  # the last of ours, and another process's
-    while time.monotonic() < until:
-        if wanted <= {r.key for r in Cassette(cassette.path).recordings()}:
-            return
-        time.sleep(0.02)
-    raise AssertionError("something was lost")
+    assert wanted <= {r.key for r in Cassette(cassette.path).recordings()}
 
 
 def test_what_waits_is_written_when_the_process_ends(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -214,11 +213,10 @@ def test_a_locked_database_is_a_miss_and_passes(
     cache.put(recording("before"))
     other = sqlite3.connect(cache.path / "cache.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    began = time.monotonic()
     model = sa.RecordedModel(sa.ScriptedModel(["asked", "asked"]), cache)
     assert say(model) == "asked"
     assert say(sa.RecordedModel(sa.ScriptedModel([]), cache, "replay"), "before") == "Hello!"
-    assert time.monotonic() - began < 10
+    assert cache.stats()["failures"] <= 3  # each has waited once
     assert "locked" in cache.stats()["problem"] or "Timeout" in cache.stats()["problem"]
     other.execute("ROLLBACK")
     other.close()
@@ -227,15 +225,15 @@ def test_a_locked_database_is_a_miss_and_passes(
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_cache_that_is_locked_when_it_is_opened_costs_seconds_and_not_minutes(
-    cache: ResponseCache, caplog: pytest.LogCaptureFixture
+def test_a_cache_that_is_locked_when_it_is_opened_is_waited_for_once(
+    cache: ResponseCache, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.put(recording())
+    # diskcache's own constructor would try for a minute.
+    monkeypatch.setattr(disk, "Cache", lambda *args, **kwargs: pytest.fail("diskcache waits"))
     other = sqlite3.connect(cache.path / "cache.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    began = time.monotonic()
     _is_a_miss(ResponseCache(cache.path), caplog)
-    assert time.monotonic() - began < 15
     other.close()
 
 

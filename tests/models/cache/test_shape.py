@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ import sagents_nb as sa
 from sagents_nb.messages import Delta, TextDelta, ThinkingDelta, ToolCallDelta
 from sagents_nb.models.cache.recording import Shape, pieces, streamed
 from sagents_nb.models.replay import deltas_of
+from tests.session.hours import Hours
 
 
 async def nothing() -> None:
@@ -80,11 +80,14 @@ def test_plain_text_counts_as_text() -> None:
 
 
 @pytest.mark.parametrize("paced", [True, False])
-def test_pauses_are_kept_only_if_they_are_wanted(paced: bool) -> None:
+def test_pauses_are_kept_only_if_they_are_wanted(
+    paced: bool, hours: Hours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sagents_nb.models.cache.recording.time", hours)
+    monkeypatch.setattr("sagents_nb.models.cache.recording.asyncio", hours)
     shape = Shape()
     shape.add("first")
-    time.sleep(0.1)
+    hours.pass_by(0.1)
     shape.add("second")
-    began = time.monotonic()
     assert len(collect(sa.Message.assistant("firstsecond"), shape.text(), paced)) == 2
-    assert (time.monotonic() - began >= 0.09) == paced
+    assert hours.slept == [0.1] * paced

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import random
 import sqlite3
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from sagents_nb.models.cache import ResponseCache
 from sagents_nb.models.cache.disk import StrictDisk
 from sagents_nb.models.cache.recording import to_text
 from tests.models.cache.asking import key, recording, say
+from tests.session.hours import Hours
 
 KEY = key("hi").key
 
@@ -246,9 +246,12 @@ def test_5000_mutated_rows_are_misses_or_what_they_were(tmp_path: Path) -> None:
     _campaign(tmp_path, 5_000)
 
 
-def test_an_expired_row_is_a_miss(tmp_path: Path) -> None:
-    cache = ResponseCache(tmp_path / "c", expire=0.05)
+def test_an_expired_row_is_a_miss(
+    tmp_path: Path, hours: Hours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diskcache.core.time", hours)
+    cache = ResponseCache(tmp_path / "c", expire=60)
     cache.put(recording())
     assert cache.get(KEY) is not None
-    time.sleep(0.06)
+    hours.pass_by(61)
     assert cache.get(KEY) is None

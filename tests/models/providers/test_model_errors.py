@@ -5,7 +5,6 @@ from __future__ import annotations
 import email.utils
 import json
 import socket
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ from sagents_nb.errors import ModelError
 from sagents_nb.models.providers.errors import retry_after
 from sagents_nb.redaction import redacted
 from tests.models.loopback import MODELS, Answer, Provider, ask, model_for
+from tests.talking import PATIENCE
 
 PROVIDERS = sorted(MODELS)
 
@@ -82,9 +82,7 @@ def test_a_missing_model_is_named(provider: Provider) -> None:
 def test_a_rate_limit_says_how_long_to_wait_and_does_not_wait(
     provider: Provider, name: str
 ) -> None:
-    start = time.monotonic()
     raised = error_of(provider, name, 429, {"message": "slow"}, {"retry-after": "3600"})
-    assert time.monotonic() - start < 5
     assert raised.retry_after == 3600
     assert "3600 s" in str(raised)
 
@@ -110,9 +108,10 @@ def test_retry_after_is_read_or_ignored(headers: dict[str, str], seconds: float 
     assert retry_after(headers) == seconds
 
 
-def test_retry_after_may_be_a_date() -> None:
-    date = email.utils.formatdate(time.time() + 100, usegmt=True)
-    assert retry_after({"retry-after": date}) == pytest.approx(100, abs=2)
+def test_retry_after_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sagents_nb.models.providers.errors.time.time", lambda: 1_700_000_000.0)
+    date = email.utils.formatdate(1_700_000_100, usegmt=True)
+    assert retry_after({"retry-after": date}) == 100
 
 
 OVERLOADED = {
@@ -168,7 +167,7 @@ def test_a_server_that_is_not_there_is_a_connection_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_server_that_says_nothing_is_a_timeout(provider: Provider, name: str) -> None:
-    provider.answer = Answer(hold=5)
+    provider.answer = Answer(hold=PATIENCE)
     heard = ask(model_for(name, provider.url, timeout=0.2))
     assert isinstance(heard.error, ModelError)
     assert heard.error.kind == "timeout"

@@ -178,7 +178,7 @@ def test_a_pid_that_somebody_else_has_now_is_not_mistaken(database: Database) ->
 
 
 @pytest.mark.parametrize(
-    ("seconds", "is_dead"), [(0, False), (25, False), (35, True), (-25, False), (-35, True)]
+    ("seconds", "is_dead"), [(0, False), (15, False), (35, True), (-15, False), (-60, True)]
 )
 def test_an_owner_elsewhere_lives_as_long_as_its_heart_beats(
     database: Database, seconds: float, is_dead: bool
