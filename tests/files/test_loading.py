@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 from sagents_nb.files import FileEntry, FileSystem, LimitExceeded, Mount, StorageFailed
-from tests.files.keeping import Desk, DictStorage, RichStorage, stored
+from tests.files.doubles import Desk, DictStorage, RichStorage, stored
 from tests.talking import PATIENCE
 
 

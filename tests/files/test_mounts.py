@@ -9,7 +9,7 @@ import pytest
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError, FileStorage, FileSystem, Mount, ReadOnly, filesystems
 from sagents_nb.files import open_filesystem as open_fs
-from tests.files.keeping import Desk, DictStorage, HandClock, RichStorage, stored
+from tests.files.doubles import Desk, DictStorage, HandClock, RichStorage, stored
 
 
 def mounted(*mounts: Mount) -> FileSystem:

@@ -9,7 +9,7 @@ import pytest
 
 from sagents_nb.events import FileMoved
 from sagents_nb.files import FileError, FileSystem, Mount, StorageFailed
-from tests.files.keeping import Desk, DictStorage, HandClock, RichStorage, stored
+from tests.files.doubles import Desk, DictStorage, HandClock, RichStorage, stored
 from tests.talking import PATIENCE
 
 KINDS = pytest.mark.parametrize("kind", [RichStorage, DictStorage])

@@ -25,7 +25,7 @@ from sagents_nb.files import (
     filesystems,
     open_filesystem,
 )
-from tests.files.keeping import Desk, DictStorage, RichStorage, stored
+from tests.files.doubles import Desk, DictStorage, RichStorage, stored
 from tests.talking import PATIENCE
 
 
@@ -435,7 +435,7 @@ def test_what_waits_is_saved_when_nobody_holds_the_filesystem_any_more() -> None
 def test_the_end_of_the_process_saves_what_waits(tmp_path: Path) -> None:
     code = """
 import pathlib, sys, sagents_nb as sa
-from tests.files.keeping import RichStorage
+from tests.files.doubles import RichStorage
 
 class Kept(RichStorage):
     def save(self, scope, entry):
@@ -456,7 +456,7 @@ for i in range(20):
 def test_a_storage_that_hangs_or_fails_does_not_hold_up_the_end_of_the_process() -> None:
     code = """
 import threading, time, sagents_nb as sa, sagents_nb.files.saving as saving
-from tests.files.keeping import RichStorage
+from tests.files.doubles import RichStorage
 
 saving.PATIENCE = 0.5
 storage = RichStorage()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sagents_nb as sa
 from sagents_nb.errors import NotFound
 from sagents_nb.files import FileError, FileSystem, Mount
-from tests.files.keeping import Desk, HandClock, RichStorage, stored
+from tests.files.doubles import Desk, HandClock, RichStorage, stored
 
 
 def test_a_diff_shows_what_was_made_changed_and_deleted() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError, FileSystem, Mount, StorageFailed
-from tests.files.keeping import Desk, HandClock, RichStorage, stored
+from tests.files.doubles import Desk, HandClock, RichStorage, stored
 
 
 @pytest.mark.spec("S1.8.8")

@@ -11,7 +11,7 @@ import sagents_nb as sa
 from sagents_nb.files import FileSystem, Mount
 from sagents_nb.middleware.filesystem import TOOL_NAMES
 from sagents_nb.runtime.thread import runtime
-from tests.files.keeping import Desk, DictStorage, HandClock, RichStorage, stored
+from tests.files.doubles import Desk, DictStorage, HandClock, RichStorage, stored
 from tests.talking import PATIENCE, call, results
 
 

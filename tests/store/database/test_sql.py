@@ -1,4 +1,4 @@
-"""How SQLite is set up, and what a connection has to assert before it is used."""
+"""How SQLite is set up for a store, and what a connection has to assert before it is used."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from sagents_nb.files import FileError, FileStorage, FileSystem, Mount, StorageF
 from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.files.storages.fsspec import FsspecStorage
 from sagents_nb.files.storages.sql import SQLStorage
-from tests.files.keeping import DictStorage, HandClock, RichStorage
+from tests.files.doubles import DictStorage, HandClock, RichStorage
 from tests.talking import PATIENCE
 
 Content = str | bytes | None
@@ -82,7 +82,7 @@ class Model:
         return [p for p in self.listed() if p.startswith("/m/")]
 
 
-class Kept(RuleBasedStateMachine):
+class Mounted(RuleBasedStateMachine):
     kind: ClassVar[str] = "dict"
     fails: ClassVar[bool] = False
 
@@ -260,7 +260,7 @@ class Kept(RuleBasedStateMachine):
 
 
 def run(kind: str, examples: int, fails: bool = False) -> None:
-    machine = type(f"Kept_{kind}", (Kept,), {"kind": kind, "fails": fails})
+    machine = type(f"Mounted_{kind}", (Mounted,), {"kind": kind, "fails": fails})
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine,
         settings=settings(
