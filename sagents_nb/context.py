@@ -4,15 +4,73 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from typing import Any, Protocol, Self, runtime_checkable
 
 from .budget import Meter
+from .errors import AgentError
 from .events import Emitter, Event
+from .interrupts import Decision, Decisions, Interrupt
+from .messages import Message, ToolResult, Usage
 from .state import State
 
-if TYPE_CHECKING:
-    from .tools import Tool
+
+class RunOutcome(Protocol):
+    """How a run of an agent ended, as what stands below the loop reads it."""
+
+    status: str
+    state: State
+    messages: list[Message]
+    usage: Usage
+    tool_result: ToolResult | None
+    error: AgentError | None
+
+
+class AgentRun(Protocol):
+    """One run of an agent, on the runtime loop."""
+
+    ctx: RunContext
+
+    async def run(
+        self, messages: Sequence[Message] = (), decisions: Mapping[str, Decision] | None = None
+    ) -> RunOutcome:
+        """Run to the end; never raises."""
+
+
+@runtime_checkable
+class AgentProtocol(Protocol):
+    """An :class:`~sagents_nb.Agent`, as what stands below it knows it."""
+
+    agent_id: str
+    name: str
+    system_prompt: str
+    tool_context: dict[str, Any]
+    otel_attributes: dict[str, Any]
+
+    @property
+    def model(self) -> Any:
+        """The model that answers."""
+
+    @property
+    def tools(self) -> Sequence[Any]:
+        """All its tools."""
+
+    @property
+    def own_tools(self) -> Sequence[Any]:
+        """Those that are not of its middleware."""
+
+    @property
+    def middleware(self) -> Sequence[Any]:
+        """Its middleware, in order."""
+
+    def with_(self, **changes: Any) -> Self:
+        """A changed copy."""
+
+    def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
+        """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
+
+    def new_run(self, state: State, emitter: Emitter, **options: Any) -> AgentRun:
+        """One run, which has not begun."""
 
 
 class RunContext:
@@ -20,21 +78,21 @@ class RunContext:
 
     ``values`` is the agent's ``tool_context``; ``files`` the virtual filesystem, or None;
     ``cancelled`` a :class:`threading.Event` that is set when the run is cancelled; ``agent``
-    the agent that runs. ``local`` holds values of this conversation that live as long as the
-    process and are never stored. ``spawn`` starts a background task on the runtime loop, and
-    ``notify(middleware_id, message)`` calls that middleware's ``handle_message`` between
-    turns, or soon after the run; both from the runtime loop only.
+    the agent that runs, ``tools`` its tools by name. ``local`` holds values of this conversation
+    that live as long as the process and are never stored. ``spawn`` starts a background task on
+    the runtime loop, and ``notify(middleware_id, message)`` calls that middleware's
+    ``handle_message`` between turns, or soon after the run; both from the runtime loop only.
     """
 
     def __init__(
         self,
         *,
         emitter: Emitter,
-        agent: Any = None,
+        agent: AgentProtocol | None = None,
         scope: Any = None,
         values: Mapping[str, Any] | None = None,
         files: Any = None,
-        tools: Mapping[str, Tool] | None = None,
+        tools: Mapping[str, Any] | None = None,
         meter: Meter | None = None,
         local: dict[str, Any] | None = None,
         spawn: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
@@ -45,7 +103,7 @@ class RunContext:
         self.scope = scope
         self.values: Mapping[str, Any] = values or {}
         self.files = files
-        self.tools: Mapping[str, Tool] = tools or {}
+        self.tools: Mapping[str, Any] = tools or {}
         self.meter = meter or Meter()
         self.local = {} if local is None else local
         self.spawn = spawn or asyncio.ensure_future
@@ -57,12 +115,12 @@ class RunContext:
     @property
     def agent_id(self) -> str:
         """The agent's id."""
-        return str(getattr(self.agent, "agent_id", ""))
+        return "" if self.agent is None else self.agent.agent_id
 
     @property
     def model(self) -> Any:
         """The model that answers."""
-        return getattr(self.agent, "model", None)
+        return None if self.agent is None else self.agent.model
 
     @property
     def session_id(self) -> str:

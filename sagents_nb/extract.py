@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import Any, Generic, Protocol, TypeVar, get_type_hints
 
 import msgspec
 
+from .context import AgentProtocol
 from .errors import AgentError, ConfigurationError, MaxRunsExceeded, UntilToolNotCalled
 from .events import Emitter
 from .loop.execution import Execution, Prompt, new_run_id, starting_point
@@ -17,10 +18,8 @@ from .result import RunResult
 from .state import State
 from .tools import Arguments, Tool, ToolOutput, converted, described
 
-if TYPE_CHECKING:
-    from .agent import Agent
-
 T = TypeVar("T")
+
 
 # So many answers that do not fit, and no further one is asked for.
 WRONG = 5
@@ -117,7 +116,14 @@ class _Checked(Arguments):
         return {VALUE: self._read(arguments)}
 
 
-class Asking:
+class _Agent(AgentProtocol, Protocol):
+    def new_run(self, state: State, emitter: Emitter, **options: Any) -> Loop: ...
+
+
+A = TypeVar("A", bound=_Agent)
+
+
+class Asking(Generic[A]):
     """An agent that answers with a value of a type: all its own, and a tool for the answer.
 
     Errors of validation go back to the model; a text instead of a call is answered with a
@@ -125,7 +131,7 @@ class Asking:
     ``max_runs`` model calls.
     """
 
-    def __init__(self, agent: Agent, annotation: Any, max_runs: int) -> None:
+    def __init__(self, agent: A, annotation: Any, max_runs: int) -> None:
         if not isinstance(max_runs, int) or max_runs < 1:
             raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
         self.output = output = Output(annotation)
@@ -214,14 +220,14 @@ class Asking:
             ) from None
 
 
-def extract(agent: Agent, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
+def extract(agent: _Agent, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
     """See :meth:`Agent.extract <sagents_nb.agent.Agent.extract>`."""
     asking = Asking(agent, annotation, max_runs)
     with asking.explaining():
         return asking.value(asking.start(prompt).result())  # type: ignore[no-any-return]
 
 
-async def aextract(agent: Agent, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
+async def aextract(agent: _Agent, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
     """See :meth:`Agent.aextract <sagents_nb.agent.Agent.aextract>`."""
     asking = Asking(agent, annotation, max_runs)
     with asking.explaining():

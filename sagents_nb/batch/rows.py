@@ -147,7 +147,7 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float) and value != value
 
 
-def keyed(asker: Agent | Asking, prompts: Iterable[Sequence[Message]]) -> list[Row]:
+def keyed(asker: Agent | Asking[Agent], prompts: Iterable[Sequence[Message]]) -> list[Row]:
     """Rows with their keys; of equal prompts each has a key of its own."""
     agent = asker.agent if isinstance(asker, Asking) else asker
     tools = tuple(tool.spec for tool in agent.tools)
@@ -170,7 +170,7 @@ def keyed(asker: Agent | Asking, prompts: Iterable[Sequence[Message]]) -> list[R
     return rows
 
 
-async def run_row(asker: Agent | Asking, row: Row) -> Answer:
+async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     """Run an agent on one row, on the runtime loop; files that it writes are the row's own.
 
     Whatever goes wrong is in the answer. Raises only what ends the whole map: ModelError for a

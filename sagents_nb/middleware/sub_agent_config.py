@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from ..context import RunContext
-from ..errors import AgentError, ConfigurationError
-from ..events import Emitter
-from ..interrupts import Decision, Decisions, Interrupt
-from ..messages import Message, ToolResult, Usage
+from ..context import AgentProtocol
+from ..errors import ConfigurationError
+from ..messages import Message
 from ..models.base import ChatModel
 from ..models.resolve import resolve_model
-from ..state import State
 from ..tools import Tool, as_tool
 from .base import Middleware
 
@@ -29,47 +26,6 @@ back; decide for yourself and say what you assumed. End with one complete answer
 the other agent gets to see."""
 
 GENERAL = "You carry out tasks of several steps with the tools you have, carefully and completely."
-
-
-class RunOutcome(Protocol):
-    """How a run of an agent ended: what of it is read here."""
-
-    status: str
-    state: State
-    messages: list[Message]
-    usage: Usage
-    tool_result: ToolResult | None
-    error: AgentError | None
-
-
-class AgentRun(Protocol):
-    """One run of an agent, on the runtime loop."""
-
-    ctx: RunContext
-
-    async def run(
-        self, messages: Sequence[Message] = (), decisions: Mapping[str, Decision] | None = None
-    ) -> RunOutcome:
-        """Run to the end; never raises."""
-
-
-@runtime_checkable
-class AgentProtocol(Protocol):
-    """What is asked here of :class:`~sagents_nb.Agent`, which stands above all middleware."""
-
-    agent_id: str
-    system_prompt: str
-    tool_context: dict[str, Any]
-    middleware: tuple[Middleware, ...]
-
-    def with_(self, **changes: Any) -> AgentProtocol:
-        """A changed copy."""
-
-    def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
-        """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
-
-    def new_run(self, state: State, emitter: Emitter, **options: Any) -> AgentRun:
-        """One run, which has not begun."""
 
 
 class SubAgentConfig(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
-from ..context import RunContext
+from ..context import AgentProtocol, RunContext, RunOutcome
 from ..errors import InvalidDecision, NotRunning
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
 from ..interrupts import ActionRequest, Approve, Decision, Interrupt, Reject, Respond
@@ -25,7 +25,6 @@ from ..serialization import to_data
 from ..state import State
 from ..text import whole
 from ..tools import ToolOutput
-from .sub_agent_config import AgentProtocol, RunOutcome
 
 # Below the time that a cancelled run waits for its tools: the parent hears the end of its
 # sub-agents, and never a word after its own.

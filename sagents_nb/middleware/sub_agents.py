@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from ..context import RunContext, ToolContext
+from ..context import AgentProtocol, RunContext, ToolContext
 from ..errors import ConfigurationError
 from ..events import ToolExecutionUpdate
 from ..interrupts import Decision, Interrupt
@@ -24,7 +24,6 @@ from .sub_agent_config import (
     GENERAL,
     GENERAL_PURPOSE,
     LONGEST_PROMPT,
-    AgentProtocol,
     CompiledSubAgent,
     SubAgent,
     bare,

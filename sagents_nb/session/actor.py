@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..agent import Agent
 from ..budget import Meter
@@ -39,7 +39,7 @@ from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import wait_uncancelled
 from ..runtime.thread import runtime
-from ..state import State
+from ..state import State, export_state
 from ..store.folding import LastRun
 from .approvals import Approvals
 from .event_log import EventLog, Listener
@@ -49,11 +49,8 @@ from .middleware_messages import MiddlewareMessages
 from .opening import OpenedConversation, RestoredSession, conversations_of, here
 from .options import SessionOptions
 from .presence import Presence
-from .run import Run
+from .run import Conversing, Run
 from .transcript import LIFECYCLE, StateSaver, Transcript
-
-if TYPE_CHECKING:
-    from .session import Session
 
 T = TypeVar("T")
 
@@ -69,12 +66,20 @@ class Actor:
     there is no ``journal``: then all is safe at once.
     """
 
-    def __init__(self, session: Session, agent: Agent, opened: OpenedConversation) -> None:
+    def __init__(
+        self,
+        session: Conversing,
+        agent: Agent,
+        files: Any,
+        options: SessionOptions,
+        opened: OpenedConversation,
+    ) -> None:
         restored = opened.restored
         self.session = session
         self.agent = agent
-        self.files = session.files
-        self.scope = session.scope
+        self.files = files
+        self.options = options
+        self.scope = options.scope
         self.started_at = time.time()
         self.status = restored.status
         self.error = restored.error
@@ -91,13 +96,13 @@ class Actor:
         self.presence = Presence(
             self._is_needed,
             self.rest,
-            inactivity=session.options.inactivity_timeout,
-            presence=session.options.presence_timeout,
+            inactivity=options.inactivity_timeout,
+            presence=options.presence_timeout,
         )
         self._state = restored.state
         self._unfinished: Unfinished | None = restored.unfinished  # of the last message's calls
         self._emitter = Emitter(self.log.push, session_id=session.id)
-        self._transcript, self._saver = self._keepers(session.options)
+        self._transcript, self._saver = self._keepers()
         self._epoch = opened.epoch
         self._run_id = restored.run_id or ""  # of the active run, or the last one
         self._loop: Loop | None = None  # of the active run
@@ -133,22 +138,21 @@ class Actor:
         if self.journal is not None:
             self.journal.on_lost = self._lost
 
-    def _keepers(self, options: SessionOptions) -> tuple[Transcript | None, StateSaver | None]:
+    def _keepers(self) -> tuple[Transcript | None, StateSaver | None]:
         """Who keeps what people see, and the state at the turns of the session's life."""
-        whose = self.scope, self.session.id
+        options, whose = self.options, (self.scope, self.session.id)
         transcript = saver = None
         if options.display_persistence is not None:
             shown = options.display_persistence
             transcript = Transcript(shown, *whose, self._emit_now, self._trouble)
             self.log.subscribe(transcript.hear)
         titled: list[StateSaver] = []  # who is told of a title
-        export = lambda: self.session.export_state()  # noqa: E731
         if options.agent_persistence is not None:
-            saver = StateSaver(options.agent_persistence, *whose, export, self._trouble)
+            saver = StateSaver(options.agent_persistence, *whose, self.exported, self._trouble)
             titled.append(saver)
         if options.store is not None:  # its journal is the state; a conversation has a title too
             conversations = conversations_of(options.store, self.scope)
-            titled.append(StateSaver(conversations, *whose, export, self._trouble))
+            titled.append(StateSaver(conversations, *whose, self.exported, self._trouble))
 
         def hear(event: Event) -> None:
             if isinstance(event, TitleGenerated):
@@ -167,6 +171,10 @@ class Actor:
         loop = self._loop
         return loop.state if loop is not None else self._state
 
+    def exported(self) -> dict[str, Any]:
+        """The state as JSON-ready data."""
+        return export_state(self.state, self.agent.middleware_chain.state_schema)
+
     @property
     def awakes_as(self) -> str | None:
         """The status after a rest; None while it does not rest."""
@@ -175,7 +183,7 @@ class Actor:
     def check_open(self) -> None:
         """Raise NotRunning if the session is closed."""
         if self.status == "closed":
-            stored = self.session.options.store is not None
+            stored = self.options.store is not None
             step = (
                 "open it again by Session.open(…)" if stored else "start a new one with its state"
             )

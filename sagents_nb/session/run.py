@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from ..errors import AgentError
 from ..events import Event
@@ -15,8 +15,22 @@ from ..runtime.event_stream import EventStream
 from ..runtime.futures import RunHandle
 from ..state import State
 
-if TYPE_CHECKING:
-    from .session import Session
+
+class Conversing(Protocol):
+    """The session of a run, as far as its handle needs it; from any thread."""
+
+    @property
+    def id(self) -> str:
+        """What names it."""
+
+    def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
+        """Feed ``stream`` with the events of one run, up to its next end."""
+
+    def subscribe(self, callback: Callable[[Event], Any]) -> Callable[[], None]:
+        """Call ``callback`` for every further event; gives the unsubscribe."""
+
+    def cancel_run(self, run: Run) -> None:
+        """Stop that run, or take it out of the queue."""
 
 
 class Run(RunHandle):
@@ -25,7 +39,7 @@ class Run(RunHandle):
     A run that was resumed after an interrupt is a new handle with the same ``id``.
     """
 
-    def __init__(self, session: Session, run_id: str, since: int = 0) -> None:
+    def __init__(self, session: Conversing, run_id: str, since: int = 0) -> None:
         self.session = session
         self.id = run_id
         self.since = since  # events up to this one belong to an earlier handle with this id

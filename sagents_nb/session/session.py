@@ -25,7 +25,7 @@ from ..loop.execution import Prompt, starting_point
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
-from ..state import State, Todo, export_state, restore_or_new, restore_state
+from ..state import State, Todo, restore_or_new, restore_state
 from .actor import Actor
 from .event_log import stored_events
 from .opening import (
@@ -118,7 +118,7 @@ class Session:
             shared = agent.filesystem_scope
             # Without a scope to share, the files are this session's and end with it.
             self.files = open_filesystem(shared) if shared else FileSystem(("session", id))
-        self.actor = Actor(self, agent, opened)
+        self.actor = Actor(self, agent, self.files, options, opened)
         runtime.call(self.actor.begin)
 
     @classmethod
@@ -479,7 +479,7 @@ class Session:
 
     def export_state(self) -> dict[str, Any]:
         """The state as JSON-ready data; see :meth:`State.export`."""
-        return export_state(self.state, self.agent.middleware_chain.state_schema)
+        return self.actor.exported()
 
     def to_frame(self, kind: str = "messages") -> pandas.DataFrame:
         """The conversation as a frame.
