@@ -88,7 +88,7 @@ class RunContext:
         self,
         *,
         emitter: Emitter,
-        agent: AgentProtocol | None = None,
+        agent: Any = None,
         scope: Any = None,
         values: Mapping[str, Any] | None = None,
         files: Any = None,
@@ -115,12 +115,12 @@ class RunContext:
     @property
     def agent_id(self) -> str:
         """The agent's id."""
-        return "" if self.agent is None else self.agent.agent_id
+        return str(getattr(self.agent, "agent_id", ""))
 
     @property
     def model(self) -> Any:
         """The model that answers."""
-        return None if self.agent is None else self.agent.model
+        return getattr(self.agent, "model", None)
 
     @property
     def session_id(self) -> str:

@@ -185,11 +185,11 @@ class Tracing:
 
     def __init__(self, instruments: Instruments, ctx: RunContext) -> None:
         above = current()
-        own = plain_attributes(ctx.agent.otel_attributes if ctx.agent else {})
+        own = plain_attributes(getattr(ctx.agent, "otel_attributes", {}))
         self.instruments = instruments
         self.ctx = ctx
         self.given: dict[str, Any] = {**above.given, **own} if above else own
-        self.agent_name = (ctx.agent and ctx.agent.name) or "Agent"
+        self.agent_name = str(getattr(ctx.agent, "name", "") or "Agent")
         self.identity = {
             "gen_ai.agent.name": self.agent_name,
             **({"gen_ai.agent.id": ctx.agent_id} if ctx.agent_id else {}),
