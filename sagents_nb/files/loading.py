@@ -32,6 +32,8 @@ THREADS = 8
 SLOW = 0.005
 PART = 16
 LOOKS = 3
+# How many files are read ahead of who goes through them.
+READ_AHEAD = 1000
 
 
 def together(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> list[T]:
@@ -121,10 +123,6 @@ class Claims:
 
 def _within(path: str, tree: str) -> bool:
     return path == tree or paths.is_below(path, tree)
-
-
-# How many files are read ahead of who goes through them.
-READ_AHEAD = 1000
 
 
 class Loading:

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sql
 from sqlalchemy.dialects import mysql, postgresql
 
+import sagents_nb.sql
 from sagents_nb import drives
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
@@ -147,6 +148,28 @@ def test_a_saved_file_is_on_the_disk_whatever_sqlite_does_by_itself(
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
         assert connection.execute("PRAGMA fullfsync").fetchone() == (1,)
     storage.close()
+
+
+@pytest.mark.parametrize(("safe", "mode"), [(True, "wal"), (False, "delete")])
+def test_many_may_begin_the_same_file_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, safe: bool, mode: str
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: safe)
+    for round_ in range(5):
+        place = tmp_path / f"files{round_}.db"
+        storages = [SQLStorage(f"sqlite:///{place}") for _ in range(8)]
+
+        def work(number: int, storages: list[SQLStorage] = storages) -> None:
+            for turn in range(3):
+                storages[number].save(SCOPE, new_file(f"{number}/{turn}.md", str(turn)))
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(8)))
+        assert len(list(storages[0].list(SCOPE))) == 24
+        for storage in storages:
+            storage.close()
+        with contextlib.closing(sqlite3.connect(place)) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == (mode,)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's table of mounts")
