@@ -17,7 +17,7 @@ from sqlalchemy.pool import StaticPool
 
 from .drives import network_kind
 from .errors import ConfigurationError, StoreError
-from .redaction import HIDDEN, texts_in, without
+from .redaction import HIDDEN, is_secret, texts_in, without
 
 LOCK_SECONDS = 5.0
 """How long a locked file, or a locked row of PostgreSQL, is waited for."""
@@ -65,8 +65,11 @@ def path_of(url: sql.URL) -> Path | None:
 
 def masked(url: sql.URL, text: str) -> str:
     """``text`` without the password of ``url`` and what stands in its query."""
-    secrets = [url.password, *(url.query.values() if not is_sqlite(url) else ())]
-    return without(text, texts_in(secrets, 1), HIDDEN)
+    secrets = [url.password] if url.password else []
+    for name, value in () if is_sqlite(url) else url.query.items():
+        # What is short and has no telling name is a number of seconds, say, and found everywhere.
+        secrets += texts_in(value, 1 if is_secret(name) else 4)
+    return without(text, secrets, HIDDEN)
 
 
 def create_engine(

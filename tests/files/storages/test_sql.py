@@ -216,6 +216,7 @@ def test_a_database_that_is_not_there_is_told_without_its_password() -> None:
     with pytest.raises(FileError, match=r"a\.md could not be saved in postgresql") as caught:
         storage.save(SCOPE, new_file("a.md", "a"))
     assert "hunter2" not in f"{caught.value!r} {storage!r} {caught.value.__cause__!r}"
+    assert "127.0.0.1" in str(caught.value)  # what is no secret stays readable
 
 
 def test_what_fails_tells_no_content(tmp_path: Path) -> None:
