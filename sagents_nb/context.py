@@ -8,33 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, 
 from typing import Any, Protocol, Self, runtime_checkable
 
 from .budget import Meter
-from .errors import AgentError
 from .events import Emitter, Event
 from .interrupts import Decision, Decisions, Interrupt
-from .messages import Message, ToolResult, Usage
 from .state import State
-
-
-class RunOutcome(Protocol):
-    """How a run of an agent ended, as what stands below the loop reads it."""
-
-    status: str
-    state: State
-    messages: list[Message]
-    usage: Usage
-    tool_result: ToolResult | None
-    error: AgentError | None
-
-
-class AgentRun(Protocol):
-    """One run of an agent, on the runtime loop."""
-
-    ctx: RunContext
-
-    async def run(
-        self, messages: Sequence[Message] = (), decisions: Mapping[str, Decision] | None = None
-    ) -> RunOutcome:
-        """Run to the end; never raises."""
 
 
 @runtime_checkable
@@ -69,8 +45,8 @@ class AgentProtocol(Protocol):
     def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
         """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
 
-    def new_run(self, state: State, emitter: Emitter, **options: Any) -> AgentRun:
-        """One run, which has not begun."""
+    def new_run(self, state: State, emitter: Emitter, **options: Any) -> Any:
+        """The :class:`~sagents_nb.loop.loop.Loop` of one run, which has not begun."""
 
 
 class RunContext:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, Protocol, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 
@@ -16,9 +16,10 @@ from .loop.loop import Loop
 from .messages import Message, ToolResult
 from .result import RunResult
 from .state import State
-from .tools import Arguments, Tool, ToolOutput, converted, described
+from .tools import Tool, ToolOutput, converted, described
 
 T = TypeVar("T")
+A = TypeVar("A", bound=AgentProtocol)
 
 
 # So many answers that do not fit, and no further one is asked for.
@@ -104,23 +105,17 @@ def _dumped(value: Any) -> Any:
     raise NotImplementedError
 
 
-class _Checked(Arguments):
+class _OutputArguments:
     """The arguments of the tool that takes the answer."""
 
     def __init__(self, output: Output) -> None:
-        self.context_parameter = None
+        self.context_parameter: str | None = None
         self.schema = output.schema
         self._read = output.read
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A value of the type; raises ValueError with a sentence for the model."""
         return {VALUE: self._read(arguments)}
-
-
-class _Agent(AgentProtocol, Protocol):
-    def new_run(self, state: State, emitter: Emitter, **options: Any) -> Loop: ...
-
-
-A = TypeVar("A", bound=_Agent)
 
 
 class Asking(Generic[A]):
@@ -148,7 +143,7 @@ class Asking(Generic[A]):
             description="Give the answer. It is checked, and you are done once it is right.",
             schema=output.schema,
         )
-        tool.arguments = _Checked(output)
+        tool.arguments = _OutputArguments(output)
         self.reminder = f"Call {name} with your answer; text alone is not read."
         self.agent = agent.with_(
             system_prompt=f"{agent.system_prompt}\n\n{self.reminder}".strip(),
@@ -173,7 +168,9 @@ class Asking(Generic[A]):
             wrong += any(r.is_error and r.name == self.tool for r in results)
             return wrong >= WRONG or loop.model_calls >= self.max_runs
 
-        loop = self.agent.new_run(state, emitter, follow_ups=remind, should_stop=enough, **given)
+        loop: Loop = self.agent.new_run(
+            state, emitter, follow_ups=remind, should_stop=enough, **given
+        )
         return loop
 
     def start(self, prompt: Prompt) -> Execution:
@@ -220,14 +217,14 @@ class Asking(Generic[A]):
             ) from None
 
 
-def extract(agent: _Agent, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
+def extract(agent: AgentProtocol, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
     """See :meth:`Agent.extract <sagents_nb.agent.Agent.extract>`."""
     asking = Asking(agent, annotation, max_runs)
     with asking.explaining():
         return asking.value(asking.start(prompt).result())  # type: ignore[no-any-return]
 
 
-async def aextract(agent: _Agent, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
+async def aextract(agent: AgentProtocol, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
     """See :meth:`Agent.aextract <sagents_nb.agent.Agent.aextract>`."""
     asking = Asking(agent, annotation, max_runs)
     with asking.explaining():

@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints, overload
+from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints, overload
 
 import msgspec
 
@@ -15,8 +15,21 @@ from .context import ToolContext
 from .errors import ConfigurationError
 
 
-class Arguments:
-    """What a tool takes: its JSON Schema, and the check of what a model sent."""
+class Arguments(Protocol):
+    """What a tool takes: its JSON ``schema``, and the check of what a model sent.
+
+    ``context_parameter`` names the parameter that is given the :class:`ToolContext`.
+    """
+
+    schema: dict[str, Any]
+    context_parameter: str | None
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """``arguments`` as they are given; raises ValueError with a sentence for the model."""
+
+
+class FunctionArguments:
+    """The arguments of a function, by its type hints and docstring."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         hints = _hints(name, function)
@@ -289,7 +302,7 @@ class Tool:
                 "make it a plain function, or leave out run_on."
             )
         self.run_on: RunOn = run_on or ("loop" if self.is_async else "pool")
-        self.arguments = Arguments(self.name, function)
+        self.arguments: Arguments = FunctionArguments(self.name, function)
         self.description = description or short_description(function)
         self.schema = schema or self.arguments.schema
         self.idempotent = idempotent

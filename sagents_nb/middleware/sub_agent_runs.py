@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
-from ..context import AgentProtocol, RunContext, RunOutcome
+from ..context import AgentProtocol, RunContext
 from ..errors import InvalidDecision, NotRunning
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
 from ..interrupts import ActionRequest, Approve, Decision, Interrupt, Reject, Respond
@@ -164,7 +164,7 @@ class SubAgentRun:
         previous, self.status = self.status, status
         emitter.emit(StatusChanged, status=status, previous=previous)
 
-    async def _answer(self, outcome: RunOutcome, call_id: str) -> ToolOutput | Interrupt:
+    async def _answer(self, outcome: Any, call_id: str) -> ToolOutput | Interrupt:
         interrupt = outcome.state.interrupt
         if outcome.status == "interrupted" and interrupt is not None:
             if isinstance(outcome.error, InvalidDecision):  # it still waits, and so the parent
