@@ -1,24 +1,26 @@
 # Everything a person or CI does here. Needs Python 3.11 or newer, and Node 20 or newer for the
-# widgets; all else goes into .venv and widgets/node_modules.
+# widgets; all else goes into .venv, at the versions of requirements.lock, and widgets/node_modules.
 
 PYTHON ?= python3
-BIN := .venv/bin
+ENVIRONMENT := .venv
+BIN := $(ENVIRONMENT)/bin
 PY := $(BIN)/python
 # uv if there is one, else one of our own: it installs in seconds what takes pip a minute.
-UV := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
-INSTALL := VIRTUAL_ENV=.venv $(UV) pip install --quiet
+UV := $(or $(shell command -v uv 2>/dev/null),$(ENVIRONMENT)/uv/bin/uv)
+INSTALL := VIRTUAL_ENV=$(ENVIRONMENT) $(UV) pip install --quiet
+LOCK := requirements.lock
 STATIC := sagents_nb/panel/static
 PYTEST := $(PY) -m pytest -q
 
 # Stamps: what they stand for is redone only when something it was made from is newer.
-ENV := .venv/.installed
+ENV := $(ENVIRONMENT)/.installed
 NODE_MODULES := widgets/node_modules/.package-lock.json
 BUNDLE := $(STATIC)/panel.js
 WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help tour test lint spec-check spec-coverage public-face test-python test-widgets test-notebooks \
+.PHONY: help tour test test-newest lock lint spec-check spec-coverage public-face test-python test-widgets test-notebooks \
 	test-packaging test-browser test-model soak bench clean
 
 help:  ## Show this
@@ -32,6 +34,10 @@ else
 endif
 
 test: lint spec-check test-python test-widgets test-notebooks test-packaging test-browser  ## Run everything below, the cheap first
+
+test-newest:  ## The same in .venv-newest, with the newest versions that pyproject.toml allows
+	rm -f .venv-newest/.installed
+	$(MAKE) ENVIRONMENT=.venv-newest test
 
 lint: $(ENV)  ## Style, types and the floors of the house
 	$(BIN)/ruff check .
@@ -78,16 +84,34 @@ spec-coverage: $(ENV)  ## Write docs/specification.md: what we promise, and the 
 public-face: $(ENV)  ## Rewrite the list of public names: only when one is meant to go or to change
 	$(PY) tests/public_face.py
 
+lock: | $(UV)  ## Rewrite requirements.lock with the newest versions that pyproject.toml allows
+	$(UV) pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+		--extra all --group dev --output-file $(LOCK) pyproject.toml
+
 clean:  ## Remove all that was built or installed here
-	rm -rf .venv .venv-peers widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
+	rm -rf .venv .venv-newest .venv-peers widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(ENV): pyproject.toml hatch_build.py | $(BUNDLE)
-	test -x $(PY) || $(PYTHON) -m venv .venv
-	test -x $(UV) || $(PY) -m pip install --quiet --disable-pip-version-check uv
-	$(INSTALL) --editable '.[all]' --group dev
+# What builds the editable install is in the lock too, so nothing is fetched beside it.
+$(ENV): $(LOCK) pyproject.toml hatch_build.py | $(BUNDLE) $(PY) $(UV)
+ifeq ($(ENVIRONMENT),.venv)
+	$(INSTALL) --require-hashes --requirements $(LOCK)
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+else
+	$(INSTALL) --upgrade --editable '.[all]' --group dev
+endif
 	touch $@
+
+$(PY):
+	$(PYTHON) -m venv $(ENVIRONMENT)
+
+# Beside the environment, so that uv installs the environment's own and its cache knows all.
+$(ENVIRONMENT)/uv/bin/uv: | $(PY)
+	sed -n '/^uv==/,/# via/p' $(LOCK) >$(ENVIRONMENT)/uv.lock
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes \
+		--requirement $(ENVIRONMENT)/uv.lock --target $(ENVIRONMENT)/uv
 
 $(NODE_MODULES): widgets/package.json widgets/package-lock.json
 	cd widgets && npm ci --no-audit --no-fund --no-update-notifier

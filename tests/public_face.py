@@ -329,13 +329,9 @@ def listed(lines: Iterable[str]) -> Names:
 
 # What type checkers are told differently since the list was made; what is taken is the same.
 RETYPED = {
-    "sagents_nb.CompiledSubAgent": ("agent: Any", "agent: AgentProtocol"),
-    "sagents_nb.CompiledSubAgent.agent": ("Any", "AgentProtocol"),
     "sagents_nb.Run": ("session: Session", "session: Conversing"),
     "sagents_nb.RunContext": ("Mapping[str, Tool]", "Mapping[str, Any]"),
     "sagents_nb.RunContext.tools": ("Mapping[str, Tool]", "Mapping[str, Any]"),
-    "sagents_nb.Session.surroundings": ("Surroundings", "SessionOptions"),
-    "sagents_nb.SubAgents.check_agent": ("agent: Any", "agent: AgentProtocol"),
     "sagents_nb.mapping.run_row": ("Agent | Asking,", "Agent | Asking[Agent],"),
 }
 
