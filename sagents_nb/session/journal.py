@@ -47,7 +47,7 @@ class SessionJournal:
     """
 
     def __init__(self, journal: Journal, schema: StateSchema) -> None:
-        self._journal = journal
+        self.journal = journal
         self.schema = schema
         self._rows = Rows()  # as they are committed
         self._kept = State()  # as it is noted; the next difference is taken to it
@@ -235,7 +235,7 @@ class SessionJournal:
     def release(self) -> Future[None]:
         """Let go of the conversation, after all that was noted, if that can be written."""
         self.flush()
-        return self._journal.release()
+        return self.journal.release()
 
     def _write(self, promise: Future[None]) -> Future[None]:
         self._writing, batch, self._noted = promise, self._noted, []
@@ -243,7 +243,7 @@ class SessionJournal:
         def ended(appended: Future[int]) -> None:
             runtime.post(self._ended, batch, promise, appended)
 
-        self._journal.append(batch).add_done_callback(ended)
+        self.journal.append(batch).add_done_callback(ended)
         return promise
 
     def _ended(self, batch: list[Entry], promise: Future[None], appended: Future[int]) -> None:
@@ -281,7 +281,7 @@ class SessionJournal:
                 logger.warning("A journal was not compacted: %s", deleted.exception())
                 runtime.post(rows.superseded.extend, gone)
 
-        self._journal.compact(gone).add_done_callback(ended)
+        self.journal.compact(gone).add_done_callback(ended)
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -210,7 +210,7 @@ def test_what_could_not_be_written_goes_before_what_came_meanwhile() -> None:
 
     def write() -> None:
         recorder.flush()
-        recorder._journal = Slow()
+        recorder.journal = Slow()
         first, second, third = say("a"), say("b"), say("c")
         assert second is third
         assert first is not second
