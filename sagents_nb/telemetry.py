@@ -129,7 +129,7 @@ def error_type(error: BaseException | None) -> str:
 
 
 T = TypeVar("T")
-Said = Callable[[Message, str, BaseException | None], None]
+AnswerRecorder = Callable[[Message, str, BaseException | None], None]
 
 
 class Instruments:
@@ -188,7 +188,7 @@ class Tracing:
         own = plain_attributes(getattr(ctx.agent, "otel_attributes", {}))
         self.instruments = instruments
         self.ctx = ctx
-        self.given: dict[str, Any] = {**above.given, **own} if above else own
+        self.own_attributes: dict[str, Any] = {**above.own_attributes, **own} if above else own
         self.agent_name = str(getattr(ctx.agent, "name", "") or "Agent")
         self.identity = {
             "gen_ai.agent.name": self.agent_name,
@@ -225,13 +225,13 @@ class Tracing:
             _current.reset(token)
 
     @contextmanager
-    def chat(self, model: Any) -> Iterator[Said]:
+    def chat(self, model: Any) -> Iterator[AnswerRecorder]:
         """Trace a model call; it is to be told the message, the name of who answered, the error."""
         about = operation("chat", model)
         name = getattr(model, "name", "")
         with self._span(f"chat {name}".rstrip(), about, client=True) as (span, metric):
 
-            def said(message: Message, model: str, failure: BaseException | None) -> None:
+            def record(message: Message, model: str, failure: BaseException | None) -> None:
                 if model:
                     span.set_attribute("gen_ai.response.model", model)
                 if message.stop_reason:
@@ -245,7 +245,7 @@ class Tracing:
                 if failure is not None:
                     self._failed(span, metric, error_type(failure))
 
-            yield said
+            yield record
 
     @contextmanager
     def execute_tool(self, call: ToolCall) -> Iterator[Callable[[ToolResult], None]]:
@@ -305,7 +305,7 @@ class Tracing:
         instruments = self.instruments
         trace, context = instruments.trace, instruments.context
         kind = trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL
-        attributes = {**self.given, **self.identity, **about}
+        attributes = {**self.own_attributes, **self.identity, **about}
         span = instruments.tracer.start_span(name, kind=kind, attributes=attributes)
         token = context.attach(trace.set_span_in_context(span))
         metric = dict(about)

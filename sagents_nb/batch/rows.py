@@ -20,7 +20,7 @@ from ..files import FileSystem
 from ..loop.execution import new_run_id, run_result, starting_point
 from ..messages import Message, Usage
 from ..models import ModelRequest
-from ..models.cache.keys import asked, message_form
+from ..models.cache.recording import asked, message_form
 from ..serialization import to_data
 from ..state import State
 from ..text import exact

@@ -23,8 +23,9 @@ from ..messages import Message
 from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, asked_by
 from .cache import Asked, Cassette, Recording, ResponseCache, asked
 from .cache.nearest import nearest
-from .cache.recording import Shape, made, streamed
+from .cache.recording import recording_of
 from .named import named_model
+from .replay import Shape, streamed
 from .retry import retried
 from .scripted import ScriptedModel
 
@@ -36,7 +37,7 @@ REPLAY = "SAGENTS_REPLAY"
 CASSETTE = "SAGENTS_CASSETTE"
 
 # Not whole, or not the model's own words. A model's refusal is its answer, and is kept.
-_NOT_KEPT = (None, "error", "aborted")
+_NOT_RECORDED = (None, "error", "aborted")
 
 
 class RecordedModel(ChatModel):
@@ -167,13 +168,13 @@ class RecordedModel(ChatModel):
                 yield item
         if message is None:
             return
-        if message.stop_reason not in _NOT_KEPT and not message.error:
+        if message.stop_reason not in _NOT_RECORDED and not message.error:
             await asyncio.to_thread(self._keep, what, message, shape.text())
         yield message
 
     def _keep(self, what: Asked, message: Message, shape: str) -> None:
         try:
-            recording = made(what, message, shape)
+            recording = recording_of(what, message, shape)
         except Exception as error:  # half a surrogate pair, an object in its metadata
             _log.warning("An answer of %r is not recorded: JSON cannot carry it (%s).", self, error)
             return
@@ -187,14 +188,14 @@ class RecordedModel(ChatModel):
     def _miss(self, what: Asked) -> ReplayMiss:
         again = "; record it with mode='record', or sagents-nb test-notebook --record."
         start = f"{self.cache!r} has no recording of this request to {self.inner!r}"
-        found = nearest(what, self.cache.recordings())
-        if found is None:
+        near = nearest(what, self.cache.recordings())
+        if near is None:
             return ReplayMiss(f"{start}: nothing like it is recorded{again}")
-        path, new, old = found.difference
+        path, new, old = near.difference
         return ReplayMiss(
-            f"{start}: the nearest, {found.recording.key[:12]}, differs first in {path}, which was "
+            f"{start}: the nearest, {near.recording.key[:12]}, differs first in {path}, which was "
             f"recorded as «{old}» and is «{new}» now{again}",
-            nearest=found.recording.key,
+            nearest=near.recording.key,
             path=path,
         )
 
@@ -232,16 +233,16 @@ def is_offline(model: ChatModel) -> bool:
 
 
 # What was asked in mode "record" by any of the models that the environment had recorded.
-_recorded_as_told: set[str] = set()
+_recorded_by_environment: set[str] = set()
 
 
-def as_told(model: ChatModel) -> ChatModel:
+def recorded_by_environment(model: ChatModel) -> ChatModel:
     """``model``, recorded as the environment says; as it is if it is offline."""
     if is_offline(model):
         return model
-    made = RecordedModel(model, default_place(), _checked(os.environ[REPLAY]))
-    made._recorded = _recorded_as_told
-    return made
+    recorded = RecordedModel(model, default_place(), _checked(os.environ[REPLAY]))
+    recorded._recorded = _recorded_by_environment
+    return recorded
 
 
 def recordings_at(

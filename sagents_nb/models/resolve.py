@@ -25,9 +25,9 @@ def resolve_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
     model = named_model(spec, **options)
     if not os.environ.get(REPLAY):
         return model
-    from .recorded import as_told
+    from .recorded import recorded_by_environment
 
-    return as_told(model)
+    return recorded_by_environment(model)
 
 
 def default_model(**options: Any) -> ChatModel:

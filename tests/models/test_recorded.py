@@ -66,7 +66,7 @@ def test_a_stream_replays_as_the_same_stream(place: Path) -> None:
 def test_pauses_come_back_with_pacing(
     place: Path, hours: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("scripted.asyncio", "cache.recording.asyncio", "cache.recording.time"):
+    for name in ("scripted.asyncio", "replay.asyncio", "replay.time"):
         monkeypatch.setattr(f"sagents_nb.models.{name}", hours)
     slow = sa.ScriptedModel(["abcdefgh"], delay=0.1)
     answered(sa.RecordedModel(slow, place), request())

@@ -1,13 +1,12 @@
 """Where recorded answers are kept, and how one is found again.
 
-A request is brought into one canonical form (``keys``), whose digest finds its ``Recording``
+A request is brought into one canonical form (``recording``), whose digest finds its ``Recording``
 again: in a ``ResponseCache``, a directory for one person, or in a ``Cassette``, a readable
 file for a repository. Nothing here is ever unpickled or run.
 """
 
 from .cassette import Cassette
-from .keys import Asked, asked
-from .recording import Recording
+from .recording import Asked, Recording, asked
 from .response_cache import ResponseCache
 
 __all__ = ["Asked", "Cassette", "Recording", "ResponseCache", "asked"]

@@ -1,12 +1,19 @@
-"""A cassette: recorded answers in one readable file, to lie beside a notebook in a repository."""
+"""A cassette: recorded answers in one readable file, to lie beside a notebook in a repository.
+
+People review it line by line. A text of several lines is ``{"lines": [...]}``. System prompts
+and lists of tools stand once, at the top. A request that goes on from a recorded one
+``continues`` it, and shows only the messages that came after its answer.
+"""
 
 from __future__ import annotations
 
 import atexit
+import hashlib
+import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,12 +21,20 @@ from typing import Any, ClassVar
 import msgspec
 
 from ...errors import ConfigurationError
-from . import layout
-from .ask_once import AskOnce
-from .recording import Recording
+from ...messages import Message
+from .recording import AskOnce, Recording, message_form
 
-_SLOW = 0.05  # seconds that writing a file may take without a thought
-_LATEST = 2.0  # seconds that a recording may wait to be written
+SLOW = 0.05  # seconds that writing a file may take without a thought
+LATEST = 2.0  # seconds that a recording may wait to be written
+
+VERSION = 1
+_LINES = "lines"
+_WIDTH = 100  # characters of a line of a shape
+
+_FIRST = ("role", "type", "id", "tool_call_id", "name")
+
+Entry = dict[str, Any]
+_OWN = frozenset({"version", "systems", "tools", "recordings"})
 
 
 class Cassette:
@@ -131,7 +146,7 @@ class Cassette:
             self._entries, self._saved = dict(self._unsaved), None
             return
         try:
-            self.header, entries = layout.from_text(self.path.read_bytes())
+            self.header, entries = from_text(self.path.read_bytes())
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ConfigurationError(
                 f"{self.path.name} is no cassette that can be read ({error}); restore it, or "
@@ -148,7 +163,7 @@ class Cassette:
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
         try:
             with open(beside, "wb") as file:
-                file.write(layout.to_text(self.header, recordings))
+                file.write(to_text(self.header, recordings))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, self.path)
@@ -159,7 +174,7 @@ class Cassette:
         # All of it is written each time: a large one is not written for every answer.
         now = time.monotonic()
         took = now - began
-        self._next = now + min(10 * took, _LATEST) if took > _SLOW else 0.0
+        self._next = now + min(10 * took, LATEST) if took > SLOW else 0.0
 
 
 def _decoded(text: bytes) -> Recording:
@@ -168,10 +183,10 @@ def _decoded(text: bytes) -> Recording:
 
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino
+    return status.st_mtime_ns, status.st_ino
 
 
 def _same(text: bytes | None, recording: Recording) -> bool:
@@ -180,3 +195,133 @@ def _same(text: bytes | None, recording: Recording) -> bool:
         return False
     old, new = _decoded(text).message, recording.message
     return (old.parts, old.stop_reason) == (new.parts, new.stop_reason)
+
+
+# The file
+
+
+def to_text(header: dict[str, Any], recordings: Iterable[Recording]) -> bytes:
+    """The file; the same recordings always give the same bytes."""
+    systems: dict[str, Any] = {}
+    tools: dict[str, Any] = {}
+    entries: list[Entry] = []
+    ended: dict[str, str] = {}  # by digest of a history: the key of the recording that ends so
+    for recording in recordings:
+        request = msgspec.json.decode(recording.request)
+        messages = request["messages"]
+        entry: Entry = {"key": recording.key, "model": request["model"]}
+        if request["options"]:
+            entry["options"] = request["options"]
+        if request["system"]:
+            entry["system"] = _named(systems, request["system"])
+        if request["tools"]:
+            entry["tools"] = _named(tools, request["tools"])
+        start = _continued(ended, messages)
+        if start:
+            entry["continues"] = ended[_digest(messages[:start])]
+        entry["messages"] = [_readable(message) for message in messages[start:]]
+        entry["answer"] = msgspec.json.decode(msgspec.json.encode(recording.message))
+        if recording.shape:
+            entry["shape"] = _wrapped(recording.shape)
+        entries.append(entry)
+        ended.setdefault(_digest([*messages, _as_asked(recording.message)]), recording.key)
+    data = {"version": VERSION, **header, "systems": systems, "tools": tools}
+    text = json.dumps(lined({**data, "recordings": entries}), ensure_ascii=False, indent=1)
+    return text.encode() + b"\n"
+
+
+def from_text(text: bytes) -> tuple[dict[str, Any], dict[str, Recording]]:
+    """The header and the recordings by key; raises ValueError, KeyError or TypeError."""
+    data = json.loads(text)
+    if not isinstance(data, dict) or data.get("version") != VERSION:
+        raise ValueError(f"its version is not {VERSION}")
+    data = unlined(data)
+    histories: dict[str, list[Any]] = {}
+    recordings: dict[str, Recording] = {}
+    for entry in data["recordings"]:
+        messages = [*histories.get(entry.get("continues", ""), ()), *entry["messages"]]
+        request = {
+            "model": entry["model"],
+            "options": entry.get("options", {}),
+            "system": data["systems"][entry["system"]] if "system" in entry else "",
+            "tools": data["tools"][entry["tools"]] if "tools" in entry else [],
+            "messages": messages,
+        }
+        message = msgspec.convert(entry["answer"], Message)
+        key = str(entry["key"])
+        shape = "".join(entry.get("shape", ())).strip()
+        raw = msgspec.Raw(msgspec.json.encode(request, order="sorted"))
+        recordings[key] = Recording(key, raw, message, shape)
+        histories[key] = [*messages, _as_asked(message)]
+    header = {k: v for k, v in data.items() if k not in _OWN}
+    return header, recordings
+
+
+def _named(table: dict[str, Any], value: Any) -> str:
+    name = _digest(value)[:12]
+    table[name] = value
+    return name
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
+
+
+def _as_asked(message: Message) -> Any:
+    """An answer as it stands in the request that follows it."""
+    return msgspec.json.decode(msgspec.json.encode(message_form(message), order="sorted"))
+
+
+def _continued(ended: dict[str, str], messages: list[Any]) -> int:
+    """How many of ``messages`` some recording's history already holds."""
+    for end in range(len(messages), 0, -1):
+        if messages[end - 1].get("role") == "assistant" and _digest(messages[:end]) in ended:
+            return end
+    return 0
+
+
+def _readable(value: Any) -> Any:
+    """With what says what it is before what it holds; the canonical form is sorted by name."""
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    names = sorted(value, key=lambda name: (name not in _FIRST, name))
+    return {name: _readable(value[name]) for name in names}
+
+
+def _wrapped(shape: str) -> list[str]:
+    """A shape in lines that joined give it back."""
+    lines = [""]
+    for word in shape.split():
+        if len(lines[-1]) + len(word) > _WIDTH:
+            lines.append("")
+        lines[-1] += f"{word} "
+    return [*lines[:-1], lines[-1].rstrip()]
+
+
+# A text of lines, and the dict that only looks like one, which is wrapped once more.
+
+
+def lined(value: Any) -> Any:
+    """``value`` with texts of several lines as lists of lines, for people to read."""
+    if isinstance(value, str):
+        return {_LINES: value.split("\n")} if "\n" in value else value
+    if isinstance(value, dict):
+        plain = {key: lined(item) for key, item in value.items()}
+        return {_LINES: plain} if set(value) == {_LINES} else plain
+    return [lined(item) for item in value] if isinstance(value, list) else value
+
+
+def unlined(value: Any) -> Any:
+    """What :func:`lined` was given."""
+    if isinstance(value, list):
+        return [unlined(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {_LINES}:
+        inside = value[_LINES]
+        if isinstance(inside, list):
+            return "\n".join(inside)
+        return {key: unlined(item) for key, item in inside.items()}
+    return {key: unlined(item) for key, item in value.items()}

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .keys import Asked
-from .recording import Recording
+from .recording import Asked, Recording
 
 _ORDER = ("model", "options", "system", "tools", "messages")
 _SECONDS = 0.5  # spent on the search; a miss is to be told within a second

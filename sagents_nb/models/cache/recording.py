@@ -1,143 +1,169 @@
-"""One recorded answer: what was asked, what was said, and in which pieces it came."""
+"""What is asked, in one canonical form; the recording of its answer; and who may ask.
+
+The canonical form of a request is all that decides its answer, and nothing else: two requests
+with the same form have the same key. Left out are keys and other secrets, who asks
+(``session_id``), and the metadata that no provider is sent. What a field is for is said here
+for every field there is; a test fails when a struct gains one that this file does not know.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
-import time
-from collections.abc import AsyncIterator
-from itertools import groupby
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
-from ...messages import (
-    Delta,
-    Message,
-    TextDelta,
-    TextPart,
-    ThinkingDelta,
-    ThinkingPart,
-    ToolCall,
-    ToolCallDelta,
-)
-from ...redaction import redacted_json
-from .keys import Asked
+from ...messages import Message, Part, ToolResult
+from ...redaction import SHORTEST, is_secret, redacted_json
+from ...serialization import escaped, to_data
+from ..base import ChatModel, ModelRequest, asked_by
+from ..providers import SDKS
+from ..providers.clients import Secret
 
-_PIECE = re.compile(r"([tkca])(\d{0,9})(?:@(\d{1,9}))?(?:\*(\d{1,6}))?")
-_LETTERS: dict[type, str] = {TextDelta: "t", ThinkingDelta: "k", ToolCallDelta: "a"}
-_LONGEST_WAIT = 60.0  # seconds between two pieces; a file may claim anything
-_MOST = 500_000  # pieces of one answer, for the same reason
-_BREATH = 64  # pieces after which others on the loop have their turn
+# Every field of what a request is made of is named in one of these two.
+KEYED = {
+    "ModelRequest": {"messages", "system", "tools", "options", "model"},
+    "Message": {"role", "parts", "stop_reason", "metadata"},
+    "ToolSpec": {"name", "description", "schema"},
+    "TextPart": {"text"},
+    "ThinkingPart": {"text", "signature", "provider", "raw"},
+    "ImagePart": {"data", "mime_type", "url"},
+    "FilePart": {"data", "mime_type", "name", "url"},
+    "JsonPart": {"data"},
+    "ProviderPart": {"provider", "data"},
+    "ToolCall": {"id", "name", "arguments", "error"},
+    "ToolResult": {"tool_call_id", "name", "content", "is_error", "is_interrupt"},
+}
+IGNORED = {
+    "ModelRequest": {"api_key", "session_id"},
+    "Message": {"usage", "error"},
+    "ToolResult": {"metadata"},
+}
 
-Pieces = list[tuple[str, int, float]]
-"""Letter, length in characters, and seconds before it."""
-
-
-class Shape:
-    """Takes note of the deltas of a stream as they come."""
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._last = time.monotonic()
-
-    def add(self, delta: Delta | str) -> None:
-        """Note one delta."""
-        now = time.monotonic()
-        wait = round((now - self._last) * 100) * 10  # to 10 ms
-        self._last = now
-        text, letter = (delta, "t") if isinstance(delta, str) else (delta.text, "")
-        letter = letter or _LETTERS[type(delta)]
-        if isinstance(delta, ToolCallDelta) and delta.name is not None:
-            self._pieces.append(_written("c", 0, wait))
-            wait = 0
-            if not text:
-                return
-        self._pieces.append(_written(letter, len(text), wait))
-
-    def text(self) -> str:
-        """The shape so far; equal neighbours are counted."""
-        counted = [(piece, len(list(same))) for piece, same in groupby(self._pieces)]
-        return " ".join(piece if n == 1 else f"{piece}*{n}" for piece, n in counted)
+_SENT_ROLES = frozenset({"system", "user", "assistant", "tool"})
+# What providers read of a message's metadata: see sagents_nb.models.providers.history.extras.
+_SENT_METADATA = ("provider", "extras")
+# Options for the way there and back, which do not change what is answered.
+_TRANSPORT = frozenset({"timeout"})
 
 
-def _written(letter: str, length: int, wait: int) -> str:
-    return f"{letter}{length or ''}" + (f"@{wait}" if wait else "")
+class Asked(NamedTuple):
+    """A request in canonical form: its ``key`` (64 hex digits) and the form as JSON text.
 
-
-def pieces(shape: str) -> Pieces:
-    """The pieces of ``shape``; what cannot be read ends it.
-
-    >>> pieces("t4@120 t7*2 c")
-    [('t', 4, 0.12), ('t', 7, 0.0), ('t', 7, 0.0), ('c', 0, 0.0)]
+    ``secrets`` are the keys in use; ``text`` holds none of them.
     """
-    found: Pieces = []
-    for word in shape.split():
-        match = _PIECE.fullmatch(word)
-        if match is None:
-            break
-        letter, length, wait, times = match.groups()
-        seconds = min(int(wait or 0) / 1000, _LONGEST_WAIT)
-        more = min(int(times or 1), _MOST - len(found))
-        found += [(letter, int(length or 0), seconds)] * more
-    return found
+
+    key: str
+    text: bytes
+    secrets: tuple[str, ...]
 
 
-async def streamed(message: Message, shape: str, *, paced: bool) -> AsyncIterator[Delta]:
-    """The deltas of ``message`` in the pieces of ``shape``, with its pauses if ``paced``.
+def asked(model: ChatModel, request: ModelRequest) -> Asked:
+    """The canonical form of ``request`` to ``model``.
 
-    The texts are those of the message, whatever the shape says: what it leaves over of a
-    part comes as one more piece.
+    >>> from sagents_nb import Message, ScriptedModel
+    >>> one = asked(ScriptedModel([]), ModelRequest([Message.user("hi")]))
+    >>> two = asked(ScriptedModel([]), ModelRequest([Message.user("ho")]))
+    >>> len(one.key), one.key == two.key
+    (64, False)
     """
-    left = pieces(shape)[::-1]
-    calls = 0
-    given = 0
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            await _wait(_taken(left, "c"), paced)
-            yield ToolCallDelta(calls, id=part.id, name=part.name)
-            letter, text = "a", msgspec.json.encode(part.arguments).decode()
-        elif isinstance(part, TextPart):
-            letter, text = "t", part.text
-        elif isinstance(part, ThinkingPart):
-            letter, text = "k", part.text
-        else:
+    secrets = secrets_of(model, request)
+    text = redacted_json(_json(_form(model, request)), secrets)
+    return Asked(hashlib.sha256(text).hexdigest(), text, secrets)
+
+
+def secrets_of(model: ChatModel, request: ModelRequest) -> tuple[str, ...]:
+    """The keys that ``model``, ``request`` and the environment hold, the longest first."""
+    secrets = {*_keys(model), (request.api_key or "").strip()}
+    for sdk in SDKS:
+        secrets |= {os.environ.get(name, "").strip() for name in sdk.variables if is_secret(name)}
+    return tuple(sorted((s for s in secrets if len(s) >= SHORTEST), key=len, reverse=True))
+
+
+def _keys(model: ChatModel) -> Iterator[str]:
+    key = getattr(model, "key", None)
+    if isinstance(key, Secret) and key.value:
+        yield key.value
+    for inner in asked_by(model):
+        yield from _keys(inner)
+
+
+def _form(model: ChatModel, request: ModelRequest) -> dict[str, Any]:
+    identity = dict(model.identity())
+    options = {**identity.pop("options", {}), **request.options}
+    identity.update(_base_url(identity))
+    if request.model and request.model != identity.get("name"):
+        identity["asked_as"] = request.model
+    return {
+        "model": identity,
+        "options": _options(options),
+        "system": request.system,
+        "tools": request.tools,
+        "messages": [message_form(m) for m in request.messages if m.role in _SENT_ROLES],
+    }
+
+
+def message_form(message: Message) -> dict[str, Any]:
+    """What of a message of the history is sent."""
+    form: dict[str, Any] = {"role": message.role, "parts": [_part(p) for p in message.parts]}
+    if message.stop_reason in ("error", "aborted"):  # of these only the text is sent
+        form["broken"] = True
+    for name in _SENT_METADATA:
+        if name in message.metadata:
+            form[name] = message.metadata[name]
+    return form
+
+
+def _part(part: Part) -> Part:
+    return replace(part, metadata={}) if isinstance(part, ToolResult) and part.metadata else part
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    """What changes the answer; None leaves an option out, as it does on the wire."""
+    relevant: dict[str, Any] = {}
+    for name, value in options.items():
+        if value is None or name in _TRANSPORT or is_secret(name):
             continue
-        start = 0
-        while start < len(text):
-            piece = _taken(left, letter)
-            end = start + piece[1] if piece is not None and piece[1] else len(text)
-            if letter == "a" and left and left[-1][0] != "a":
-                end = len(text)  # arguments are written anew, perhaps with fewer spaces
-            await _wait(piece, paced)
-            cut = text[start:end]
-            start = end
-            if letter == "a":
-                yield ToolCallDelta(calls, cut)
-            else:
-                yield TextDelta(cut) if letter == "t" else ThinkingDelta(cut)
-            given += 1
-            if given % _BREATH == 0:
-                await asyncio.sleep(0)
-        while letter == "a" and left and left[-1][0] == "a":
-            left.pop()
-        calls += letter == "a"
+        if name in ("extra_headers", "extra_query") and isinstance(value, dict):
+            value = {str(k).lower(): v for k, v in value.items() if not is_secret(str(k))}
+            if not value:
+                continue
+        relevant[name] = value
+    return relevant
 
 
-def _taken(left: Pieces, letter: str) -> tuple[str, int, float] | None:
-    return left.pop() if left and left[-1][0] == letter else None
+def _base_url(identity: dict[str, Any]) -> dict[str, Any]:
+    """Whom it talks to, without a name and password in the address."""
+    url = identity.get("base_url")
+    if not url:
+        return {}
+    parts = urlsplit(str(url))
+    if "@" in parts.netloc:
+        parts = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    return {"base_url": parts.geturl().rstrip("/")}
 
 
-async def _wait(piece: tuple[str, int, float] | None, paced: bool) -> None:
-    if paced and piece is not None and piece[2]:
-        await asyncio.sleep(piece[2])
+def _json(form: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(form, order="sorted")
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return msgspec.json.encode(escaped(to_data(form)), order="sorted")
+
+
+# Recordings
 
 
 class Recording(msgspec.Struct, frozen=True):
     """An answer with what it answers.
 
     ``request`` is the canonical form of the request as JSON, ``message`` the whole answer,
-    ``shape`` the pieces in which it was streamed: see ``shape.py``.
+    ``shape`` the pieces in which it was streamed: see ``models/replay.py``.
     """
 
     key: str
@@ -157,7 +183,7 @@ _row = msgspec.json.Decoder(_Row)
 _recording = msgspec.json.Decoder(Recording)
 
 
-def made(asked: Asked, message: Message, shape: str) -> Recording:
+def recording_of(asked: Asked, message: Message, shape: str) -> Recording:
     """The recording of ``message``, in which no secret is left.
 
     Raises TypeError or ValueError for a message that JSON cannot carry.
@@ -168,17 +194,17 @@ def made(asked: Asked, message: Message, shape: str) -> Recording:
     )
 
 
-def to_text(recording: Recording) -> str:
+def to_row(recording: Recording) -> str:
     """The recording as the JSON text of a row."""
     body = msgspec.json.encode(recording)
     row = _Row(hashlib.sha256(body).hexdigest(), msgspec.Raw(body))
     return msgspec.json.encode(row).decode()
 
 
-def from_text(text: str, key: str) -> Recording:
+def from_row(text: str, key: str) -> Recording:
     """The recording of that key; a new one each time, so nothing of it is shared.
 
-    Raises ValueError for any text that :func:`to_text` did not write for this key.
+    Raises ValueError for any text that :func:`to_row` did not write for this key.
     """
     row = _row.decode(text)
     body = bytes(row.recording)
@@ -188,3 +214,33 @@ def from_text(text: str, key: str) -> Recording:
     if recording.key != key:
         raise ValueError("The row is another's.")
     return recording
+
+
+# Who may ask
+
+
+class AskOnce:
+    """Whose turn it is to ask, by key; on each event loop, since its locks are its own."""
+
+    def __init__(self) -> None:
+        self._asking: dict[tuple[int, str], _Asking] = {}
+
+    @asynccontextmanager
+    async def of(self, key: str) -> AsyncIterator[None]:
+        """Wait for the turn to ask for ``key``, and have it."""
+        name = (id(asyncio.get_running_loop()), key)
+        asking = self._asking.setdefault(name, _Asking())
+        asking.wanted += 1
+        try:
+            async with asking.lock:
+                yield
+        finally:
+            asking.wanted -= 1
+            if not asking.wanted:
+                self._asking.pop(name, None)
+
+
+class _Asking:
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.wanted = 0

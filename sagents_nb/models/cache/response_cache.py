@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 from ...drives import network_kind
 from ...errors import ConfigurationError
-from .ask_once import AskOnce
-from .recording import Recording, from_text, to_text
+from .recording import AskOnce, Recording, from_row, to_row
 
 _log = logging.getLogger("sagents_nb.cache")
 _T = TypeVar("_T")
@@ -84,7 +83,7 @@ class ResponseCache:
 
     def put(self, recording: Recording) -> None:
         """Store it in place of what has its key; never raises. Blocks for a disk access."""
-        text = to_text(recording)
+        text = to_row(recording)
         stored = self._tried(
             lambda cache: bool(cache.set(recording.key, text, expire=self.expire)), False
         )
@@ -122,7 +121,7 @@ class ResponseCache:
         if text is None:
             return None
         try:
-            return from_text(text, key)
+            return from_row(text, key)
         except Exception:  # damaged, or put there by somebody else
             return None
 
@@ -153,8 +152,8 @@ class ResponseCache:
         if isinstance(error, Damaged | _DAMAGE) and not isinstance(error, _PASSING):
             self._damaged, self._cache = True, None
         self._counts["failures"] += 1
-        told, self._problem = bool(self._problem), f"{type(error).__name__}: {error}"
-        if not told:
+        warned, self._problem = bool(self._problem), f"{type(error).__name__}: {error}"
+        if not warned:
             advice = "clear() removes it" if self._damaged else "see stats()"
             _log.warning(
                 "The cache %s cannot be used (%s); models are asked instead, and %s.",
@@ -200,15 +199,15 @@ def _prepare(path: Path) -> None:
 
 
 def _check(path: Path) -> None:
-    found = path.stat()  # of what a link points to: that is what must be ours
-    if not stat.S_ISDIR(found.st_mode):
+    status = path.stat()  # of what a link points to: that is what must be ours
+    if not stat.S_ISDIR(status.st_mode):
         raise ConfigurationError(f"The cache {str(path)!r} is a file; name a directory.")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise ConfigurationError(
             f"The cache {str(path)!r} belongs to another user, who could change what it says; "
             "choose a directory of your own."
         )
-    if not found.st_mode & 0o077:
+    if not status.st_mode & 0o077:
         return
     if any(path.iterdir()):
         raise ConfigurationError(

@@ -1,8 +1,7 @@
 """The offline demo model: rules in place of a language model, real plans and real tool calls.
 
-``words`` reads a prompt, ``plan`` makes steps of it and says where the conversation stands,
-``choose`` and ``fill`` pick a tool and its arguments, ``data`` reads results, ``say`` and
-``talk`` write what is told.
+``words`` knows English, ``history`` reads the conversation and what calls came to, ``tools``
+and ``calls`` pick a tool and its arguments for a step, ``model`` plans, speaks and streams.
 """
 
 from .model import DemoModel

@@ -1,10 +1,17 @@
-"""A model that needs no key and no network: it plans by rules, and really uses the tools."""
+"""A model that needs no key and no network: it plans by rules, and really uses the tools.
+
+The plan is made anew for every request, a pure function of it: the steps follow from the task
+alone, and playing them against the calls and results in the history shows how far it has come.
+So there is nothing to remember, and what was edited, rejected or restored is seen as it is.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -19,9 +26,34 @@ from ...messages import (
 )
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
-from .plan import decide
+from .calls import Call, Chooser
+from .history import (
+    TODOS,
+    Done,
+    Fact,
+    Talk,
+    finding,
+    heading,
+    path_of,
+    rejection,
+    report,
+)
+from .tools import Offer, best, conforms
+from .words import (
+    STOP,
+    THANKS,
+    clauses,
+    is_plan,
+    is_question,
+    is_talk,
+    quoted,
+    words,
+)
 
 _PIECE = re.compile(r"\S+\s*|\s+")
+MAX_STEPS = 8
+_STYLE = re.compile(r"^(?:be|keep|don't|do not|make it|without|in (?:one|two)|use|no)\b", re.I)
+_LONG = 600  # characters of a result that are shown
 
 
 class DemoModel(ChatModel):
@@ -73,3 +105,300 @@ def _tokens(request: ModelRequest) -> int:
 
 def _size(values: object) -> int:
     return len(msgspec.json.encode(values, enc_hook=repr))
+
+
+# The plan
+
+
+class NextTurn(msgspec.Struct, frozen=True):
+    """What the model does next: think, say something, call tools; without calls it is done."""
+
+    thinking: str = ""
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    number: int = 1
+
+
+def decide(request: ModelRequest) -> NextTurn:
+    """The next turn of a conversation."""
+    talk = Talk(request)
+    if not request.tools and (text := without_tools(request, talk)):
+        return NextTurn(text=text, number=talk.turn)
+    return Plan(talk, [Offer(spec) for spec in request.tools]).next_turn()
+
+
+class Plan:
+    """The steps of a task, and how far they have come.
+
+    ``facts`` are the results so far; ``unable`` says by step why nothing can be called.
+    """
+
+    def __init__(self, talk: Talk, offers: Sequence[Offer]) -> None:
+        self.talk = talk
+        self.todo_offer = next((o for o in offers if o.name == TODOS), None)
+        self.facts: list[Fact] = []
+        self.unable: dict[int, str] = {}
+        offers = [o for o in offers if o.name != TODOS]
+        self.chooser = Chooser(talk, offers, self.facts, self._compose)
+        self.wants_plan = False
+        self.questions: list[str] = []
+        self.left_out: list[str] = []
+        self.steps = self._steps()
+
+    def _steps(self) -> list[str]:
+        steps: list[str] = []
+        for clause in clauses(self.talk.task):
+            style = _STYLE.match(clause) and not best(self.chooser.offers, clause)
+            if STOP.match(clause):
+                steps.clear()
+            elif is_plan(clause):
+                self.wants_plan = True
+            elif not is_talk(clause) and not style:
+                steps.append(clause)
+        self.questions = [step for step in steps if is_question(step)]
+        others = [step for step in steps if step not in self.questions]
+        if any(self.chooser.gives_data(step) for step in others):
+            # "Which is the heaviest? Compare the masses": the first is what the second is for.
+            steps = others
+        self.left_out = steps[MAX_STEPS:]
+        return steps[:MAX_STEPS]
+
+    def next_turn(self) -> NextTurn:
+        """Play the steps against the history, up to the first that is still to do."""
+        unclaimed = list(self.talk.done)
+        for index, step in enumerate(self.steps):
+            call = self.chooser.first(step)
+            if isinstance(call, str):
+                if call:
+                    self.unable[index] = call
+                continue
+            for _ in range(2):
+                fact = self._known(step, call)
+                if fact is None:
+                    found = next((d for d in unclaimed if _is(d, call)), None)
+                    if found is None:
+                        return self._turn(index, step, call)
+                    unclaimed.remove(found)
+                    fact = found.fact(step)
+                self.facts.append(fact)
+                following = self.chooser.again(step, fact)
+                if following is None:
+                    break
+                call = following
+        if todos := self._todos(len(self.steps)):
+            return NextTurn(calls=(todos,), number=self.talk.turn)
+        return NextTurn(text=answer(self), number=self.talk.turn)
+
+    def _turn(self, index: int, step: str, call: Call) -> NextTurn:
+        todos = self._todos(index)
+        first = not self.talk.done and not self.talk.todos
+        if first and len(self.steps) > 1:
+            outline = f"I will do this in {len(self.steps)} steps: {'; '.join(self.steps)}."
+            return NextTurn(self._thoughts(), outline, (todos or call,), self.talk.turn)
+        if todos:
+            return NextTurn(calls=(todos,), number=self.talk.turn)
+        thought = f"Step {index + 1} of {len(self.steps)}, “{step}”: `{call[0]}` fits."
+        return NextTurn(thought, "", (call,), self.talk.turn)
+
+    def _known(self, step: str, call: Call) -> Fact | None:
+        """The fact that makes a call needless: it failed already, or was answered before."""
+        for fact in self.facts:
+            if (fact.name, fact.arguments) == call and (
+                fact.status != "ok" or self.chooser.says(step)
+            ):
+                return msgspec.structs.replace(fact, step=step)
+        if self.chooser.follows_up(step):
+            for fact in reversed(self.talk.earlier):
+                if (fact.name, fact.arguments) == call and fact.status == "ok":
+                    return msgspec.structs.replace(fact, step=step)
+        return None
+
+    def asked(self, fact: Fact) -> str:
+        """The words that say what is wanted of a result."""
+        if not fact.step:
+            return ""
+        said = [fact.step]
+        before = iter(self.talk.before)
+        # "and by island?" says nothing by itself: back to what it goes on from.
+        while all(self.chooser.leans(step) for step in clauses(said[-1])):
+            text = next(before, None)
+            if text is None:
+                break
+            said.append(text)
+        return "\n".join([*said, *self.questions])
+
+    def _compose(self) -> str:
+        """A report of what is known, for a file or a message."""
+        facts = [f for f in self.facts if self.chooser.is_data(f)]
+        facts = facts or [f for f in self.talk.earlier if self.chooser.is_data(f)][-3:]
+        title = next(iter(self.questions), "") or heading(facts[0]) if facts else self.talk.task
+        return report([(fact, self.asked(fact)) for fact in facts], title)
+
+    def _todos(self, current: int) -> Call | None:
+        """The call that brings the to-do list up to date; None if it is, or there is none."""
+        if self.todo_offer is None:
+            return None
+        if any(done.status != "ok" for done in self.talk.todos):
+            return None  # it does not work, or a person does not want it
+        shown = {i["id"]: i for done in self.talk.todos for i in _items(done)}
+        if not shown and len(self.steps) < (1 if self.wants_plan else 2):
+            return None
+        worked = {f.step for f in self.facts if f.status == "ok"}
+        failed = {f.step for f in self.facts} - worked
+        items = []
+        for index, step in enumerate(self.steps):
+            status = "pending" if index > current else "in_progress"
+            if index < current:
+                status = "cancelled" if step in failed or index in self.unable else "completed"
+            text = (step[:1].upper() + step[1:])[:1000]
+            items.append({"id": index + 1, "content": text, "status": status})
+        ids = {item["id"] for item in items}
+        for id, item in shown.items():  # of a task that was stopped
+            if id not in ids and item.get("status") in ("pending", "in_progress"):
+                items.append({**item, "status": "cancelled"})
+        items = [i for i in items if shown.get(i["id"], {}).get("status") != i["status"]]
+        arguments = {"merge": bool(shown), "todos": items}
+        schema = self.todo_offer.schema
+        return (TODOS, arguments) if items and conforms(arguments, schema, schema) else None
+
+    def _thoughts(self) -> str:
+        lines = ["The request has these steps:"]
+        for number, step in enumerate(self.steps, start=1):
+            fitting = self.chooser.fitting(step)
+            lines.append(f"{number}. {step}: " + (f"`{fitting[0].name}`" if fitting else "no tool"))
+        return "\n".join(lines)
+
+
+def _is(done: Done, call: Call) -> bool:
+    return (done.call.name, done.call.arguments) == call
+
+
+def _items(done: Done) -> list[dict[str, Any]]:
+    items = done.call.arguments.get("todos")
+    items = items if isinstance(items, list) else []
+    return [item for item in items if isinstance(item, dict) and isinstance(item.get("id"), int)]
+
+
+# What it says at the end of a task, and where it has no tools
+
+
+def answer(plan: Plan) -> str:
+    """The end of a task: what was found and done, and what was not and why."""
+    said: list[str] = []
+    worked = {fact.step for fact in plan.facts if fact.status == "ok"}
+    last = {fact.step: fact for fact in plan.facts if fact.status == "ok"}
+    for fact in plan.facts:
+        if fact.status == "ok":
+            if last[fact.step] is fact:
+                said.append(_of(fact, plan))
+        elif fact.status == "rejected":
+            message = rejection(fact)
+            because = f" (“{message}”)" if message else ""
+            said.append(f"You rejected `{fact.name}`{because}, so I left that out.")
+        elif fact.step not in worked:
+            said.append(f"`{fact.name}` failed: {_short(fact.text)}")
+    for index, reason in plan.unable.items():
+        said.append(f"I cannot do “{plan.steps[index].rstrip('?')}”: {reason}.")
+    if plan.unable:
+        said.append(_tools(plan))
+    if plan.left_out:
+        said.append(f"I stopped after {len(plan.steps)} steps. Left: {'; '.join(plan.left_out)}.")
+    said = list(dict.fromkeys(s for s in said if s))
+    if said:
+        return "\n\n".join(said)
+    if plan.talk.done and not plan.steps:
+        return "I stopped. " + " ".join(f"`{d.call.name}` had run." for d in plan.talk.done[-3:])
+    return _introduction(plan)
+
+
+def _of(fact: Fact, plan: Plan) -> str:
+    offer = plan.chooser.offer(fact.name)
+    does = offer.groups if offer else set()
+    path = path_of(fact.arguments)
+    if "write" in does and path:
+        title = _heading(fact)
+        return f"I wrote {path}{f' (“{title}”)' if title else ''}."
+    if "list" in does:
+        return _listing(fact)
+    if found := finding(fact, plan.asked(fact)):
+        return found
+    if "read" in does and path:
+        lines = [re.sub(r"^\s*\d+\t", "", line) for line in fact.text.split("\n")]
+        return f"{path} says:\n\n" + _short("\n".join(lines))
+    if "delegate" in does:
+        return f"The helper says: {_short(fact.text)}"
+    return _short(fact.text) or f"`{fact.name}` ran and returned nothing."
+
+
+def _heading(fact: Fact) -> str:
+    for value in fact.arguments.values():
+        if isinstance(value, str) and (match := re.match(r"# (.+)", value)):
+            return match[1]
+    return ""
+
+
+def _listing(fact: Fact) -> str:
+    try:
+        entries = json.loads(fact.text)
+    except ValueError:
+        return _short(fact.text)
+    names = [
+        str(e.get("path", e)) if isinstance(e, dict) else str(e)
+        for e in (entries if isinstance(entries, list) else [entries])
+        if not (isinstance(e, dict) and e.get("type") == "directory")
+    ]
+    count = "1 file" if len(names) == 1 else f"{len(names)} files"
+    more = ", …" if len(names) > 20 else ""
+    return f"There {'is' if len(names) == 1 else 'are'} {count}: {', '.join(names[:20])}{more}."
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _LONG else text[:_LONG].rstrip() + " …"
+
+
+def _tools(plan: Plan) -> str:
+    names = [f"`{offer.name}`" for offer in plan.chooser.offers]
+    if not names:
+        return "I have no tools here, and as the demo model I know nothing by myself."
+    return f"What I have are these tools: {', '.join(names)}."
+
+
+def _introduction(plan: Plan) -> str:
+    if THANKS.match(plan.talk.task.strip()):
+        return "You are welcome."
+    greets = re.match(r"(?:hi|hello|hey|good)\b", plan.talk.task.strip(), re.IGNORECASE)
+    greeting = "Hello. " if greets else ""
+    return (
+        f"{greeting}I am the demo model: I work offline, and I plan, call tools and write files "
+        f"as I am told in plain sentences. {_tools(plan)}"
+    )
+
+
+def without_tools(request: ModelRequest, talk: Talk) -> str:
+    """A title or a summary, if that is what is asked for; else ""."""
+    asked = f"{request.system}\n{talk.task}".lower()
+    if re.search(r"\btitle\b", asked):
+        return _title(talk.task)
+    if re.search(r"\b(?:summary|summari[sz]e)\b", asked):
+        return _summary(request, talk)
+    return ""
+
+
+def _title(text: str) -> str:
+    """The first words of what the title is for."""
+    marked = re.search(r"(?:<[a-z_]+>|:)\s*(\S.*)", text, re.DOTALL)
+    subject = next(iter(quoted(text)), "") or (marked[1] if marked else text)
+    picked = next(iter(clauses(re.sub(r"</?[a-z_]+>", " ", subject))), "").split()[:7]
+    title = " ".join(picked).strip(" .,:;?!")
+    return title[:1].upper() + title[1:] if words(title) else "Conversation"
+
+
+def _summary(request: ModelRequest, talk: Talk) -> str:
+    """What people asked for and what calls found, as a list."""
+    asked = [m.text.strip() for m in request.messages if m.role == "user" and m.text.strip()]
+    lines = [f"- The user asked: {text[:300]}" for text in asked[:-1][-10:] or asked]
+    for fact in [*talk.earlier, *(d.fact("") for d in talk.done)][-20:]:
+        text = finding(fact, talk.task) or fact.text.strip()[:200]
+        lines.append(f"- `{fact.name}` ({fact.status}): {text}")
+    return "Summary of the conversation so far:\n" + "\n".join(lines)

@@ -13,8 +13,8 @@ class Sdk(NamedTuple):
     """One SDK: what to import, and which variables of the environment it reads.
 
     ``package`` is also the name of the extra that installs it, from the version ``oldest``.
-    ``found`` are the attributes of its client that hold what it has found for a key by itself;
-    there are none if its client has to be given one.
+    ``own_credentials`` are the attributes of its client that hold what it found in the place of
+    a key by itself; there are none if its client has to be given one.
     """
 
     package: str
@@ -25,7 +25,7 @@ class Sdk(NamedTuple):
     url_variable: str
     default_url: str
     other_credentials: tuple[str, ...]
-    found: tuple[str, ...] = ()
+    own_credentials: tuple[str, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ ANTHROPIC = Sdk(
     url_variable="ANTHROPIC_BASE_URL",
     default_url="https://api.anthropic.com",
     other_credentials=("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_CONFIG_DIR"),
-    found=("api_key", "auth_token", "credentials"),
+    own_credentials=("api_key", "auth_token", "credentials"),
 )
 OPENAI = Sdk(
     package="openai",

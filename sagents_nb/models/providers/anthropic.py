@@ -32,7 +32,7 @@ from . import ANTHROPIC
 from .arguments import read_call
 from .errors import Where, cut_stream, from_report
 from .history import (
-    Turn,
+    SentTurn,
     cannot_show,
     extras,
     sendable,
@@ -71,7 +71,7 @@ class _Event(msgspec.Struct):
     delta: _Delta | None = None
 
 
-_KNOWN = frozenset(
+_EVENTS = frozenset(
     {"content_block_start", "content_block_stop", "message_start", "message_delta"}
     | {"message_stop", "error"}
 )
@@ -79,7 +79,7 @@ _decode_delta = msgspec.json.Decoder(_Event).decode
 _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class _Block:
+class _StreamedBlock:
     """A block that is being streamed."""
 
     __slots__ = ("call", "closed", "json", "signature", "start", "text")
@@ -100,7 +100,7 @@ class AnthropicReader:
         self.complete = False
         self.ended = False
         self._where = where
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _StreamedBlock] = {}
         self._calls = 0
         self._head: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
@@ -110,7 +110,7 @@ class AnthropicReader:
         """The deltas of one event."""
         if event == "content_block_delta":
             return self._delta(data)
-        if event and event not in _KNOWN:
+        if event and event not in _EVENTS:
             return []  # "ping", and what is added later
         body = _decode_any(data)
         kind = event or body.get("type")
@@ -137,7 +137,7 @@ class AnthropicReader:
         return []
 
     def _start(self, index: int, start: dict[str, Any]) -> list[Delta]:
-        block = self._blocks[index] = _Block(start, self._calls)
+        block = self._blocks[index] = _StreamedBlock(start, self._calls)
         if start.get("type") == "tool_use":
             self._calls += 1
             name = str(start.get("name") or "")
@@ -161,8 +161,8 @@ class AnthropicReader:
         if delta.type == "input_json_delta":
             text = delta.partial_json or ""
             block.json.append(text)
-            known = text and block.start.get("type") == "tool_use"
-            return [ToolCallDelta(block.call, text)] if known else []
+            is_call = text and block.start.get("type") == "tool_use"
+            return [ToolCallDelta(block.call, text)] if is_call else []
         if delta.type == "thinking_delta":
             text = delta.thinking or ""
             block.text.append(text)
@@ -218,7 +218,7 @@ def usage_of(usage: dict[str, Any]) -> Usage:
     )
 
 
-def _finished(block: _Block) -> tuple[Part, dict[str, Any]]:
+def _finished(block: _StreamedBlock) -> tuple[Part, dict[str, Any]]:
     """The part of a block, and the fields that the part has no place for."""
     start, kind = block.start, block.start.get("type")
     if kind == "text":
@@ -237,7 +237,7 @@ def _finished(block: _Block) -> tuple[Part, dict[str, Any]]:
     return ProviderPart("anthropic", start), {}
 
 
-def _call(block: _Block) -> ToolCall:
+def _call(block: _StreamedBlock) -> ToolCall:
     start, text = block.start, "".join(block.json)
     if not text and isinstance(start.get("input"), dict):
         text = msgspec.json.encode(start["input"]).decode()  # no arguments: no deltas
@@ -245,8 +245,8 @@ def _call(block: _Block) -> ToolCall:
     return read_call(id, name, text, cut=not block.closed)
 
 
-def _other(start: dict[str, Any], *known: str) -> dict[str, Any]:
-    return {k: v for k, v in start.items() if k not in known and v not in (None, [], {})}
+def _other(start: dict[str, Any], *placed: str) -> dict[str, Any]:
+    return {k: v for k, v in start.items() if k not in placed and v not in (None, [], {})}
 
 
 def _merge(start: dict[str, Any], delta: dict[str, Any]) -> None:
@@ -260,6 +260,8 @@ def _merge(start: dict[str, Any], delta: dict[str, Any]) -> None:
         old = start.get(key)
         start[key] = old + value if isinstance(old, str) and isinstance(value, str) else value
 
+
+# The request
 
 Block = dict[str, Any]
 
@@ -316,13 +318,13 @@ def _thinking(name: str, options: dict[str, Any]) -> dict[str, Any]:
     older know only budgets. Fable and Mythos cannot be told not to think.
     """
     level = options.get("thinking")
-    given = options.pop("max_tokens", None)
+    wanted = options.pop("max_tokens", None)
     if not isinstance(level, str):
-        return {"max_tokens": given or _MAX_TOKENS}
+        return {"max_tokens": wanted or _MAX_TOKENS}
     del options["thinking"]
     if level == "off" and not re.search("fable|mythos", name):
-        return {"max_tokens": given or _MAX_TOKENS, "thinking": {"type": "disabled"}}
-    limit = given or _MAX_TOKENS_THINKING
+        return {"max_tokens": wanted or _MAX_TOKENS, "thinking": {"type": "disabled"}}
+    limit = wanted or _MAX_TOKENS_THINKING
     if takes_budget(name):
         budget = max(1_024, min(_BUDGETS.get(level, 8_192), limit // 2))
         thinking: dict[str, Any] = {"type": "enabled", "budget_tokens": budget}
@@ -378,7 +380,7 @@ def _messages(request: ModelRequest) -> list[Block]:
     return messages
 
 
-def _assistant(turn: Turn) -> list[Block]:
+def _assistant(turn: SentTurn) -> list[Block]:
     more = extras(turn, "anthropic")
     blocks: list[Block] = []
     for index, part in enumerate(turn.parts):

@@ -64,7 +64,7 @@ def _import_quietly(sdk: Sdk) -> None:
 
 
 async def client(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
-    """The shared client for this SDK, key and address, made on first use.
+    """The shared client for this SDK, key and address, new on first use.
 
     Raises :class:`~sagents_nb.errors.ModelError` of kind "missing_package" or "missing_key".
     """
@@ -74,15 +74,15 @@ async def client(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
     del identity, environment
     loop = asyncio.get_running_loop()
     with _lock:
-        known = _clients.get(loop, {}).get(fingerprint)
-    if known is not None:
-        return known
+        shared = _clients.get(loop, {}).get(fingerprint)
+    if shared is not None:
+        return shared
     # In a thread: the import takes up to a second, and other sessions share this loop.
-    made = await asyncio.to_thread(_make, sdk, key, base_url)
+    new = await asyncio.to_thread(_make, sdk, key, base_url)
     with _lock:
         for closed in [other for other in _clients if other.is_closed()]:
             del _clients[closed]
-        return _clients.setdefault(loop, {}).setdefault(fingerprint, made)
+        return _clients.setdefault(loop, {}).setdefault(fingerprint, new)
 
 
 def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
@@ -100,30 +100,30 @@ def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
     url = base_url or os.environ.get(sdk.url_variable) or None
     secret = key if key.value else Secret(os.environ.get(sdk.key_variable))
     try:
-        made = _build(sdk, module, secret, url)
+        client = _build(sdk, module, secret, url)
     except Exception as error:
-        made, reason = None, redacted(str(error), (secret.value or "",))
+        client, reason = None, redacted(str(error), (secret.value or "",))
         failed = type(error).__name__
     else:
         failed = ""
     if failed:
         raise ModelError(
-            f"The client for {sdk.label} could not be made ({failed}: {reason}); check base_url "
+            f"The client for {sdk.label} could not be client ({failed}: {reason}); check base_url "
             "and the proxy settings.",
             kind="invalid_request",
         )
-    if made is None:
+    if client is None:
         raise _missing_key(sdk)
-    return made
+    return client
 
 
 def _build(sdk: Sdk, module: Any, key: Secret, url: str | None) -> Any:
     """The SDK's client, or None if nobody has given a key and the official API wants one."""
     make = partial(getattr(module, sdk.client), base_url=url, max_retries=0)
-    if key.value or sdk.found:
-        made = make(api_key=key.value)
-        if key.value or any(getattr(made, name) is not None for name in sdk.found):
-            return made
+    if key.value or sdk.own_credentials:
+        client = make(api_key=key.value)
+        if key.value or any(getattr(client, name) is not None for name in sdk.own_credentials):
+            return client
     return make(api_key=_NO_KEY) if url else None
 
 

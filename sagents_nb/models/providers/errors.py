@@ -81,15 +81,15 @@ def from_report(
     message = str(report.get("message") or "")
     name = f"{report.get('type') or ''} {report.get('code') or ''}"
     kind = _kind(status, name, message)
-    said = " ".join(redacted(message, where.secrets).split())[:_QUOTED].rstrip(".")
+    quote = " ".join(redacted(message, where.secrets).split())[:_QUOTED].rstrip(".")
     code = f" (HTTP {status})" if status else ""
     text = _SENTENCES[kind].format(
-        where=where, code=code, said=f": {said}" if said else "", wait=_wait(retry_after)
+        where=where, code=code, quote=f": {quote}" if quote else "", wait=_wait(retry_after)
     )
     if status == 404:
         text = (
             f"{where.provider} at {where.host} knows no model {where.model!r}{code}; check the "
-            f"name and base_url{': ' + said if said else ''}."
+            f"name and base_url{': ' + quote if quote else ''}."
         )
     elif kind == "authentication" and _NO_MONEY.search(name + message):
         text = (
@@ -113,12 +113,12 @@ _SENTENCES = {
     "overloaded": "{where.provider} is overloaded{code}; {wait}, or use another model.",
     "context_window": (
         "The conversation is too long for {where.model!r}{code}; summarise or shorten it, or "
-        "use a model with a larger context window{said}."
+        "use a model with a larger context window{quote}."
     ),
-    "timeout": "{where.provider} gave up waiting{code}; try again{said}.",
-    "server": "{where.provider} at {where.host} failed{code}; try again later{said}.",
-    "invalid_request": "{where.provider} refused the request for {where.model!r}{code}{said}.",
-    "unknown": "{where.provider} reported an error{code}{said}.",
+    "timeout": "{where.provider} gave up waiting{code}; try again{quote}.",
+    "server": "{where.provider} at {where.host} failed{code}; try again later{quote}.",
+    "invalid_request": "{where.provider} refused the request for {where.model!r}{code}{quote}.",
+    "unknown": "{where.provider} reported an error{code}{quote}.",
 }
 
 

@@ -24,7 +24,7 @@ _ROLES = frozenset({"user", "assistant", "tool"})
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Turn(NamedTuple):
+class SentTurn(NamedTuple):
     """One message as it is to be sent. ``whole`` is False for what is left of a broken one."""
 
     role: str
@@ -33,7 +33,7 @@ class Turn(NamedTuple):
     whole: bool = True
 
 
-def sendable(messages: Iterable[Message]) -> Iterator[Turn]:
+def sendable(messages: Iterable[Message]) -> Iterator[SentTurn]:
     """The turns to send.
 
     Left out: roles no provider knows; of an assistant message that ended in an error or was
@@ -57,7 +57,7 @@ def sendable(messages: Iterable[Message]) -> Iterator[Turn]:
                 p for p in parts if not (isinstance(p, ToolResult) and p.tool_call_id in dropped)
             )
         if parts:
-            yield Turn(message.role, parts, message, whole)
+            yield SentTurn(message.role, parts, message, whole)
 
 
 def system_text(request: ModelRequest) -> str:
@@ -66,7 +66,7 @@ def system_text(request: ModelRequest) -> str:
     return "\n\n".join(text for text in texts if text)
 
 
-def extras(turn: Turn, provider: str) -> Mapping[str, Any]:
+def extras(turn: SentTurn, provider: str) -> Mapping[str, Any]:
     """By index of the part, the fields of its block that our parts have no place for.
 
     Readers put them into ``metadata["extras"]``. They are void when the provider is another
@@ -75,10 +75,10 @@ def extras(turn: Turn, provider: str) -> Mapping[str, Any]:
     metadata = turn.message.metadata
     if not turn.whole or metadata.get("provider") != provider:
         return {}
-    found = metadata.get("extras")
-    if not isinstance(found, Mapping) or found.get("parts") != len(turn.parts):
+    stored = metadata.get("extras")
+    if not isinstance(stored, Mapping) or stored.get("parts") != len(turn.parts):
         return {}
-    return found
+    return stored
 
 
 def wire_id(id: str) -> str:

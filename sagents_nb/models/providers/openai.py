@@ -32,7 +32,7 @@ from . import OPENAI
 from .arguments import read_call
 from .errors import Where, from_report
 from .history import (
-    Turn,
+    SentTurn,
     cannot_show,
     data_url,
     extras,
@@ -50,6 +50,15 @@ _INCOMPLETE: dict[str, StopReason] = {
     "content_filter": "refusal",
 }
 _TERMINAL = ("response.completed", "response.incomplete", "response.failed")
+_EVENTS = frozenset(
+    {
+        "response.output_item.added",
+        "response.output_item.done",
+        "response.reasoning_summary_part.added",
+        "error",
+        *_TERMINAL,
+    }
+)
 
 
 class _Event(msgspec.Struct):
@@ -64,7 +73,7 @@ _decode_delta = msgspec.json.Decoder(_Event).decode
 _decode_any = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class _Item:
+class _StreamedItem:
     """An output item that is being streamed."""
 
     __slots__ = ("arguments", "call", "done", "item", "text")
@@ -84,7 +93,7 @@ class ResponsesReader:
         self.complete = False
         self.ended = False
         self._where = where
-        self._items: dict[int, _Item] = {}
+        self._items: dict[int, _StreamedItem] = {}
         self._places: dict[str, int] = {}
         self._calls = 0
         self._response: dict[str, Any] = {}
@@ -93,7 +102,7 @@ class ResponsesReader:
         """The deltas of one event."""
         if event.endswith(".delta"):
             return self._delta(event, data)
-        if event and event not in _KNOWN:
+        if event and event not in _EVENTS:
             return []
         if data == b"[DONE]":  # compatible servers end so
             return []
@@ -146,7 +155,7 @@ class ResponsesReader:
         return next((self._places[id] for id in ids if id in self._places), len(self._items))
 
     def _added(self, index: int, item: dict[str, Any]) -> list[Delta]:
-        self._items[index] = added = _Item(item, self._calls)
+        self._items[index] = added = _StreamedItem(item, self._calls)
         for id in _ids(item):
             self._places[id] = index
         if item.get("type") != "function_call":
@@ -156,11 +165,11 @@ class ResponsesReader:
 
     def _done(self, index: int, item: dict[str, Any]) -> list[Delta]:
         deltas = [] if index in self._items else self._added(index, item)
-        known = self._items[index]
-        if item.get("type") == "function_call" and not known.arguments:
+        streamed = self._items[index]
+        if item.get("type") == "function_call" and not streamed.arguments:
             # Compatible servers may send the arguments only here.
-            deltas.append(ToolCallDelta(known.call, str(item.get("arguments") or "")))
-        known.item, known.done = item, True
+            deltas.append(ToolCallDelta(streamed.call, str(item.get("arguments") or "")))
+        streamed.item, streamed.done = item, True
         return deltas
 
     def _end(self, kind: str, response: dict[str, Any]) -> list[Delta]:
@@ -207,17 +216,6 @@ class ResponsesReader:
         return Message("assistant", tuple(parts), usage, stop, None, metadata)
 
 
-_KNOWN = frozenset(
-    {
-        "response.output_item.added",
-        "response.output_item.done",
-        "response.reasoning_summary_part.added",
-        "error",
-        *_TERMINAL,
-    }
-)
-
-
 def usage_of(usage: dict[str, Any], input: str, output: str) -> Usage:
     """Our usage of theirs, whose input includes what was read from and written to the cache.
 
@@ -245,7 +243,7 @@ def _failed(response: dict[str, Any], where: Where) -> ModelError:
     return from_report(error, where)
 
 
-def _parts(streamed: _Item, refusals: list[str]) -> list[tuple[Part, dict[str, Any]]]:
+def _parts(streamed: _StreamedItem, refusals: list[str]) -> list[tuple[Part, dict[str, Any]]]:
     """The parts of an item, each with the fields that the part has no place for."""
     item, kind = streamed.item, streamed.item.get("type")
     if kind == "message":
@@ -280,9 +278,11 @@ def _reasoning(item: dict[str, Any]) -> str:
     return "\n\n".join(str(piece.get("text") or "") for piece in pieces)
 
 
-def _other(item: dict[str, Any], *known: str) -> dict[str, Any]:
-    return {k: v for k, v in item.items() if k not in known and v is not None}
+def _other(item: dict[str, Any], *placed: str) -> dict[str, Any]:
+    return {k: v for k, v in item.items() if k not in placed and v is not None}
 
+
+# The request
 
 Item = dict[str, Any]
 
@@ -326,8 +326,8 @@ class OpenAIModel(ProviderModel):
         if (limit := options.pop("max_tokens", None)) is not None:
             body["max_output_tokens"] = limit
         if (level := options.pop("thinking", None)) is not None:
-            given = options.pop("reasoning", None) or {}
-            body["reasoning"] = {"effort": effort(self.name, level), **given}
+            reasoning = options.pop("reasoning", None) or {}
+            body["reasoning"] = {"effort": effort(self.name, level), **reasoning}
         if options.get("tool_choice") == "any":
             options["tool_choice"] = "required"
         return {**body, **options}
@@ -350,7 +350,7 @@ def effort(name: str, level: str) -> str:
     return level
 
 
-def _items(turn: Turn) -> Iterable[Item]:
+def _items(turn: SentTurn) -> Iterable[Item]:
     if turn.role == "assistant":
         yield from _assistant(turn)
         return
@@ -368,7 +368,7 @@ def _items(turn: Turn) -> Iterable[Item]:
         yield {"role": "user", "content": content}
 
 
-def _assistant(turn: Turn) -> Iterable[Item]:
+def _assistant(turn: SentTurn) -> Iterable[Item]:
     more = extras(turn, "openai")
     for index, part in enumerate(turn.parts):
         extra = more.get(str(index), {})

@@ -31,7 +31,7 @@ from . import OPENAI
 from .arguments import read_call
 from .errors import Where, from_report
 from .history import (
-    Turn,
+    SentTurn,
     cannot_show,
     data_url,
     json_text,
@@ -90,7 +90,7 @@ class _Chunk(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Chunk).decode
 
 
-class _Streamed:
+class _StreamedCall:
     """A call that is being streamed."""
 
     __slots__ = ("arguments", "id", "name")
@@ -112,7 +112,7 @@ class ChatReader:
         self._thinking: list[str] = []
         self._thinking_field = ""
         self._refusal: list[str] = []
-        self._calls: list[_Streamed] = []
+        self._calls: list[_StreamedCall] = []
         self._by_index: dict[int, int] = {}
         self._finish = ""
         self._usage: dict[str, Any] = {}
@@ -165,25 +165,25 @@ class ChatReader:
         # Some servers leave the index out, or give every call of a turn the index 0.
         index = call.index if call.index is not None else (-1 if call.id else None)
         position = len(self._calls) - 1 if index is None else self._by_index.get(index, -1)
-        known = self._calls[position] if position >= 0 else None
-        if known is None or (call.id and known.id and call.id != known.id):
-            known = _Streamed()
-            self._calls.append(known)
+        streamed = self._calls[position] if position >= 0 else None
+        if streamed is None or (call.id and streamed.id and call.id != streamed.id):
+            streamed = _StreamedCall()
+            self._calls.append(streamed)
             position = len(self._calls) - 1
         if index is not None:
             self._by_index[index] = position
         function = call.function or _Function()
-        first = not known.name
+        first = not streamed.name
         if first:  # some servers repeat the name in every piece
-            known.id = call.id or known.id or f"call_{uuid.uuid4().hex[:24]}"
-            known.name = function.name or ""
+            streamed.id = call.id or streamed.id or f"call_{uuid.uuid4().hex[:24]}"
+            streamed.name = function.name or ""
         text = function.arguments
         if text is not None and not isinstance(text, str):
             text = msgspec.json.encode(text).decode()
         if text:
-            known.arguments.append(text)
+            streamed.arguments.append(text)
         if first or text:
-            id, name = (known.id, known.name) if first else (None, None)
+            id, name = (streamed.id, streamed.name) if first else (None, None)
             deltas.append(ToolCallDelta(position, text or "", id, name))
 
     def message(self) -> Message:
@@ -227,6 +227,8 @@ def _text_of(content: Any) -> str:
         if isinstance(part, dict) and part.get("type") == "text"
     )
 
+
+# The request
 
 Item = dict[str, Any]
 
@@ -301,7 +303,7 @@ class OpenAIChatModel(ProviderModel):
         return ChatReader(where)
 
 
-def _assistant(turn: Turn, thinking: bool) -> list[Item]:
+def _assistant(turn: SentTurn, thinking: bool) -> list[Item]:
     text = "".join(text_of(part) for part in turn.parts if isinstance(part, TextPart | JsonPart))
     calls = [
         {
@@ -324,7 +326,7 @@ def _assistant(turn: Turn, thinking: bool) -> list[Item]:
     return [message]
 
 
-def _user(turn: Turn) -> Iterable[Item]:
+def _user(turn: SentTurn) -> Iterable[Item]:
     """One message per tool result, then what no tool message may hold, then the person's."""
     content: list[Item] = []
     for part in turn.parts:

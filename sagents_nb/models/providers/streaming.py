@@ -274,9 +274,9 @@ def _whole(data: bytes) -> bool:
 
 
 def _broken(error: Exception, where: Where) -> ModelError:
-    found = from_exception(error, where)
-    if found.kind == "timeout":
-        return found
+    failure = from_exception(error, where)
+    if failure.kind == "timeout":
+        return failure
     return cut_stream(where, "the connection broke")
 
 

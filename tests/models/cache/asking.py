@@ -10,7 +10,7 @@ import sagents_nb as sa
 from sagents_nb.messages import Delta
 from sagents_nb.models import ChatModel, ModelRequest
 from sagents_nb.models.cache import Asked, Recording, asked
-from sagents_nb.models.cache.recording import made
+from sagents_nb.models.cache.recording import recording_of
 
 CANARY = "sk-canary-5e21c0ffee99-never-to-be-written"
 
@@ -45,4 +45,4 @@ def key(text: str) -> Asked:
 
 def recording(text: str = "hi", answer: str = "Hello!") -> Recording:
     """A recording of that answer to that text."""
-    return made(key(text), sa.Message.assistant(answer), "t6")
+    return recording_of(key(text), sa.Message.assistant(answer), "t6")

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.models import ModelRequest
-from sagents_nb.models.cache import Cassette, Recording, asked, layout
+from sagents_nb.models.cache import Cassette, Recording, asked
 from sagents_nb.models.cache import cassette as cassette_module
-from sagents_nb.models.cache.recording import made
+from sagents_nb.models.cache.recording import recording_of
 from tests.models.cache.asking import key, recording, say
 
 SHOWN = """\
@@ -119,8 +119,8 @@ def test_it_reads_like_the_conversation(tmp_path: Path) -> None:
     history = [sa.Message.user("hi"), hello, sa.Message.user("And?")]
     second = asked(model, ModelRequest(history, system))
     cassette = Cassette(tmp_path / "x.json")
-    cassette.put(made(first, hello, "t3*2"))
-    cassette.put(made(second, sa.Message.assistant("One\ntwo"), ""))
+    cassette.put(recording_of(first, hello, "t3*2"))
+    cassette.put(recording_of(second, sa.Message.assistant("One\ntwo"), ""))
     cassette.save()
     text = cassette.path.read_text()
     (name,) = json.loads(text)["systems"]
@@ -149,7 +149,7 @@ def test_the_same_words_keep_their_bytes(tmp_path: Path) -> None:
     cassette = filled(tmp_path / "x.json", {"a": "A", "b": "B"})
     before = cassette.path.read_bytes()
     other = sa.Message.assistant("A", usage=sa.Usage(7, 7), response_id="another")
-    cassette.put(made(key("a"), other, "t1@300"))
+    cassette.put(recording_of(key("a"), other, "t1@300"))
     assert cassette.path.read_bytes() == before
     cassette.put(recording("a", "A2"))
     cassette.save()
@@ -254,7 +254,7 @@ def test_what_waits_is_written_when_the_process_ends(tmp_path: Path) -> None:
         import sagents_nb as sa
         from sagents_nb.models.cache import cassette
         from tests.models.cache.asking import say
-        cassette._SLOW, cassette._LATEST = 0.0, 60.0
+        cassette.SLOW, cassette.LATEST = 0.0, 60.0
         model = sa.RecordedModel(sa.ScriptedModel(["x"] * 9), {str(tmp_path / "x.json")!r})
         cassette.Cassette.at({str(tmp_path / "x.json")!r})._next = 1e12
         for i in range(9):
@@ -320,7 +320,7 @@ plain = st.recursive(
 
 @given(plain)
 def test_lines_are_read_back_as_the_text_they_were(value: Any) -> None:
-    assert layout._unlined(layout._lined(value)) == value
+    assert cassette_module.unlined(cassette_module.lined(value)) == value
 
 
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -340,10 +340,10 @@ def test_any_recordings_survive_the_file(
             for i, word in enumerate(words)
         ]
         what = asked(sa.ScriptedModel([]), ModelRequest(messages, answer))
-        found[what.key] = made(what, sa.Message.assistant(answer, [call]), "t1 c a3")
-    text = layout.to_text({"x": 1}, found.values())
-    assert layout.from_text(text) == ({"x": 1}, found)
-    assert layout.to_text(*_values(layout.from_text(text))) == text
+        found[what.key] = recording_of(what, sa.Message.assistant(answer, [call]), "t1 c a3")
+    text = cassette_module.to_text({"x": 1}, found.values())
+    assert cassette_module.from_text(text) == ({"x": 1}, found)
+    assert cassette_module.to_text(*_values(cassette_module.from_text(text))) == text
 
 
 def _values(read: tuple[dict[str, Any], dict[str, Recording]]) -> tuple[dict[str, Any], Any]:

@@ -16,7 +16,7 @@ from sagents_nb import messages
 from sagents_nb.messages import Message, ToolCall, ToolResult
 from sagents_nb.models import ChatModel, ModelRequest
 from sagents_nb.models.cache import asked
-from sagents_nb.models.cache.keys import IGNORED, KEYED
+from sagents_nb.models.cache.recording import IGNORED, KEYED
 from sagents_nb.tools import ToolSpec
 
 HISTORY = (

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.messages import Delta, TextDelta, ThinkingDelta, ToolCallDelta
-from sagents_nb.models.cache.recording import Shape, pieces, streamed
-from sagents_nb.models.replay import deltas_of
+from sagents_nb.models.replay import Shape, deltas_of, pieces, streamed
 from tests.session.hours import Hours
 
 
@@ -83,8 +82,8 @@ def test_plain_text_counts_as_text() -> None:
 def test_pauses_are_kept_only_if_they_are_wanted(
     paced: bool, hours: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.models.cache.recording.time", hours)
-    monkeypatch.setattr("sagents_nb.models.cache.recording.asyncio", hours)
+    monkeypatch.setattr("sagents_nb.models.replay.time", hours)
+    monkeypatch.setattr("sagents_nb.models.replay.asyncio", hours)
     shape = Shape()
     shape.add("first")
     hours.pass_by(0.1)

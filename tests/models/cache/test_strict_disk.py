@@ -15,7 +15,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.models.cache import ResponseCache
 from sagents_nb.models.cache.disk import StrictDisk
-from sagents_nb.models.cache.recording import to_text
+from sagents_nb.models.cache.recording import to_row
 from tests.models.cache.asking import key, recording, say
 from tests.session.hours import Hours
 
@@ -224,7 +224,7 @@ def _campaign(folder: Path, rounds: int) -> None:
     wanted = cache.get(KEY)
     for round in range(rounds):
         cache.put(recording())
-        _mutated(rng, attack, to_text(recording()))
+        _mutated(rng, attack, to_row(recording()))
         found = cache.get(KEY)
         assert found is None or found == wanted, f"round {round}: a wrong answer"
         list(cache.recordings())
