@@ -39,11 +39,12 @@ test-newest:  ## The same in .venv-newest, with the newest versions that pyproje
 	rm -f .venv-newest/.installed
 	$(MAKE) ENVIRONMENT=.venv-newest test
 
-lint: $(ENV)  ## Style, types and the floors of the house
+lint: $(ENV)  ## Style, types, the floors of the house, and who reaches into another's privates
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(PY) tests/privates.py
 
 spec-check: $(ENV)  ## Fail when docs/specification.md is not what the markers say
 	$(PY) tests/specification.py --check
