@@ -16,6 +16,7 @@ from nbclient.exceptions import DeadKernelError
 from tests.batch.test_replay import answered
 from tests.models.loopback import KEY, Provider
 from tests.notebook.testing.test_test_notebook import Notebooks
+from tests.talking import PATIENCE
 
 MODELS = '("small", "large")'
 STUDY = """
@@ -76,7 +77,7 @@ def test_a_kernel_that_is_killed_at_row_60_runs_40_the_next_time(
         cells = [STUDY.format(url=provider.url), ONE]
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
         place = {"metadata": {"path": str(tmp_path)}}
-        NotebookClient(notebook, timeout=100, kernel_name="python3", resources=place).execute()
+        NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=place).execute()
         return notebook.cells[1].outputs[0].text
 
     def killing(request: Any) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from jupyter_client.manager import KernelManager
 
 from tests.conftest import PRIVATE_PREFIXES
+from tests.talking import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -22,7 +22,6 @@ class Cell:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
         self.reply: dict[str, Any] = {}
-        self.duration = 0.0
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """The contents of the messages of that type."""
@@ -59,6 +58,7 @@ class Kernel:
     """Started with this Python and this checkout, without anybody's keys."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         kept = {k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_PREFIXES)}
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.manager = KernelManager()
@@ -74,7 +74,7 @@ class Kernel:
         )
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
+        self.client.wait_for_ready(timeout=PATIENCE)
 
     def stop(self) -> None:
         """End it."""
@@ -85,28 +85,31 @@ class Kernel:
         """Run a cell without waiting; ``front_end`` says that somebody could click."""
         return self.client.execute(code, allow_stdin=front_end)
 
-    def finish(self, id: str, timeout: float = 30.0) -> Cell:
+    def wait_for(self, name: str) -> None:
+        """Wait until code in the kernel has made that file, and remove it."""
+        path = self.folder / name
+        until(path.exists)
+        path.unlink()
+
+    def finish(self, id: str) -> Cell:
         """What the cell put out, once it has ended and the kernel is idle again."""
-        cell, end = Cell(), time.monotonic() + timeout
+        cell = Cell()
         while True:
-            message = self.client.get_iopub_msg(timeout=max(end - time.monotonic(), 0.01))
+            message = self.client.get_iopub_msg(timeout=PATIENCE)
             if message["parent_header"].get("msg_id") != id:
                 continue
             cell.messages.append(message)
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
                 break
         while not cell.reply:
-            reply = self.client.get_shell_msg(timeout=max(end - time.monotonic(), 0.01))
+            reply = self.client.get_shell_msg(timeout=PATIENCE)
             if reply["parent_header"]["msg_id"] == id:
                 cell.reply = reply["content"]
         return cell
 
-    def run(self, code: str, *, front_end: bool = False, timeout: float = 30.0) -> Cell:
+    def run(self, code: str, *, front_end: bool = False) -> Cell:
         """Run a cell to its end."""
-        began = time.monotonic()
-        cell = self.finish(self.start(code, front_end=front_end), timeout)
-        cell.duration = time.monotonic() - began
-        return cell
+        return self.finish(self.start(code, front_end=front_end))
 
     def ok(self, code: str, *, front_end: bool = False) -> Cell:
         """Run a cell that must not fail."""

@@ -106,6 +106,8 @@ def test_what_waits_below_a_cell_still_waits_after_the_kernel_was_shut_down(
     kernel.ok(
         """
 import pathlib, threading, time
+import sagents_nb.notebook.cell
+sagents_nb.notebook.cell.SHUTDOWN = 3600
 call = sa.ToolCall("c1", "write_file", {"file_path": "/a.md", "content": "A"})
 agent = sa.Agent(sa.ScriptedModel([call]), interrupt_on={"write_file": True})
 %agent use agent
@@ -120,7 +122,7 @@ threading.Thread(target=look, daemon=True).start()
         front_end=True,
     )
     kernel.start("%%agent --name study\nWrite it.", front_end=True)
-    until((tmp_path / "waits").exists)
+    kernel.wait_for("waits")
     # A restart in Lab interrupts the kernel before it is told to end.
     kernel.manager.interrupt_kernel()
     time.sleep(0.1)
@@ -161,7 +163,12 @@ def test_a_frozen_session_leaves_text_instead_of_widgets(
     shown = kernel.ok("sa.sessions.get('study')", front_end=True)
     assert WIDGET in run.shown[0]
     assert WIDGET in shown.shown[0]
-    updates = kernel.ok("%agent freeze\nimport asyncio; await asyncio.sleep(1)").updates
+    frozen = """%agent freeze
+import asyncio
+from sagents_nb.runtime.main_thread import main_thread
+await asyncio.wrap_future(main_thread.submit(lambda: None))  # after what freezes
+"""
+    updates = kernel.ok(frozen).updates
     assert len(updates) == 2
     assert all(WIDGET not in data for data in updates)
     assert all("> Say hello." in data["text/markdown"] for data in updates)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,18 +47,12 @@ def kernel(folder: Path) -> Iterator[Kernel]:
 
 
 @pytest.mark.parametrize("code", ["agent.map(rows)", "await agent.amap(rows)"])
-def test_a_cell_that_is_stopped_ends_within_a_second_and_runs_the_rest_later(
-    kernel: Kernel, folder: Path, code: str
-) -> None:
-    kernel.ok("Slow.delay, Slow.asked, Slow.cancelled = 60, 0, 0")
+def test_a_cell_that_is_stopped_ends_and_runs_the_rest_later(kernel: Kernel, code: str) -> None:
+    kernel.ok("Slow.delay, Slow.asked, Slow.cancelled = 3600, 0, 0")
     cell = kernel.start(f"frame = {code}")
-    while not (folder / "all-asked").exists():  # ten are done by then, and ten hang
-        time.sleep(0.02)
-    stopped = time.monotonic()
+    kernel.wait_for("all-asked")  # ten are done by then, and ten hang
     kernel.manager.interrupt_kernel()
     ended = kernel.finish(cell)
-    (folder / "all-asked").unlink()
-    assert time.monotonic() - stopped < 1.5
     assert ended.error in ("KeyboardInterrupt", "CancelledError")
     assert "10 of 20 rows are done and kept" in "\n".join(ended.reply["traceback"])
     kernel.ok("assert Slow.cancelled == 10, Slow.cancelled")

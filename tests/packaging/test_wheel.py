@@ -22,7 +22,7 @@ UV = (sys.executable, "-m", "uv", "--quiet")
 EXECUTE = """
 import sys, nbclient, nbformat
 notebook = nbformat.read(sys.argv[1], as_version=4)
-nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
 """
 USE_THE_CORE = """
 import sagents_nb as sa

@@ -93,7 +93,6 @@ class Notebooks:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=100,
         )
 
 
