@@ -35,6 +35,7 @@ import nbformat
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.conftest import PRIVATE_PREFIXES
+from tests.talking import PATIENCE
 
 ARTIFACTS = Path(__file__).parents[2] / ".test-artifacts"
 
@@ -77,7 +78,7 @@ class LabServer:
             stderr=subprocess.STDOUT,
         )
 
-    def wait_until_ready(self, timeout: float = 60) -> None:
+    def wait_until_ready(self, timeout: float = PATIENCE) -> None:
         """Return when the server answers; if it died, raise what it said."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -96,7 +97,7 @@ class LabServer:
         request = urllib.request.Request(
             f"{self.url}/{path}", method=method, headers={"Authorization": f"token {self.token}"}
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read() or "null")
 
     def log(self) -> str:
@@ -180,7 +181,7 @@ class NotebookPage:
         """Errors and warnings of the page's console, and uncaught exceptions."""
         self.foreign_requests: list[str] = []
         """Addresses outside this machine that the page asked for; there should be none."""
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE * 1000)
         page.on("pageerror", lambda error: self.console.append(f"uncaught: {error}"))
         page.on("console", self._remember_console)
         page.on("request", lambda request: self._remember_request(request.url))
@@ -220,7 +221,7 @@ class NotebookPage:
         """Run all cells. Does not wait for their end."""
         self.command("notebook:run-all-cells")
 
-    def wait_for_cell(self, i: int, timeout: float = 30) -> None:
+    def wait_for_cell(self, i: int, timeout: float = PATIENCE) -> None:
         """Wait until a cell that was started has ended, well or not."""
         expect(self.cell_prompt(i)).to_have_text(re.compile(r"\[\d+\]"), timeout=timeout * 1000)
 
@@ -237,7 +238,7 @@ class NotebookPage:
         self.page.evaluate(f"{NOTEBOOK}.sessionContext.session.kernel.restart()")
         self.wait_for_kernel_idle()
 
-    def wait_for_kernel_idle(self, timeout: float = 30) -> None:
+    def wait_for_kernel_idle(self, timeout: float = PATIENCE) -> None:
         """Wait until the kernel is connected and does nothing.
 
         A cell that was just started may not have reached the kernel: for cells, see

@@ -186,7 +186,7 @@ def test_after_a_reload_the_panel_shows_the_same_transcript(lab: Lab) -> None:
     expect(panel).to_contain_text("Paragraph 11")
     before = _without_times(panel)
     notebook.reload()
-    expect(panel).to_contain_text("Paragraph 11", timeout=20_000)
+    expect(panel).to_contain_text("Paragraph 11")
     assert _without_times(panel) == before
     assert notebook.console == []
 
@@ -197,7 +197,7 @@ def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab: Lab) -> None:
     panel = part(notebook, 1, "sagents-panel")
     expect(panel).to_contain_text("Paragraph 2")
     notebook.reload(wait_for_idle=False)
-    expect(panel).to_contain_text("Paragraph 3", timeout=20_000)
+    expect(panel).to_contain_text("Paragraph 3")
     length = len(panel.inner_text())
     notebook.page.wait_for_timeout(500)
     assert len(panel.inner_text()) > length

@@ -9,11 +9,11 @@ import nbformat
 import pytest
 
 from tests.browser.lab import NOTEBOOK, Lab
+from tests.talking import PATIENCE
 
 pytestmark = pytest.mark.browser
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-PATIENCE = 90.0
 
 
 @pytest.mark.parametrize(
