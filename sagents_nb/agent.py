@@ -7,28 +7,25 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .budget import Budget, Meter
-from .context import RunContext
 from .errors import ConfigurationError, InvalidDecision
-from .events import Emitter, Event
-from .interrupts import Decision, Decisions, Interrupt
-from .loop.approvals import check_decisions
-from .loop.config import LoopConfig
-from .loop.execution import Execution, Prompt, new_run_id, observed, starting_point
-from .loop.loop import Loop
-from .middleware.base import Middleware
-from .middleware.chain import Chain
-from .models.base import ChatModel
-from .result import RunResult
-from .runtime.event_stream import EventStream
-from .runtime.thread import runtime
-from .state import State
 from .tools import Tool, as_tool
 
+# What makes and runs an agent is loaded by the first that is made or run: importing the package
+# stays light.
 if TYPE_CHECKING:
     import pandas
 
     from .batch import Engine
+    from .budget import Budget, Meter
+    from .events import Emitter, Event
+    from .interrupts import Decision, Decisions, Interrupt
+    from .loop.execution import Execution, Prompt
+    from .loop.loop import Loop
+    from .middleware.base import Middleware
+    from .middleware.chain import Chain
+    from .models.base import ChatModel
+    from .result import RunResult
+    from .state import State
 
 T = TypeVar("T")
 
@@ -82,7 +79,7 @@ class Agent:
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         put = super().__setattr__
-        # Loaded with the first agent: importing the package stays light.
+        from .middleware.chain import Chain
         from .middleware.defaults import default_middleware, human_in_the_loop
         from .models import default_model, resilient, resolve_model
 
@@ -191,6 +188,8 @@ class Agent:
 
     def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
         """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
+        from .loop.approvals import check_decisions
+
         return check_decisions(interrupt, given, self.tools_by_name, self.middleware_chain)
 
     # running it
@@ -213,6 +212,8 @@ class Agent:
         self, prompt: Prompt, state: State | None = None, **overrides: Any
     ) -> AsyncIterator[Event]:
         """The events of a run as they happen; leaving the loop early cancels the run."""
+        from .runtime.event_stream import EventStream
+
         events = EventStream()
         execution = self._start(prompt, state, overrides, events.push)
         execution.future.add_done_callback(lambda _: events.close())
@@ -347,6 +348,13 @@ class Agent:
         itself, as what is in ``middleware_messages``. ``config`` holds further fields of
         :class:`~sagents_nb.loop.config.LoopConfig`; None leaves the default.
         """
+        from .budget import Meter
+        from .context import RunContext
+        from .loop.config import LoopConfig
+        from .loop.execution import observed
+        from .loop.loop import Loop
+        from .runtime.thread import runtime
+
         if files is None:
             from .files import open_filesystem
 
@@ -393,6 +401,9 @@ class Agent:
         overrides: dict[str, Any],
         sink: Callable[[Event], None] | None = None,
     ) -> Execution:
+        from .events import Emitter
+        from .loop.execution import Execution, new_run_id, starting_point
+
         base, messages = starting_point(prompt, state)
         overrides = dict(overrides)
         should_pause = overrides.pop("should_pause", None)
@@ -402,6 +413,9 @@ class Agent:
         return Execution(loop, messages, None, overrides)
 
     def _resume(self, result: RunResult, given: Decisions) -> Execution:
+        from .events import Emitter
+        from .loop.execution import Execution, new_run_id
+
         interrupt = result.interrupt
         if interrupt is None:
             raise InvalidDecision("This result waits for nothing; run again instead of resuming.")

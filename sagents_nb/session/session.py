@@ -21,26 +21,20 @@ from ..agent import Agent
 from ..errors import ConfigurationError
 from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
-from ..loop.execution import Prompt, starting_point
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
 from ..state import State, Todo, restore_or_new, restore_state
-from .actor import Actor
-from .event_log import stored_events
-from .opening import (
-    OpenedConversation,
-    conversations_of,
-    create_conversation,
-    from_state,
-    here,
-    open_conversation,
-)
-from .options import MessageContext, Preprocessor, SessionOptions, preprocessed
-from .run import Run
 
+# What makes and runs a session is loaded by the first that is made: importing the package stays
+# light.
 if TYPE_CHECKING:
     import pandas
+
+    from ..loop.execution import Prompt
+    from .opening import OpenedConversation
+    from .options import Preprocessor, SessionOptions
+    from .run import Run
 
 T = TypeVar("T")
 
@@ -85,6 +79,9 @@ class Session:
         headless: Any = "deny",
         **around: Any,
     ) -> None:
+        from .opening import OpenedConversation, create_conversation, from_state
+        from .options import SessionOptions
+
         _check_agent(agent)
         options = SessionOptions(
             store=store,
@@ -105,6 +102,9 @@ class Session:
     def _begin(
         self, agent: Agent, id: str, opened: OpenedConversation, options: SessionOptions
     ) -> None:
+        from .actor import Actor
+        from .opening import conversations_of
+
         if options.store is not None and options.display_persistence is None:
             conversations = conversations_of(options.store, options.scope)
             options = replace(options, display_persistence=conversations)
@@ -146,6 +146,9 @@ class Session:
         ``take_over`` takes it, and :class:`~sagents_nb.errors.ConfigurationError` if a newer
         version wrote it. ``info()["problems"]`` tells what could not be read.
         """
+        from .opening import open_conversation
+        from .options import SessionOptions
+
         _check_agent(agent)
         options = SessionOptions(store=store, **around)
         opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
@@ -255,6 +258,8 @@ class Session:
 
     def info(self) -> dict[str, Any]:
         """A summary as plain data."""
+        from .opening import here
+
         return {
             "id": self.id,
             "agent": self.agent.name,
@@ -291,6 +296,9 @@ class Session:
         return self._act(self.actor.send, self._said(prompt), when)
 
     def _said(self, prompt: Prompt) -> list[Message]:
+        from ..loop.execution import starting_point
+        from .options import MessageContext, preprocessed
+
         _, messages = starting_point(prompt, None)
         if not messages:
             raise ConfigurationError("A session keeps its own state; send it text or messages.")
@@ -488,6 +496,8 @@ class Session:
         "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
         """
         from ..frames import Conversation, frame_of
+        from .event_log import stored_events
+        from .opening import conversations_of
 
         events = runtime.call(self.actor.log.kept)
         state = self.state
@@ -510,6 +520,8 @@ class Session:
         return value
 
     def _wake(self) -> None:
+        from .opening import open_conversation
+
         options = self.options
         with _waking:  # two who need it at once wake it once
             if self.actor.asleep:
