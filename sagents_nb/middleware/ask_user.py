@@ -67,7 +67,7 @@ class Question(msgspec.Struct, frozen=True):
         return ""
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class QuestionAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What people answered."""
 
     selected: list[str] = []
@@ -143,8 +143,8 @@ class AskUser(Middleware):
             str | None, Meta(description="What the user should know to answer it.")
         ] = None,
     ) -> ToolOutput | Interrupt:
-        given = {"allow_other": allow_other, "allow_cancel": allow_cancel, **self.forced}
-        asked = Question(question, response_type, options, context=context, **given)
+        allowed = {"allow_other": allow_other, "allow_cancel": allow_cancel, **self.forced}
+        asked = Question(question, response_type, options, context=context, **allowed)
         if problem := asked.problem(self.response_types):
             return ToolOutput(f"{problem} Nothing was asked.", is_error=True)
         data = to_data(asked)
@@ -191,8 +191,10 @@ def _result(call_id: str, question: Question, decision: Decision) -> ToolResult:
     chosen = _chosen(question, decision)
     result = ToolResult(call_id, "ask_user", _CANCELLED, metadata={"answer": None})
     if chosen is None:
-        said = decision.message if isinstance(decision, Reject) else ""
-        return replace(result, content=f"{_CANCELLED} They said: {said}") if said else result
+        comment = decision.message if isinstance(decision, Reject) else ""
+        return (
+            replace(result, content=f"{_CANCELLED} They comment: {comment}") if comment else result
+        )
     options, other = chosen
     texts = []
     if options:
@@ -225,18 +227,18 @@ def _chosen(question: Question, decision: Decision) -> tuple[list[Option], str] 
         if answer.selected or not other:
             raise InvalidDecision(_not(question, "is answered in words: give 'other_text'"))
         return [], other
-    known = {option.value: option for option in question.options}
+    offered = {option.value: option for option in question.options}
     values = list(answer.selected)
-    wants_other = OTHER in values and OTHER not in known
+    wants_other = OTHER in values and OTHER not in offered
     if wants_other:
         values.remove(OTHER)
     if (wants_other or other) and not question.allow_other:
-        raise InvalidDecision(_not(question, f"takes only {', '.join(known)}"))
+        raise InvalidDecision(_not(question, f"takes only {', '.join(offered)}"))
     if wants_other and not other:
         raise InvalidDecision(_not(question, "needs 'other_text' where 'other' is selected"))
-    unknown = [value for value in values if value not in known]
+    unknown = [value for value in values if value not in offered]
     if unknown:
-        raise InvalidDecision(_not(question, f"has no {unknown[0]!r}; it has {', '.join(known)}"))
+        raise InvalidDecision(_not(question, f"has no {unknown[0]!r}; it has {', '.join(offered)}"))
     if len(set(values)) < len(values):
         raise InvalidDecision(_not(question, "was given one option twice"))
     count = len(values) + bool(other)
@@ -244,19 +246,19 @@ def _chosen(question: Question, decision: Decision) -> tuple[list[Option], str] 
         raise InvalidDecision(_not(question, f"takes exactly one answer, not {count}"))
     if not count:
         raise InvalidDecision(_not(question, "needs at least one answer"))
-    return [known[value] for value in values], other
+    return [offered[value] for value in values], other
 
 
-def _answer(question: Question, decision: Decision) -> Answer:
-    given = decision.answer if isinstance(decision, Respond) else None
-    if isinstance(given, str):
+def _answer(question: Question, decision: Decision) -> QuestionAnswer:
+    reply = decision.answer if isinstance(decision, Respond) else None
+    if isinstance(reply, str):
         values = {option.value for option in question.options}
-        selects = bool(values) and (given in values or not question.allow_other)
-        return Answer(selected=[given]) if selects else Answer(other_text=given)
-    if isinstance(given, list | tuple):
-        given = {"selected": list(given)}
+        selects = bool(values) and (reply in values or not question.allow_other)
+        return QuestionAnswer(selected=[reply]) if selects else QuestionAnswer(other_text=reply)
+    if isinstance(reply, list | tuple):
+        reply = {"selected": list(reply)}
     try:
-        return msgspec.convert(given, Answer)
+        return msgspec.convert(reply, QuestionAnswer)
     except msgspec.ValidationError as error:
         how = f"takes {{'selected': […], 'other_text': …}} or {{'cancel': True}} ({error})"
         raise InvalidDecision(_not(question, how)) from None

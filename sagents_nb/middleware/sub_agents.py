@@ -153,9 +153,9 @@ class SubAgents(Middleware):
                 raise ConfigurationError(f"Sub-agent {config.name!r}: {error}") from None
         for item in self.block_middleware:
             name = item if isinstance(item, str) else item.__name__
-            known = name in self._looked_for
+            checked_before = name in self._looked_for
             self._looked_for.add(name)
-            if not known and not any(_is(item, other) for other in agent.middleware):
+            if not checked_before and not any(_is(item, other) for other in agent.middleware):
                 logger.warning(
                     "block_middleware names %s, which this agent does not have; it has %s",
                     name,
@@ -184,10 +184,10 @@ class SubAgents(Middleware):
 
         def task_instructions(subagent_type: str) -> Any:
             """Read how to instruct a sub-agent, before its first task."""
-            known = self.subagents.get(subagent_type)
-            if known is None:
+            config = self.subagents.get(subagent_type)
+            if config is None:
                 return self._unknown(subagent_type)
-            return known.use_instructions or f"Nothing special: {known.description}"
+            return config.use_instructions or f"Nothing special: {config.description}"
 
         tools = [
             Tool(
@@ -240,8 +240,8 @@ class SubAgents(Middleware):
             team = team_of(ctx.run.local)
             team.begin(ctx.state)
             work = self._new_run(ctx, team.count, subagent_type, system_prompt or GENERAL, further)
-            said = [Message.user(instructions)]
-            outcome = await work.start(ctx.run, ctx.tool_call_id, said, ctx.progress)
+            task = [Message.user(instructions)]
+            outcome = await work.start(ctx.run, ctx.tool_call_id, task, ctx.progress)
             return team.keep(work, outcome)
 
     def _new_run(
@@ -279,8 +279,8 @@ class SubAgents(Middleware):
         if config is not None:
             own = self._deeper(config.middleware)
             return configured(parent, config, middleware=own, **changes)
-        kept = [item for item in parent.middleware if not self._is_blocked(item)]
-        return bare(parent, kind, system_prompt, middleware=self._deeper(kept), **changes)
+        inherited = [item for item in parent.middleware if not self._is_blocked(item)]
+        return bare(parent, kind, system_prompt, middleware=self._deeper(inherited), **changes)
 
     def _is_blocked(self, item: Middleware) -> bool:
         from .ask_user import AskUser  # agents without it do without its import
@@ -291,7 +291,7 @@ class SubAgents(Middleware):
 
     def _deeper(self, middleware: Iterable[Middleware]) -> list[Middleware]:
         """``middleware`` one level down: sub-agents of sub-agents end at ``max_depth``."""
-        kept: list[Middleware] = []
+        deeper: list[Middleware] = []
         for item in middleware:
             if isinstance(item, SubAgents):
                 depth = min(item.max_depth, self.max_depth - 1)
@@ -299,8 +299,8 @@ class SubAgents(Middleware):
                     continue
                 item = copy.copy(item)
                 item.max_depth = depth
-            kept.append(item)
-        return kept
+            deeper.append(item)
+        return deeper
 
     def check_decisions(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> None:
         """What does not fit the sub-agent's tools is refused before anything changes."""

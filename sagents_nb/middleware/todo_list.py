@@ -80,8 +80,8 @@ def write_todos(
     for position, item in enumerate(todos, start=1):
         # What Todo does with numeric text, so that "2" finds item 2.
         id = int(item.id) if isinstance(item.id, str) and item.id.isdecimal() else item.id
-        known = state.get_todo(id) if id is not None else None
-        content = known.content if known and item.content is UNSET else item.content
+        before = state.get_todo(id) if id is not None else None
+        content = before.content if before and item.content is UNSET else item.content
         if not isinstance(content, str) or not 1 <= len(content) <= 1000:
             return ToolOutput(
                 f"Item {position} has no content of 1 to 1,000 characters, so the list was not "

@@ -309,7 +309,7 @@ def test_sub_agents_and_titles_are_recorded_with_it(place: Path) -> None:
         return sa.Agent(
             model,
             subagent_options={"subagents": [helper]},
-            middleware=[sa.ConversationTitle(model)],
+            middleware=[sa.ConversationTitle(model), Titled()],
         )
 
     Helper.asked = 0
@@ -320,6 +320,23 @@ def test_sub_agents_and_titles_are_recorded_with_it(place: Path) -> None:
     assert again.text == live.text
     assert again.state.metadata["conversation_title"] == live.state.metadata["conversation_title"]
     assert Helper.asked == before
+
+
+class Titled(sa.Middleware):
+    """The model goes on after a tool only when the title has come."""
+
+    def before_run(self, state: sa.State, ctx: Any) -> None:
+        self.come, notify = asyncio.Event(), ctx.notify
+
+        def notified(*message: Any) -> None:
+            notify(*message)
+            self.come.set()
+
+        ctx.notify = notified
+
+    async def before_model(self, state: sa.State, ctx: Any) -> None:
+        if state.messages[-1].role == "tool":
+            await self.come.wait()
 
 
 class Helper(ChatModel):

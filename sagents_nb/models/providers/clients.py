@@ -64,7 +64,7 @@ def _import_quietly(sdk: Sdk) -> None:
 
 
 async def client(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
-    """The shared client for this SDK, key and address, new on first use.
+    """The shared client for this SDK, key and address, made on first use.
 
     Raises :class:`~sagents_nb.errors.ModelError` of kind "missing_package" or "missing_key".
     """
@@ -108,7 +108,7 @@ def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
         failed = ""
     if failed:
         raise ModelError(
-            f"The client for {sdk.label} could not be client ({failed}: {reason}); check base_url "
+            f"The client for {sdk.label} could not be made ({failed}: {reason}); check base_url "
             "and the proxy settings.",
             kind="invalid_request",
         )
