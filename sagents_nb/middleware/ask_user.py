@@ -193,7 +193,7 @@ def _result(call_id: str, question: Question, decision: Decision) -> ToolResult:
     if chosen is None:
         comment = decision.message if isinstance(decision, Reject) else ""
         return (
-            replace(result, content=f"{_CANCELLED} They comment: {comment}") if comment else result
+            replace(result, content=f"{_CANCELLED} They said: {comment}") if comment else result
         )
     options, other = chosen
     texts = []
