@@ -6,7 +6,6 @@ so it survives a restart for free.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from .errors import InvalidDecision
-from .text import exact
+from .text import exact, sha256
 
 ALL_DECISIONS = ("approve", "edit", "reject")
 
@@ -115,7 +114,7 @@ def digest_of(session_id: str, epoch: int, call_id: str, name: str, arguments: A
     Call ids alone are not safe as keys, since providers reuse them
     (openai/openai-agents-python#4257).
     """
-    return hashlib.sha256(canonical_json([session_id, epoch, call_id, name, arguments])).hexdigest()
+    return sha256(canonical_json([session_id, epoch, call_id, name, arguments]))
 
 
 def decisions_for(interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:

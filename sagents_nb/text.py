@@ -10,7 +10,6 @@ it for programs: requests, frames, search. What two texts are told apart by keep
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Any
 
@@ -50,4 +49,11 @@ def exact(text: str) -> bytes:
 
 def digest(text: str) -> str:
     """SHA-256 (hex) over :func:`exact`."""
-    return hashlib.sha256(exact(text)).hexdigest()
+    return sha256(exact(text))
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 (hex)."""
+    import hashlib  # loads OpenSSL, which `import sagents_nb` need not
+
+    return hashlib.sha256(data).hexdigest()

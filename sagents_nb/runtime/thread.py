@@ -11,10 +11,13 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Busy
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -70,6 +73,8 @@ class Runtime:
     def pool(self) -> ThreadPoolExecutor:
         """Where sync tools run: a bounded pool, made on first use."""
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # a run without tools needs none
+
             with self.lock:
                 if self._pool is None:
                     self._pool = ThreadPoolExecutor(32, thread_name_prefix="sagents-tool")
