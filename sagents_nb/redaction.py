@@ -78,12 +78,10 @@ def redacted_json(text: bytes, secrets: Iterable[str] = ()) -> bytes:
     """
     plain = text.decode()
     for secret in _longest_first(secrets):
-        for ascii_only in (True, False):  # JSON may be written in either way
-            written = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        for written in _as_json(secret):
             plain = plain.replace(written, RECORDED)
-            if len(secret) >= 2 * SHORTEST:
-                start = json.dumps(secret[:SHORTEST], ensure_ascii=ascii_only)[1:-1]
-                plain = re.sub(re.escape(start) + "[A-Za-z0-9._~+/=-]*", RECORDED, plain)
+        for start in _as_json(secret[:SHORTEST]) if len(secret) >= 2 * SHORTEST else ():
+            plain = re.sub(re.escape(start) + "[A-Za-z0-9._~+/=-]*", RECORDED, plain)
     return _without_keys(plain, RECORDED).encode()
 
 
@@ -146,6 +144,11 @@ def _of_url(url: str) -> Iterator[str]:
 def _longest_first(secrets: Iterable[str]) -> list[str]:
     """Without the empty; a secret may be the beginning of another."""
     return sorted(filter(None, secrets), key=len, reverse=True)
+
+
+def _as_json(text: str) -> set[str]:
+    """``text`` as it may stand in a JSON text, which may be written in ASCII only."""
+    return {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
 
 
 def _without_keys(text: str, mark: str) -> str:

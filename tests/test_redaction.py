@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.models import ModelRequest
-from sagents_nb.redaction import is_secret, redacted_json
+from sagents_nb.redaction import PlaceRedaction, is_secret, redacted, redacted_json
 from tests.models.cache.asking import CANARY, answered
 
 KEYS = [
@@ -51,6 +51,20 @@ def test_a_key_in_use_is_found_whatever_it_looks_like() -> None:
     key = 'p"ass\\wörd-of-mine-1'
     text = json.dumps({"a": f"x{key}y", "b": key[:12]}).encode()
     assert json.loads(redacted_json(text, (key,))) == {"a": "x[redacted]y", "b": "[redacted]"}
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_key_in_use_is_found_however_json_is_written(ascii_only: bool) -> None:
+    key = "wörd-of-mine-and-yours"
+    text = json.dumps([f"x{key}y", key[:9]], ensure_ascii=ascii_only).encode()
+    assert json.loads(redacted_json(text, (key,))) == ["x[redacted]y", "[redacted]"]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_what_looks_like_a_key_is_in_no_text_for_people(key: str) -> None:
+    hidden = PlaceRedaction("s3://bucket", {})
+    assert key not in redacted(f"it said {key} is wrong")
+    assert key not in hidden(f"it said {key} is wrong")
 
 
 @given(st.text(), st.text(min_size=16, alphabet='abc"\\\n é'))

@@ -192,9 +192,7 @@ def _result(call_id: str, question: Question, decision: Decision) -> ToolResult:
     result = ToolResult(call_id, "ask_user", _CANCELLED, metadata={"answer": None})
     if chosen is None:
         comment = decision.message if isinstance(decision, Reject) else ""
-        return (
-            replace(result, content=f"{_CANCELLED} They said: {comment}") if comment else result
-        )
+        return replace(result, content=f"{_CANCELLED} They said: {comment}") if comment else result
     options, other = chosen
     texts = []
     if options:

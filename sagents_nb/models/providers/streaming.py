@@ -120,15 +120,11 @@ class ProviderModel(ChatModel):
     sdk: Sdk
     path: str
 
-    @property
-    def provider(self) -> str:  # type: ignore[override]
-        """Whose models these are."""
-        return self.sdk.package
-
     def __init__(
         self, name: str, api_key: str | None = None, base_url: str | None = None, **options: Any
     ) -> None:
         self.name = name
+        self.provider = self.sdk.package
         self.base_url = base_url
         self.options = options
         self.key = Secret(api_key)
