@@ -22,6 +22,7 @@ from tests.talking import (
     streamed,
     types,
     unanswered,
+    until,
 )
 
 
@@ -327,11 +328,7 @@ def test_leaving_a_stream_early_cancels_the_run() -> None:
         await stream.aclose()  # type: ignore[attr-defined]
 
     all_of(_one(leave_early()))
-    for _ in range(200):
-        if stopped.is_set():
-            return
-        agent_of("turn the loop").run("?")
-    raise AssertionError("the tool was not stopped")
+    until(stopped.is_set)
 
 
 async def _one(coroutine: Any) -> AsyncIterator[Any]:

@@ -128,7 +128,10 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_locked_file_is_waited_for(sqlite_url: str, path: Path) -> None:
+def test_a_locked_file_is_waited_for(
+    sqlite_url: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", PATIENCE)
     with database_of(sqlite_url) as database:
         journal, _, _ = Journal.open(database, "c")
         other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
