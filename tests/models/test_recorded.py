@@ -17,6 +17,7 @@ from sagents_nb.events import Emitter
 from sagents_nb.messages import TextDelta, ToolCallDelta
 from sagents_nb.models import ChatModel, ModelRequest
 from sagents_nb.models.base import RetryNotice
+from sagents_nb.models.cache import nearest
 from tests.models.cache.asking import answered, request, say
 from tests.models.loopback import RECORDED, Answer, Provider, model_for, provider_of
 from tests.models.loopback import ask as hear_all
@@ -384,6 +385,12 @@ def test_tools_run_and_are_gated_in_a_replay_too(place: Path) -> None:
 # Misses
 
 
+@pytest.fixture(autouse=True)
+def all_are_compared(hours: Hours, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for the nearest recording takes no time."""
+    monkeypatch.setattr("sagents_nb.models.cache.nearest.time", hours)
+
+
 def _miss(model: ChatModel, what: ModelRequest) -> sa.ReplayMiss:
     with pytest.raises(sa.ReplayMiss) as caught:
         answered(model, what)
@@ -444,12 +451,24 @@ def test_a_run_raises_the_miss_with_what_was_done(place: Path) -> None:
     assert len(caught.value.result.messages) > 2
 
 
-def test_the_search_for_the_nearest_takes_less_than_a_second(tmp_path: Path) -> None:
+def test_the_search_for_the_nearest_takes_less_than_a_second(
+    tmp_path: Path, hours: Hours, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = sa.ResponseCache(tmp_path / "cache")
-    model = sa.RecordedModel(sa.ScriptedModel(["x"] * 400), cache)
-    for i in range(400):
+    model = sa.RecordedModel(sa.ScriptedModel(["x"] * 40), cache)
+    for i in range(40):
         say(model, f"{i} " + "a long history " * 2_000)
+    compared = []
+    likeness = nearest.likeness
+
+    def slow(*forms: Any) -> Any:
+        hours.pass_by(0.1)
+        compared.append(forms)
+        return likeness(*forms)
+
+    monkeypatch.setattr(nearest, "likeness", slow)
     _miss(sa.RecordedModel(sa.ScriptedModel([]), cache, "replay"), request("short"))
+    assert 1 < len(compared) < 10
 
 
 def test_a_replay_opens_no_socket_and_loads_no_sdk(tmp_path: Path) -> None:

@@ -43,11 +43,11 @@ def nearest(asked: Asked, recordings: Iterable[Recording]) -> Nearest | None:
     for recording in recordings:
         try:
             other = msgspec.json.decode(recording.request)
-            likeness = _likeness(form, other)
+            alike = likeness(form, other)
         except Exception:  # a file that somebody edited
             continue
-        if best is None or likeness > best[0]:
-            best = (likeness, recording, other)
+        if best is None or alike > best[0]:
+            best = (alike, recording, other)
         if time.monotonic() > until:
             break
     if best is None:
@@ -56,7 +56,7 @@ def nearest(asked: Asked, recordings: Iterable[Recording]) -> Nearest | None:
     return Nearest(best[1], difference) if difference is not None else None
 
 
-def _likeness(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, ...]:
+def likeness(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, ...]:
     """How alike they are: equal messages from the start, equal fields, and then the words."""
     mine, theirs = one.get("messages", []), other.get("messages", [])
     same = 0
