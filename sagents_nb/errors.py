@@ -24,7 +24,7 @@ class NotFound(SagentsError, LookupError):
 
 
 class AgentError(SagentsError):
-    """A run failed; ``result`` is the :class:`~sagents_nb.agent.RunResult` so far, or None."""
+    """A run failed; ``result`` is the :class:`~sagents_nb.result.RunResult` so far, or None."""
 
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)

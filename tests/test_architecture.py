@@ -6,13 +6,17 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "sagents_nb"
-TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+TEXT = (DOCS / "architecture.md").read_text(encoding="utf-8")
 
 WALKS = {"message": ("A message of the user", 24), "approve": ("A click on Approve", 20)}
 
@@ -62,11 +66,32 @@ def test_no_floor_is_crowded() -> None:
     assert max(len(re.findall(r"\w+", layer)) for layer in layers()) <= 4
 
 
-def test_what_the_page_names_is_there() -> None:
-    named = re.findall(r"`((?:\w+/)*\w+\.(?:py|tsx?))`", TEXT)
-    missing = [name for name in named if not any((r / name).exists() for r in (PACKAGE, ROOT))]
-    assert named
-    assert missing == []
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *sorted(p.name for p in DOCS.glob("*.md"))])
+def test_what_a_page_names_is_there(page: str) -> None:
+    text = next(p for p in (ROOT / page, DOCS / page) if p.exists()).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:\w+/)*\w+\.(?:py|tsx?))[:`]", text)
+    folders = [PACKAGE, ROOT / "tests", ROOT / "widgets" / "src"]
+    paths = [f"/{path}" for folder in folders for path in folder.rglob("*.[pt]*")]
+    assert [name for name in named if not any(p.endswith(f"/{name}") for p in paths)] == []
+
+
+def test_what_docstrings_refer_to_is_there() -> None:
+    said = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    names = set(re.findall(r":\w+:`(?:[^`<]*<)?~?(sagents_nb\.[\w.]+)>?`", said))
+    assert len(names) > 20
+    assert [name for name in sorted(names) if not is_there(name)] == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a module, or something in one, has that name."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        with suppress(ImportError):
+            found: Any = import_module(".".join(parts[:length]))
+            for part in parts[length:]:
+                found = getattr(found, part, None)
+            return found is not None
+    return False
 
 
 def test_there_are_few_words_to_learn() -> None:
