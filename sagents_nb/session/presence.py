@@ -55,14 +55,21 @@ class Presence:
         self.viewers = {**self.viewers, viewer: time.time()}
         self._was_watched = True
 
+        watched = weakref.ref(self)  # who watches a session does not keep it alive
+
         def leave() -> None:
-            if self._joined.get(viewer) is token:
-                del self._joined[viewer]
-                self.viewers = {id: at for id, at in self.viewers.items() if id != viewer}
-                self._used = self._left = time.monotonic()
-                self._arm()
+            presence = watched()
+            if presence is not None:
+                presence._leave(viewer, token)
 
         return leave
+
+    def _leave(self, viewer: str, token: object) -> None:
+        if self._joined.get(viewer) is token:
+            del self._joined[viewer]
+            self.viewers = {id: at for id, at in self.viewers.items() if id != viewer}
+            self._used = self._left = time.monotonic()
+            self._arm()
 
     def stop(self) -> None:
         """Count no more."""

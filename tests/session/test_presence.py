@@ -17,7 +17,7 @@ from sagents_nb.store import ConversationStore
 from tests.session.gates import Gate
 from tests.session.hours import Hours
 from tests.session.stored import Disk
-from tests.talking import PATIENCE, agent_of, call, of
+from tests.talking import PATIENCE, agent_of, call, of, until
 
 SOON = 60.0
 
@@ -235,6 +235,17 @@ def test_a_viewer_that_dies_does_not_watch_any_more() -> None:
     gc.collect()
     runtime.call(lambda: None)
     assert session.viewers == []
+
+
+def test_a_session_is_not_kept_by_those_who_watch() -> None:
+    class Page:
+        pass
+
+    session, page = living("a"), Page()
+    session.watch("page", owner=page)
+    gone = weakref.ref(session)
+    del session
+    until(lambda: gc.collect() >= 0 and gone() is None)
 
 
 def test_the_same_viewer_twice_is_one_and_leaves_once() -> None:
