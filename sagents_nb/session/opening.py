@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 # An approval is bound to an epoch. Each owner of a conversation has this many of its own.
 _EPOCHS = 2**32
 
+LOST = "The sub-agent was at work when its process ended, so its work was lost."
+
 
 class OpenedConversation(msgspec.Struct):
     """What a session begins with, who keeps it safe, and the first of its epochs."""
@@ -93,7 +95,7 @@ def open_conversation(
         epoch = rows.epoch * _EPOCHS
         if not entries:
             first = from_state(_saved(conversations, agent, id) if state is None else state)
-            _written(lambda: journal.begin(), journal, first.state)
+            _write(journal.begin, journal, first.state)
             return OpenedConversation(first, journal, epoch)
         folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)
         stored, more = stored_state(folded, schema)
@@ -103,10 +105,10 @@ def open_conversation(
         if folded.damaged:
             rows.set_aside(folded.damaged).result()
         if problems or folded.damaged or folded.version != VERSION:
-            anew = lambda: journal.begin_anew(folded, stored, restored.usage)  # noqa: E731
+            begin = lambda: journal.begin_anew(folded, stored, restored.usage)  # noqa: E731
         else:
-            anew = lambda: journal.go_on(folded.rows, stored, folded.queued)  # noqa: E731
-        _written(anew, journal, restored.state)
+            begin = lambda: journal.go_on(folded.rows, stored, folded.queued)  # noqa: E731
+        _write(begin, journal, restored.state)
         return OpenedConversation(restored, journal, epoch, moved)
     except BaseException:
         rows.release()
@@ -123,13 +125,15 @@ def is_stored(store: Any, scope: Any, id: str) -> bool:
     return store is not None and conversations_of(store, scope).find_conversation(id) is not None
 
 
-def _written(begin: Callable[[], None], journal: SessionJournal, state: State) -> None:
-    def write() -> Future[None] | None:
+def _write(begin: Callable[[], None], journal: SessionJournal, state: State) -> None:
+    """Have the journal begin, and what the session begins with be safe."""
+
+    def begun() -> Future[None] | None:
         begin()
         journal.note(state)
         return journal.flush()
 
-    future = runtime.call(write)
+    future = runtime.call(begun)
     if future is not None:
         future.result()
 
@@ -145,9 +149,6 @@ def _saved(conversations: Any, agent: Agent, id: str) -> State:
     except NotFound:
         return State()
     return restore_state(exported, agent.middleware_chain.state_schema)
-
-
-LOST = "The sub-agent was at work when its process ended, so its work was lost."
 
 
 class RestoredSession(msgspec.Struct, kw_only=True):
