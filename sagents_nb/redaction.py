@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, AnyStr
 from urllib.parse import unquote
 
 KEY = "[key]"  # what stands for a secret in a text that people read,
@@ -42,6 +42,7 @@ _KEYS = [
         r"AIza[A-Za-z0-9_-]{30,}",
     )
 ]
+_JSON_KEYS = [re.compile(pattern.pattern.encode()) for pattern in _KEYS]
 # Also pieces, and half masked ones ("sk-proj-****abcd"): providers quote those in 401 texts.
 _QUOTED = re.compile(r"\bsk-[^\s\"',;)]+|\bBearer\s+\S+|[^\s\"',;(]*\*{3,}[^\s\"',;)]*", re.I)
 _WORD = re.compile(r"[A-Za-z0-9_-]")  # before it, "sk-" is but a part of "task-force"
@@ -67,7 +68,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
         text = text.replace(secret, KEY)
         if len(secret) >= 12:
             text = re.sub(re.escape(secret[:SHORTEST]) + r"\S*", KEY, text)
-    return _without_keys(_QUOTED.sub(KEY, text), KEY)
+    return _without_keys(_QUOTED.sub(KEY, text), KEY, _KEYS)
 
 
 def redacted_json(text: bytes, secrets: Iterable[str] = ()) -> bytes:
@@ -76,13 +77,13 @@ def redacted_json(text: bytes, secrets: Iterable[str] = ()) -> bytes:
     >>> redacted_json(b'"use sk-0123456789abcdef0123 for it"')
     b'"use [redacted] for it"'
     """
-    plain = text.decode()
+    mark = RECORDED.encode()
     for secret in _longest_first(secrets):
         for written in _as_json(secret):
-            plain = plain.replace(written, RECORDED)
+            text = text.replace(written, mark)
         for start in _as_json(secret[:SHORTEST]) if len(secret) >= 2 * SHORTEST else ():
-            plain = re.sub(re.escape(start) + "[A-Za-z0-9._~+/=-]*", RECORDED, plain)
-    return _without_keys(plain, RECORDED).encode()
+            text = re.sub(re.escape(start) + b"[A-Za-z0-9._~+/=-]*", mark, text)
+    return _without_keys(text, mark, _JSON_KEYS)
 
 
 def without(text: str, secrets: Iterable[str], mark: str = KEY) -> str:
@@ -122,7 +123,7 @@ class PlaceRedaction:
 
     def __call__(self, text: str) -> str:
         """The text in one line, with the secrets and what looks like a key masked."""
-        return " ".join(_without_keys(without(text, self._secrets, HIDDEN), HIDDEN).split())
+        return " ".join(_without_keys(without(text, self._secrets, HIDDEN), HIDDEN, _KEYS).split())
 
     def __repr__(self) -> str:
         return f"<PlaceRedaction of {len(self._secrets)} texts>"
@@ -146,19 +147,23 @@ def _longest_first(secrets: Iterable[str]) -> list[str]:
     return sorted(filter(None, secrets), key=len, reverse=True)
 
 
-def _as_json(text: str) -> set[str]:
+def _as_json(text: str) -> set[bytes]:
     """``text`` as it may stand in a JSON text, which may be written in ASCII only."""
-    return {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    return {
+        json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode(errors="surrogatepass")
+        for ascii_only in (True, False)
+    }
 
 
-def _without_keys(text: str, mark: str) -> str:
+def _without_keys(text: AnyStr, mark: AnyStr, keys: Iterable[re.Pattern[AnyStr]]) -> AnyStr:
     """``text`` without what can be nothing but a key."""
 
-    def hidden(match: re.Match[str]) -> str:
+    def hidden(match: re.Match[AnyStr]) -> AnyStr:
         before = match.string[max(0, match.start() - 2) : match.start()]
-        inside = _WORD.fullmatch(before[-1:]) is not None and before not in _ENDS
+        ascii_before = before.decode("latin-1") if isinstance(before, bytes) else before
+        inside = _WORD.fullmatch(ascii_before[-1:]) and ascii_before not in _ENDS
         return match[0] if inside else mark
 
-    for pattern in _KEYS:
+    for pattern in keys:
         text = pattern.sub(hidden, text)
     return text
