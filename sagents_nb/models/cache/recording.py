@@ -78,11 +78,14 @@ def asked(model: ChatModel, request: ModelRequest) -> Asked:
     return Asked(hashlib.sha256(text).hexdigest(), text, secrets)
 
 
+# Of the environment: where the SDKs look for keys.
+_VARIABLES = tuple(name for sdk in SDKS for name in sdk.variables if is_secret(name))
+
+
 def secrets_of(model: ChatModel, request: ModelRequest) -> tuple[str, ...]:
     """The keys that ``model``, ``request`` and the environment hold, the longest first."""
     secrets = {*_keys(model), (request.api_key or "").strip()}
-    for sdk in SDKS:
-        secrets |= {os.environ.get(name, "").strip() for name in sdk.variables if is_secret(name)}
+    secrets |= {os.environ.get(name, "").strip() for name in _VARIABLES}
     return tuple(sorted((s for s in secrets if len(s) >= SHORTEST), key=len, reverse=True))
 
 
