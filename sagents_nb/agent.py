@@ -5,32 +5,63 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import ConfigurationError, InvalidDecision
 from .tools import Tool, as_tool
 
-# What makes and runs an agent is loaded by the first that is made or run: importing the package
-# stays light.
+# Here for type checkers; when it runs, by _load().
 if TYPE_CHECKING:
     import pandas
 
     from .batch import Engine
     from .budget import Budget, Meter
+    from .context import RunContext
     from .events import Emitter, Event
     from .interrupts import Decision, Decisions, Interrupt
-    from .loop.execution import Execution, Prompt
+    from .loop.approvals import check_decisions
+    from .loop.config import LoopConfig
+    from .loop.execution import Execution, Prompt, new_run_id, observed, starting_point
     from .loop.loop import Loop
     from .middleware.base import Middleware
     from .middleware.chain import Chain
+    from .middleware.defaults import default_middleware, human_in_the_loop
+    from .models import default_model, resilient, resolve_model
     from .models.base import ChatModel
     from .result import RunResult
+    from .runtime.event_stream import EventStream
+    from .runtime.thread import runtime
     from .state import State
 
 T = TypeVar("T")
 
 # What may be given for one run only; remembered when it is resumed.
 _OVERRIDES = ("max_runs", "until_tool", "until_tool_success", "budget")
+
+
+@cache
+def _load() -> None:
+    """Load what makes and runs agents, with the first of them: importing the package stays light.
+
+    Into this module, and not where each name is used: an import costs a microsecond also when
+    the module is there, and a run would take six.
+    """
+    global Chain, Emitter, EventStream, Execution, Loop, LoopConfig, Meter, RunContext
+    global check_decisions, default_middleware, default_model, human_in_the_loop
+    global new_run_id, observed, resilient, resolve_model, runtime, starting_point
+    from .budget import Meter
+    from .context import RunContext
+    from .events import Emitter
+    from .loop.approvals import check_decisions
+    from .loop.config import LoopConfig
+    from .loop.execution import Execution, new_run_id, observed, starting_point
+    from .loop.loop import Loop
+    from .middleware.chain import Chain
+    from .middleware.defaults import default_middleware, human_in_the_loop
+    from .models import default_model, resilient, resolve_model
+    from .runtime.event_stream import EventStream
+    from .runtime.thread import runtime
 
 
 class Agent:
@@ -78,11 +109,8 @@ class Agent:
         summarization_options: Mapping[str, Any] | None = None,
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        _load()
         put = super().__setattr__
-        from .middleware.chain import Chain
-        from .middleware.defaults import default_middleware, human_in_the_loop
-        from .models import default_model, resilient, resolve_model
-
         config["model"] = default_model() if model is None else resolve_model(model)
         put("_config", config)  # with the model itself: copies share its connections
         put("model", config["model"])
@@ -188,8 +216,6 @@ class Agent:
 
     def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
         """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
-        from .loop.approvals import check_decisions
-
         return check_decisions(interrupt, given, self.tools_by_name, self.middleware_chain)
 
     # running it
@@ -212,8 +238,6 @@ class Agent:
         self, prompt: Prompt, state: State | None = None, **overrides: Any
     ) -> AsyncIterator[Event]:
         """The events of a run as they happen; leaving the loop early cancels the run."""
-        from .runtime.event_stream import EventStream
-
         events = EventStream()
         execution = self._start(prompt, state, overrides, events.push)
         execution.future.add_done_callback(lambda _: events.close())
@@ -348,13 +372,6 @@ class Agent:
         itself, as what is in ``middleware_messages``. ``config`` holds further fields of
         :class:`~sagents_nb.loop.config.LoopConfig`; None leaves the default.
         """
-        from .budget import Meter
-        from .context import RunContext
-        from .loop.config import LoopConfig
-        from .loop.execution import observed
-        from .loop.loop import Loop
-        from .runtime.thread import runtime
-
         if files is None:
             from .files import open_filesystem
 
@@ -401,9 +418,6 @@ class Agent:
         overrides: dict[str, Any],
         sink: Callable[[Event], None] | None = None,
     ) -> Execution:
-        from .events import Emitter
-        from .loop.execution import Execution, new_run_id, starting_point
-
         base, messages = starting_point(prompt, state)
         overrides = dict(overrides)
         should_pause = overrides.pop("should_pause", None)
@@ -413,9 +427,6 @@ class Agent:
         return Execution(loop, messages, None, overrides)
 
     def _resume(self, result: RunResult, given: Decisions) -> Execution:
-        from .events import Emitter
-        from .loop.execution import Execution, new_run_id
-
         interrupt = result.interrupt
         if interrupt is None:
             raise InvalidDecision("This result waits for nothing; run again instead of resuming.")

@@ -13,6 +13,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -26,19 +27,47 @@ from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
 from ..state import State, Todo, restore_or_new, restore_state
 
-# What makes and runs a session is loaded by the first that is made: importing the package stays
-# light.
+# Here for type checkers; when it runs, by _load().
 if TYPE_CHECKING:
     import pandas
 
-    from ..loop.execution import Prompt
-    from .opening import OpenedConversation
-    from .options import Preprocessor, SessionOptions
+    from ..loop.execution import Prompt, starting_point
+    from .actor import Actor
+    from .event_log import stored_events
+    from .opening import (
+        OpenedConversation,
+        conversations_of,
+        create_conversation,
+        from_state,
+        here,
+        open_conversation,
+    )
+    from .options import MessageContext, Preprocessor, SessionOptions, preprocessed
     from .run import Run
 
 T = TypeVar("T")
 
 _waking = threading.Lock()
+
+
+@cache
+def _load() -> None:
+    """Load what makes and runs sessions, with the first: importing the package stays light."""
+    global Actor, MessageContext, OpenedConversation, SessionOptions
+    global conversations_of, create_conversation, from_state, here, open_conversation
+    global preprocessed, starting_point, stored_events
+    from ..loop.execution import starting_point
+    from .actor import Actor
+    from .event_log import stored_events
+    from .opening import (
+        OpenedConversation,
+        conversations_of,
+        create_conversation,
+        from_state,
+        here,
+        open_conversation,
+    )
+    from .options import MessageContext, SessionOptions, preprocessed
 
 
 class Session:
@@ -79,10 +108,8 @@ class Session:
         headless: Any = "deny",
         **around: Any,
     ) -> None:
-        from .opening import OpenedConversation, create_conversation, from_state
-        from .options import SessionOptions
-
         _check_agent(agent)
+        _load()
         options = SessionOptions(
             store=store,
             scope=scope,
@@ -102,9 +129,6 @@ class Session:
     def _begin(
         self, agent: Agent, id: str, opened: OpenedConversation, options: SessionOptions
     ) -> None:
-        from .actor import Actor
-        from .opening import conversations_of
-
         if options.store is not None and options.display_persistence is None:
             conversations = conversations_of(options.store, options.scope)
             options = replace(options, display_persistence=conversations)
@@ -146,10 +170,8 @@ class Session:
         ``take_over`` takes it, and :class:`~sagents_nb.errors.ConfigurationError` if a newer
         version wrote it. ``info()["problems"]`` tells what could not be read.
         """
-        from .opening import open_conversation
-        from .options import SessionOptions
-
         _check_agent(agent)
+        _load()
         options = SessionOptions(store=store, **around)
         opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
         session = cls.__new__(cls)
@@ -258,8 +280,6 @@ class Session:
 
     def info(self) -> dict[str, Any]:
         """A summary as plain data."""
-        from .opening import here
-
         return {
             "id": self.id,
             "agent": self.agent.name,
@@ -296,9 +316,6 @@ class Session:
         return self._act(self.actor.send, self._said(prompt), when)
 
     def _said(self, prompt: Prompt) -> list[Message]:
-        from ..loop.execution import starting_point
-        from .options import MessageContext, preprocessed
-
         _, messages = starting_point(prompt, None)
         if not messages:
             raise ConfigurationError("A session keeps its own state; send it text or messages.")
@@ -496,8 +513,6 @@ class Session:
         "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
         """
         from ..frames import Conversation, frame_of
-        from .event_log import stored_events
-        from .opening import conversations_of
 
         events = runtime.call(self.actor.log.kept)
         state = self.state
@@ -520,8 +535,6 @@ class Session:
         return value
 
     def _wake(self) -> None:
-        from .opening import open_conversation
-
         options = self.options
         with _waking:  # two who need it at once wake it once
             if self.actor.asleep:
