@@ -15,17 +15,11 @@ from .state import State
 
 @runtime_checkable
 class AgentProtocol(Protocol):
-    """An :class:`~sagents_nb.Agent`, as what stands below it knows it."""
+    """An :class:`~sagents_nb.Agent`, as what stands below it needs it."""
 
     agent_id: str
-    name: str
     system_prompt: str
     tool_context: dict[str, Any]
-    otel_attributes: dict[str, Any]
-
-    @property
-    def model(self) -> Any:
-        """The model that answers."""
 
     @property
     def tools(self) -> Sequence[Any]:
