@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+
+Started = TypeVar("Started")
+_ATTEMPTS = 3
 
 
 def execute(path: Path, save: bool = False, setup: str = "") -> str:
@@ -32,13 +36,29 @@ def execute(path: Path, save: bool = False, setup: str = "") -> str:
     )
     if setup:
         client.on_notebook_start = partial(_set_up, client, setup)
-    client.execute()
+    retry_start(client.execute)
     if save:
         for cell in notebook.cells:
             cell.metadata.pop("execution", None)  # times, which differ every run
         notebook.metadata.pop("widgets", None)
         nbformat.write(notebook, path)
     return "\n\n".join(text for cell in notebook.cells if (text := _cell_text(cell)))
+
+
+def retry_start(start: Callable[[], Started]) -> Started:
+    """Call ``start``, which starts a kernel; again when the kernel died before it was ready.
+
+    A kernel's ports are chosen before it binds them, and another process may be faster
+    (https://github.com/jupyter/jupyter_client/issues/154). No cell has run by then. Raises what
+    the third attempt raises.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return start()
+        except RuntimeError as error:
+            if "died before replying to kernel_info" not in str(error):
+                raise
+    return start()
 
 
 async def _set_up(client: NotebookClient, code: str, notebook: Any) -> None:

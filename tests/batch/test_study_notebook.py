@@ -13,6 +13,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 
+from sagents_nb.notebook.headless import retry_start
 from tests.batch.test_replay import answered
 from tests.models.loopback import KEY, Provider
 from tests.notebook.testing.test_test_notebook import Notebooks
@@ -77,7 +78,8 @@ def test_a_kernel_that_is_killed_at_row_60_runs_40_the_next_time(
         cells = [STUDY.format(url=provider.url), ONE]
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
         place = {"metadata": {"path": str(tmp_path)}}
-        NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=place).execute()
+        client = NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=place)
+        retry_start(client.execute)
         return notebook.cells[1].outputs[0].text
 
     def killing(request: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from jupyter_client.manager import KernelManager
 
+from sagents_nb.notebook.headless import retry_start
 from tests.conftest import PRIVATE_PREFIXES
 from tests.talking import PATIENCE, until
 
@@ -59,6 +60,9 @@ class Kernel:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        retry_start(self._start)
+
+    def _start(self) -> None:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_PREFIXES)}
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.manager = KernelManager()
@@ -69,12 +73,15 @@ class Kernel:
             "-f",
             "{connection_file}",
         ]
-        self.manager.start_kernel(
-            env={**kept, "PYTHONPATH": path, "IPYTHONDIR": str(folder)}, cwd=str(folder)
-        )
+        environment = {**kept, "PYTHONPATH": path, "IPYTHONDIR": str(self.folder)}
+        self.manager.start_kernel(env=environment, cwd=str(self.folder))
         self.client = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=PATIENCE)
+        try:
+            self.client.wait_for_ready(timeout=PATIENCE)
+        except RuntimeError:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """End it."""

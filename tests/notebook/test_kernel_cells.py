@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from sagents_nb.notebook.headless import retry_start
 from tests.notebook.kernel import WIDGET, Kernel
 from tests.talking import PATIENCE
 
@@ -134,7 +135,7 @@ def notebook(tmp_path: Path, *cells: str) -> nbformat.NotebookNode:
     made = v4.new_notebook(cells=[v4.new_code_cell(code) for code in (SETUP, *cells)])
     made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     place = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(made, timeout=PATIENCE, resources=place).execute()
+    retry_start(NotebookClient(made, timeout=PATIENCE, resources=place).execute)
     return made
 
 

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from sagents_nb.notebook.headless import retry_start
 from tests.talking import PATIENCE
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -22,7 +23,8 @@ def test_it_runs_to_its_end_and_saves_no_conversation_beside_its_outputs(
     here = shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
     notebook = nbformat.read(here / name, as_version=4)
     place = {"metadata": {"path": str(here)}}
-    NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=place).execute()
+    client = NotebookClient(notebook, timeout=PATIENCE, kernel_name="python3", resources=place)
+    retry_start(client.execute)
     states = notebook.metadata.get("widgets", {})
     for widget in states.get("application/vnd.jupyter.widget-state+json", {}).get("state", {}):
         raise AssertionError(f"a widget was saved: {widget}")

@@ -6,6 +6,7 @@ Without ``--sagents`` it adds that option and does nothing, and imports nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,10 @@ class Replay:
         notebook: Any = item.parent
         if not hasattr(notebook, "sanitize_patterns") or notebook.kernel is not None:
             return (yield)
+        from ..headless import retry_start
         from .environment import cassette_of, changed, replaying
 
+        notebook.setup = partial(retry_start, notebook.setup)
         with changed(replaying(cassette_of(Path(notebook.path)))):
             result = yield  # nbval starts the kernel here
         _sanitize(notebook)
