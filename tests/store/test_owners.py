@@ -85,14 +85,23 @@ def workers(url: str) -> Iterator[list[Worker]]:
 
 
 def race(workers: list[Worker], rounds: int) -> None:
-    """Both open it at once: one does, the other is told who, and writes nothing."""
+    """Both open it at once: one does, the other is told who, and writes nothing.
+
+    In the first rounds each has answered before the other is asked, so that each wins once.
+    """
     epochs = [0]
     winners = set()
     last = []
     for n in range(rounds):
-        for worker in workers[:: 1 if n % 2 else -1]:
-            worker.tell("open")
-        said = [worker.hear() for worker in workers]
+        order = (0, 1) if n % 2 else (1, 0)
+        said = ["", ""]
+        if n < 2:
+            for index in order:
+                said[index] = workers[index].ask("open")
+        else:
+            for index in order:
+                workers[index].tell("open")
+            said = [worker.hear() for worker in workers]
         (won,) = [index for index in range(2) if said[index].startswith("opened")]
         winner, loser = workers[won], workers[1 - won]
         assert re.match(
