@@ -7,6 +7,7 @@ not errors.
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime
 from typing import Any
 
@@ -127,3 +128,27 @@ class Owned(AgentError):
 
 class Busy(AgentError):
     """A run is active and the call cannot wait for it."""
+
+
+def pass_on(error: BaseException) -> None:
+    """Raise what is not of the code that was called, but came to it from outside.
+
+    That is the cancellation of the task that calls, a GeneratorExit of a coroutine that is let
+    go, and a KeyboardInterrupt on the main thread. All else ends the code that raised it and
+    nobody else: asyncio would end its loop by SystemExit and KeyboardInterrupt.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        if threading.current_thread() is threading.main_thread():
+            raise error
+        return
+    import asyncio
+
+    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+            if isinstance(error, GeneratorExit):
+                raise error from None
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise error

@@ -19,8 +19,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, pass_on
 from .frozenlist import FrozenList
+from .text import said_by
 
 VERSION = 1
 
@@ -198,10 +199,11 @@ def migrated(data: Mapping[str, Any], version: Any) -> dict[str, Any]:
             )
         try:
             current = MIGRATIONS[step](current)
-        except Exception as error:
+        except BaseException as error:
+            pass_on(error)
             raise ConfigurationError(
                 f"This state of version {version} cannot be brought to version {step + 1} "
-                f"({type(error).__name__}: {error}); it may be damaged."
+                f"({said_by(error)}); it may be damaged."
             ) from error
     return current
 
@@ -225,9 +227,9 @@ def _by_schema(
             continue
         try:
             changed[key] = functions[which](changed[key])
-        except Exception as error:
+        except BaseException as error:
+            pass_on(error)
             raise ConfigurationError(
-                f"metadata[{key!r}] cannot be {verb} by its state_schema "
-                f"({type(error).__name__}: {error})."
+                f"metadata[{key!r}] cannot be {verb} by its state_schema ({said_by(error)})."
             ) from error
     return changed

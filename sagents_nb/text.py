@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .errors import pass_on
+
 REPLACEMENT = "\ufffd"
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -40,6 +42,24 @@ def whole_data(data: Any, mark: str = "?") -> Any:
     if isinstance(data, list | tuple):
         return [whole_data(value, mark) for value in data]
     return data
+
+
+def text_or_why(value: Any) -> str:
+    """``str(value)``, or what kept somebody's ``__str__`` from giving it."""
+    try:
+        return str(value)
+    except BaseException as error:
+        pass_on(error)
+        return f"<{type(value).__name__}: its text failed with {type(error).__name__}>"
+
+
+def said_by(error: BaseException) -> str:
+    """An exception as a sentence quotes it.
+
+    >>> said_by(ValueError("no"))
+    'ValueError: no'
+    """
+    return f"{type(error).__name__}: {whole(text_or_why(error))}"
 
 
 def exact(text: str) -> bytes:

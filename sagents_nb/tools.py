@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_
 import msgspec
 
 from .context import ToolContext
-from .errors import ConfigurationError
+from .errors import ConfigurationError, pass_on
 
 
 class Arguments(Protocol):
@@ -217,7 +217,7 @@ def _convert_pydantic(annotation: Any, value: Any) -> Any:
     raise NotImplementedError
 
 
-RunOn = Literal["pool", "loop", "main"]
+RunOn = Literal["pool", "loop", "main", "caller"]
 
 # Both providers refuse other names (Messages and Responses API references, 2026).
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -264,11 +264,12 @@ class Tool:
     """A function with a name, a description and a JSON Schema; made by :func:`tool`.
 
     It stays callable as the function it wraps. ``run_on`` says where it runs: "loop" for
-    async functions, "pool" (a worker thread) for sync ones, "main" for the process's main
-    thread. ``timeout`` is in seconds. ``idempotent`` means that running it again with the
-    same arguments is harmless. A turn with a ``sequential`` tool runs its calls one after the
-    other. ``display_text`` is what people read while it runs: text, or
-    a function of the arguments.
+    async functions, "pool" (a thread of its own while it runs) for sync ones, "main" for the
+    process's main thread, "caller" for an async function that uses what belongs to the loop
+    on which the run was started: a database pool, an HTTP session. ``timeout`` is in seconds.
+    ``idempotent`` means that running it again with the same arguments is harmless. A turn with a
+    ``sequential`` tool runs its calls one after the other. ``display_text`` is what people read
+    while it runs: text, or a function of the arguments.
     """
 
     def __init__(
@@ -292,9 +293,14 @@ class Tool:
             )
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function)
-        if run_on is not None and run_on not in ("pool", "loop", "main"):
+        if run_on is not None and run_on not in get_args(RunOn):
             raise ConfigurationError(
-                f"Tool {self.name!r}: run_on is 'pool', 'loop' or 'main', not {run_on!r}."
+                f"Tool {self.name!r}: run_on is 'pool', 'loop', 'main' or 'caller', not {run_on!r}."
+            )
+        if run_on == "caller" and not self.is_async:
+            raise ConfigurationError(
+                f"Tool {self.name!r} is no async function, so it cannot run on the caller's loop; "
+                "write 'async def', or leave out run_on."
             )
         if self.is_async and run_on == "main":
             raise ConfigurationError(
@@ -325,7 +331,8 @@ class Tool:
             return self.display_text
         try:
             return self.display_text(arguments)
-        except Exception:
+        except BaseException as error:
+            pass_on(error)
             return None
 
 

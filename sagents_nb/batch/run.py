@@ -16,6 +16,7 @@ from ..extract import Asking
 from ..messages import Usage
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
+from ..runtime.workers import workers
 from .engine import Engine, LocalEngine
 from .journal import BatchJournal, journal_at
 from .rows import Answer, Row, keyed, not_asked, prompts_of, run_row
@@ -217,7 +218,7 @@ async def amap_rows(agent: Agent, progress: bool, **options: Any) -> pandas.Data
         future.result()
         run.show(bar)
     except BaseException as error:
-        await asyncio.to_thread(run.cancel)
+        await workers.run(run.cancel)
         if future.done() and not future.cancelled():
             future.exception()  # which has been heard
         run.note(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import NotFound, SagentsError
+from ..text import said_by
 
 
 class FileError(SagentsError):
@@ -56,11 +57,11 @@ class FilesystemClosed(FileError):
 REFUSALS = (NotStorable, InvalidPath, PathTaken, WrongKind, LimitExceeded)
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """What a storage raised, within a sentence."""
     if isinstance(error, FileError):
         return str(error).removesuffix(".")
-    return f"{type(error).__name__}: {error}"
+    return said_by(error)
 
 
 def missing(path: str) -> FileMissing:

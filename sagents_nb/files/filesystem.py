@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, pass_on
 from ..events import FileDeleted, FileMoved
 from . import paths, patterns
 from .entry import FileEntry, new_directory, new_file, with_content
@@ -500,7 +500,7 @@ class FileSystem:
             entry = make(before)
             with self._lock:
                 claimed = self._saved_at_once(path, stored, now)
-            failed: dict[str, Exception] = {}
+            failed: dict[str, BaseException] = {}
             with self._claims.on(claimed) if claimed else contextlib.nullcontext():
                 with self._lock:
                     self._check_open()
@@ -609,7 +609,8 @@ class FileSystem:
             if mount is not None:
                 try:
                     mount.storage.delete(self._scope_text, mount.inside(path))
-                except Exception as error:
+                except BaseException as error:
+                    pass_on(error)
                     raise StorageFailed(
                         f"{path} could not be deleted ({reason(error)}); it is still there.",
                         path,
@@ -660,7 +661,7 @@ class FileSystem:
         """Move the path and what is below it, in its storage first."""
         self._keep_for_snapshots(old, below=True)
         while True:
-            failed: dict[str, Exception] = {}
+            failed: dict[str, BaseException] = {}
             emptied: list[str] = []
             with self._lock:
                 move, directories = self._plan(old, new)

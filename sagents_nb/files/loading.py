@@ -11,11 +11,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
+from ..errors import pass_on
+from ..runtime.workers import workers
 from . import paths
 from .entry import FileEntry, with_content
 from .errors import FileError, LimitExceeded, StorageFailed, reason
@@ -37,10 +38,7 @@ READ_AHEAD = 1000
 
 
 def together(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> list[T]:
-    """What ``function`` gives for parts of ``paths``; it must not raise.
-
-    The threads are new ones: those of a shared pool might all be waiting here.
-    """
+    """What ``function`` gives for parts of ``paths``; it must not raise."""
     results: list[T] = []
     times: list[float] = []
     done = 0
@@ -59,8 +57,8 @@ def together(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> li
 def _in_threads(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> list[T]:
     parts = [part for first in range(THREADS) if (part := paths[first::THREADS])]
     try:
-        with ThreadPoolExecutor(len(parts), "sagents-files") as pool:
-            return list(pool.map(function, parts))
+        futures = [workers.submit(function, part) for part in parts]
+        return [future.result() for future in futures]
     except RuntimeError:  # the process is ending and starts no more threads
         return [function(paths)]
 
@@ -167,7 +165,8 @@ class Loading:
         assert mount is not None, "only a mount has files that are not loaded"
         try:
             content = loaded_content(mount.storage, self._scope, mount.inside(path))
-        except Exception as error:
+        except BaseException as error:
+            pass_on(error)
             raise StorageFailed(
                 f"{path} could not be read from its storage ({reason(error)}); "
                 "try again, or see with reset() what is there.",

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, pass_on
 from . import paths
 from .entry import FileEntry
 from .errors import InvalidPath, ReadOnly, StorageFailed, reason
@@ -98,7 +98,8 @@ def stored_entries(mount: Mount, scope: str) -> list[FileEntry]:
     """
     try:
         entries = list(mount.storage.list(scope))
-    except Exception as error:
+    except BaseException as error:
+        pass_on(error)
         raise StorageFailed(
             f"The storage of {mount.root} could not be listed ({reason(error)}); see that it "
             "can be reached.",

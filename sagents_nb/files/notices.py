@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..errors import pass_on
 from ..events import Event, FileUpdated
 from .entry import FileEntry
 
@@ -77,7 +78,8 @@ class Notices:
                 for callback in subscribers:
                     try:
                         callback(event)
-                    except Exception:
+                    except BaseException as error:
+                        pass_on(error)
                         log.exception("A subscriber failed on %s", event.type)
         except BaseException:  # KeyboardInterrupt: the next change delivers the rest
             self._delivering = False

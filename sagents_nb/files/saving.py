@@ -16,7 +16,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from ..errors import pass_on
 from ..runtime.thread import runtime
+from ..runtime.workers import workers
 from .entry import FileEntry, with_content
 from .errors import StorageFailed, reason
 from .loading import Claims, together
@@ -45,7 +47,7 @@ class Clock:
 
     def work(self, function: Callable[[], object]) -> None:
         """Call a slow function on another thread, soon."""
-        runtime.pool.submit(function)
+        workers.submit(function)
 
 
 class Pending:
@@ -168,7 +170,9 @@ class Saving:
             with contextlib.suppress(RuntimeError):
                 self._clock.work(partial(self.save_all, paths))
 
-    def save_all(self, paths: Iterable[str], until: float | None = None) -> dict[str, Exception]:
+    def save_all(
+        self, paths: Iterable[str], until: float | None = None
+    ) -> dict[str, BaseException]:
         """Save those of the paths that wait, and give what failed."""
         failed = {}
         for path in paths:
@@ -181,11 +185,11 @@ class Saving:
                 failed[path] = error
         return failed
 
-    def save_claimed(self, paths: Iterable[str]) -> dict[str, Exception]:
+    def save_claimed(self, paths: Iterable[str]) -> dict[str, BaseException]:
         """Save those of the paths that wait, and give what failed. The caller has claimed them."""
         return {path: error for path in paths if (error := self.save(path)) is not None}
 
-    def save(self, path: str) -> Exception | None:
+    def save(self, path: str) -> BaseException | None:
         """Save that path if it waits; what the storage raised. The caller has claimed it."""
         with self._lock:
             pending = self._pending.get(path)
@@ -197,7 +201,8 @@ class Saving:
         try:
             if mount is not None:
                 self._bring_in_line(mount, path, entry, pending.content)
-        except Exception as error:
+        except BaseException as error:
+            pass_on(error)
             log.warning("%s could not be saved and is kept in memory (%r)", path, error)
             with self._lock:
                 self.try_again(path, pending)
@@ -235,7 +240,7 @@ class Saving:
 
         ``until`` is a time of :func:`time.monotonic` after which nothing more is begun.
         """
-        failed: dict[str, Exception] = {}
+        failed: dict[str, BaseException] = {}
         # First what is there, so that what was moved is never absent from the storage.
         for there in (True, False):
             with self._lock:
@@ -248,7 +253,7 @@ class Saving:
             raise unsaved(failed)
 
 
-def unsaved(failed: dict[str, Exception]) -> StorageFailed:
+def unsaved(failed: dict[str, BaseException]) -> StorageFailed:
     """The error for files that are in memory, but not yet in their storage."""
     names = sorted(failed)
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
@@ -291,7 +296,7 @@ class MoveOutcome:
 
     def __init__(self) -> None:
         self.saved: dict[str, FileEntry] = {}
-        self.failed: dict[str, Exception] = {}
+        self.failed: dict[str, BaseException] = {}
         self.left: list[str] = []
         self.read: dict[str, str | bytes] = {}
 
@@ -322,7 +327,8 @@ def move_in_storage(mount: Mount, scope: str, move: Move, waiting: set[str]) -> 
             storage.save(scope, replace(moved, path=new))
             outcome.read.pop(before.path, None)
             outcome.saved[before.path] = before
-        except Exception as error:
+        except BaseException as error:
+            pass_on(error)
             if before is move.pairs[0][0]:
                 raise _nothing_moved(move, error) from error
             log.warning("%s could not be moved in its storage (%r)", before.path, error)
@@ -340,7 +346,8 @@ def _renamed(mount: Mount, scope: str, old: str, new: str) -> bool:
         return False
     try:
         rename(scope, old, new)
-    except Exception as error:
+    except BaseException as error:
+        pass_on(error)
         log.info("%s is copied, since it could not be renamed (%r)", old, error)
         return False
     return True
@@ -349,12 +356,13 @@ def _renamed(mount: Mount, scope: str, old: str, new: str) -> bool:
 def _delete(mount: Mount, scope: str, path: str, outcome: MoveOutcome) -> None:
     try:
         mount.storage.delete(scope, mount.inside(path))
-    except Exception as error:
+    except BaseException as error:
+        pass_on(error)
         log.warning("%s was moved, but the old one could not be deleted (%r)", path, error)
         outcome.left.append(path)
 
 
-def _nothing_moved(move: Move, error: Exception) -> StorageFailed:
+def _nothing_moved(move: Move, error: BaseException) -> StorageFailed:
     return StorageFailed(
         f"{move.old} could not be moved ({reason(error)}); nothing was moved.",
         move.old,

@@ -11,12 +11,13 @@ from typing import Any
 
 from ..budget import Meter
 from ..context import RunContext
-from ..errors import AgentError, ConfigurationError
+from ..errors import AgentError, ConfigurationError, pass_on
 from ..events import Event
 from ..interrupts import Decision
 from ..messages import Message, Part
 from ..result import RunResult
-from ..runtime.futures import RunHandle
+from ..runtime.foreign import clock, took
+from ..runtime.futures import RunHandle, executing
 from ..runtime.thread import runtime
 from ..state import State
 from .config import Outcome
@@ -36,10 +37,13 @@ def observed(
         if sink is not None:
             sink(event)
         for hook in hooks:
+            began = clock()
             try:
                 hook(event, ctx)
-            except Exception:  # who only watches cannot end the run
+            except BaseException as error:  # who only watches cannot end the run
+                pass_on(error)
                 logger.exception("An on_event hook raised on %s", event.type)
+            took(began, "The hook", hook)
 
     return both
 
@@ -85,6 +89,7 @@ class Execution(RunHandle):
         decisions: Mapping[str, Decision] | None,
         overrides: dict[str, Any],
     ) -> None:
+        super().__init__()
         self.loop = loop
         self.overrides = overrides
         self._task: asyncio.Task[Any] | None = None
@@ -94,6 +99,7 @@ class Execution(RunHandle):
         self, messages: Sequence[Message], decisions: Mapping[str, Decision] | None
     ) -> RunResult:
         self._task = asyncio.current_task()
+        executing.set(self)
         began = time.perf_counter()
         outcome = await self.loop.run(messages, decisions)
         duration = time.perf_counter() - began

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from ..context import ToolContext
-from ..errors import AgentError
+from ..errors import AgentError, pass_on
 from ..interrupts import ActionRequest, Interrupt
 from ..messages import ContentPart, ToolCall, ToolResult
+from ..runtime.caller import run_on_caller
+from ..runtime.foreign import clock, stepwise, took
+from ..runtime.futures import executing
 from ..runtime.main_thread import main_thread
-from ..runtime.thread import runtime
-from ..text import whole
+from ..runtime.workers import outcome_of, workers
+from ..text import said_by, text_or_why, whole
 from ..tools import Tool, ToolOutput
 
 
@@ -53,8 +56,6 @@ async def invoke(
         if executed.update:
             context.state.update(executed.update)  # an impossible one is the tool's error
         return executed
-    except GeneratorExit:
-        raise
     except asyncio.CancelledError:
         if context.cancelled:
             raise
@@ -64,41 +65,54 @@ async def invoke(
             context.run.cancelled.set()
         return _failure(call, "KeyboardInterrupt: a person stopped this call")
     except BaseException as error:  # SystemExit too: it would end the runtime thread
+        pass_on(error)
         if isinstance(error, TimeoutError) and limit is not None and limit.expired():
             more = "" if tool.is_async else " It may still be working in the background."
             return _failure(call, f"Timed out after {tool.timeout:g} seconds.{more}")
-        return _failure(call, f"{type(error).__name__}: {text_of(error)}")
+        return _failure(call, said_by(error) + _advice(error))
+
+
+_ON_CALLER = (
+    " An async tool runs on a loop of its own; @tool(run_on='caller') runs it on the one that "
+    "started the run, where what it uses was made."
+)
+
+
+def _advice(error: BaseException) -> str:
+    """What to do about an object of the caller's loop: asyncio's words are the only sign of it."""
+    other_loop = isinstance(error, RuntimeError) and "different loop" in text_of(error)
+    return _ON_CALLER if other_loop else ""
 
 
 async def _call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
     """What the function returns or raises, wherever it runs."""
+    function = partial(tool.function, **arguments)
+    if tool.run_on == "caller":
+        return await run_on_caller(function)
     if tool.is_async:
-        return await tool.function(**arguments)
+        return await stepwise(function(), "The tool", function)
     if tool.run_on == "main":
-        outcome = await asyncio.wrap_future(
-            main_thread.submit(_outcome, tool.function, arguments),
-        )
+        outcome = await asyncio.wrap_future(main_thread.submit(outcome_of, function))
     elif tool.run_on == "pool":
-        run = contextvars.copy_context().run
-        loop = asyncio.get_running_loop()
-        outcome = await loop.run_in_executor(runtime.pool, run, _outcome, tool.function, arguments)
+        outcome = await _in_thread(tool, function)
     else:
-        outcome = _outcome(tool.function, arguments)
+        began = clock()
+        outcome = outcome_of(function)
+        took(began, "The tool", function)
     value, error = outcome
     if error is not None:
         raise error
-    return await value if inspect.isawaitable(value) else value
+    return await stepwise(value, "The tool", function) if inspect.isawaitable(value) else value
 
 
-def _outcome(
-    function: Callable[..., Any], arguments: Mapping[str, Any]
-) -> tuple[Any, BaseException | None]:
-    # As a value, since a future cannot carry every exception: StopIteration would be lost and
-    # the run would wait for ever, SystemExit would end the thread that reads it.
+async def _in_thread(tool: Tool, function: partial[Any]) -> Any:
+    future = workers.submit(outcome_of, function)
     try:
-        return function(**arguments), None
-    except BaseException as error:
-        return None, error
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:  # by a timeout, or with the run: it goes on, as threads do
+        run = executing.get()
+        workers.abandon(future, run.owner_id if run else "", tool.name)
+        raise
 
 
 def _failure(call: ToolCall, text: str) -> Executed:
@@ -157,12 +171,5 @@ def text_of(value: Any) -> str:
         try:
             return msgspec.json.encode(value).decode()
         except (TypeError, ValueError, RecursionError):
-            value = _str(value)
+            value = text_or_why(value)
     return str(whole(value))
-
-
-def _str(value: Any) -> str:
-    try:
-        return str(value)
-    except Exception as error:
-        return f"<{type(value).__name__}: its text failed with {type(error).__name__}>"

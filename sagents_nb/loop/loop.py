@@ -17,7 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..context import RunContext
-from ..errors import AgentError, MaxRunsExceeded
+from ..errors import AgentError, MaxRunsExceeded, pass_on
 from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
@@ -25,6 +25,7 @@ from ..messages import Message, ToolResult, Usage
 from ..models.base import ModelRequest
 from ..state import State
 from ..telemetry import current, tracing_of
+from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Unfinished, settled
@@ -120,18 +121,22 @@ class Loop:
         try:
             status = await self._drive(interrupt, decisions)
             error = self._refused
-        except asyncio.CancelledError:
-            status = "cancelled"
-            if task := asyncio.current_task():
-                task.uncancel()  # the cancellation ends here, as a result
+        except asyncio.CancelledError as raised:
+            task = asyncio.current_task()
+            if self.ctx.cancelled.is_set() or (task is not None and task.cancelling()):
+                status = "cancelled"
+                if task is not None:
+                    task.uncancel()  # the cancellation ends here, as a result
+            else:  # of something that a hook or the model waited for
+                status, error = "error", _failure(raised)
+                broken = Message("assistant", stop_reason="error", error=str(error))
         except AgentError as raised:
             status, error = "error", raised
             if self._unanswered is not None:
                 status = "interrupted"
                 self.state = self.state.with_interrupt(self._unanswered)
-        except GeneratorExit:  # nobody waits for its end
-            raise
         except BaseException as raised:  # else the thread ends, or its session waits for ever
+            pass_on(raised)
             status, error = "error", _failure(raised)
             broken = Message("assistant", stop_reason="error", error=str(error))
         self.ctx.meter.end()
@@ -139,7 +144,8 @@ class Loop:
             status, error = "cancelled", None
         try:
             await self._end(status, broken)
-        except Exception as raised:  # the rest is kept in memory, and told to nobody
+        except BaseException as raised:  # the rest is kept in memory, and told to nobody
+            pass_on(raised)
             status, error = "error", _failure(raised)
             self.state = self.state_if_stopped(_REASONS[status]).clean_stale_interrupts()
             if self._in_turn:
@@ -284,8 +290,9 @@ class Loop:
         config = self.config
         try:
             request = await request_for(config, self.ctx, self._specs)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            failed = f"The model was not asked: {type(error).__name__}: {error}"
+        except BaseException as error:
+            pass_on(error)
+            failed = f"The model was not asked: {said_by(error)}"
             failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
             await self.commits.append(Message("assistant", stop_reason="error", error=str(failure)))
             raise failure from error
@@ -485,6 +492,6 @@ def _wants_more(message: Message) -> bool:
 def _failure(error: BaseException) -> AgentError:
     if isinstance(error, AgentError):
         return error
-    failure = AgentError(f"The run failed: {type(error).__name__}: {error}")
+    failure = AgentError(f"The run failed: {said_by(error)}")
     failure.__cause__ = error
     return failure

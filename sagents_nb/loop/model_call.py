@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..context import RunContext
-from ..errors import ModelError
+from ..errors import ModelError, pass_on
 from ..events import Emitter, MessageStart, MessageUpdate, ModelRetry
 from ..messages import (
     Delta,
@@ -22,6 +22,7 @@ from ..messages import (
     ThinkingPart,
 )
 from ..models.base import ChatModel, ModelRequest, RetryNotice
+from ..text import said_by
 from ..tools import ToolSpec
 from .config import LoopConfig, settled
 
@@ -116,13 +117,10 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
                 f"{model!r} ended its stream without a final Message; nothing of it was run.",
                 kind="cut_stream",
             )
-    except asyncio.CancelledError as error:
-        failure = error
     except ModelError as error:
         failure = error
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
-        failure = ModelError(f"{model!r} failed: {type(error).__name__}: {error}")
-        failure.__cause__ = error
+    except BaseException as error:
+        failure = _failure(model, error)
     if failure is not None:
         if isinstance(failure, asyncio.CancelledError):
             message = partial.message("aborted", "The run was cancelled.")
@@ -132,3 +130,14 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
     if failure is None and message.stop_reason == "error":
         failure = ModelError(message.error or f"{model!r} ended with an error.")
     return ModelAnswer(message, name, failure)
+
+
+def _failure(model: ChatModel, error: BaseException) -> BaseException:
+    """What the model's exception comes to: a cancellation as it is, else an error of the model."""
+    try:
+        pass_on(error)
+    except asyncio.CancelledError as cancelled:
+        return cancelled
+    failure = ModelError(f"{model!r} failed: {said_by(error)}")
+    failure.__cause__ = error
+    return failure

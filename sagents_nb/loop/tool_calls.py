@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..context import RunContext, ToolContext
-from ..errors import AgentError
+from ..errors import AgentError, pass_on
 from ..events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
 from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject, Respond
 from ..messages import Message, ToolCall, ToolResult
@@ -24,6 +24,7 @@ from ..middleware.chain import Chain
 from ..runtime.thread import runtime
 from ..state import State
 from ..telemetry import current
+from ..text import said_by
 from ..tools import Tool
 from .commits import Commits
 from .config import LoopConfig
@@ -167,6 +168,10 @@ def _fits(call: ToolCall, tool: Tool, prepared: PreparedCall) -> bool:
         prepared.arguments = tool.arguments.check(call.arguments)
     except ValueError as error:
         prepared.answer_with(f"{error}", "failed")
+        return False
+    except BaseException as error:  # of a type of somebody's, which checks its values itself
+        pass_on(error)
+        prepared.answer_with(f"Invalid arguments: {said_by(error)}", "failed")
         return False
     return True
 

@@ -10,12 +10,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..context import RunContext
-from ..errors import AgentError, ConfigurationError, MiddlewareError
+from ..errors import AgentError, ConfigurationError, MiddlewareError, pass_on
 from ..interrupts import Decision, Interrupt
 from ..messages import ToolCall, ToolResult
+from ..runtime.foreign import clock, stepwise, took
 from ..serialization import StateSchema
 from ..state import State
 from ..telemetry import current
+from ..text import said_by
 from ..tools import Tool, as_tool
 from .base import Middleware, middleware_id
 
@@ -132,7 +134,8 @@ class Chain:
                 item.check_decisions(interrupt, decisions)
             except AgentError:
                 raise
-            except Exception as error:
+            except BaseException as error:
+                pass_on(error)
                 raise _failed(item, "check_decisions", error) from error
 
     async def handle_resume(
@@ -242,21 +245,27 @@ async def call_hook(item: Middleware, hook: str, function: Callable[..., Any], *
     try:
         if tracing is not None:
             with tracing.hook(middleware_id(item), hook):
-                outcome = function(*args)
-                return await outcome if inspect.isawaitable(outcome) else outcome
-        outcome = function(*args)
-        # Most hooks change nothing; asking whether None can be awaited costs more than they do.
-        if outcome is not None and inspect.isawaitable(outcome):
-            outcome = await outcome
-        return outcome
+                return await _called(function, args)
+        return await _called(function, args)
     except AgentError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        pass_on(error)
         raise _failed(item, hook, error) from error
 
 
-def _failed(item: Middleware, hook: str, error: Exception) -> MiddlewareError:
-    return MiddlewareError(f"{middleware_id(item)}.{hook} failed: {type(error).__name__}: {error}")
+async def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    began = clock()
+    outcome = function(*args)
+    took(began, "The hook", function)
+    # Most hooks change nothing; asking whether None can be awaited costs more than they do.
+    if outcome is not None and inspect.isawaitable(outcome):
+        outcome = await stepwise(outcome, "The hook", function)
+    return outcome
+
+
+def _failed(item: Middleware, hook: str, error: BaseException) -> MiddlewareError:
+    return MiddlewareError(f"{middleware_id(item)}.{hook} failed: {said_by(error)}")
 
 
 def _asked(item: Middleware, what: str) -> Any:
@@ -267,6 +276,6 @@ def _asked(item: Middleware, what: str) -> Any:
         raise
     except Exception as error:
         raise ConfigurationError(
-            f"{middleware_id(item)}.{what} failed ({type(error).__name__}: {error}); it is called "
+            f"{middleware_id(item)}.{what} failed ({said_by(error)}); it is called "
             "when the agent is made."
         ) from error

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..context import RunContext
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, pass_on
 from ..events import TitleGenerated
 from ..messages import Message, TextPart
 from ..models.ask import ask
 from ..models.base import ChatModel
 from ..models.resolve import resolve_model
 from ..state import State
+from ..text import text_or_why
 from ..transcript import visible
 from .base import Middleware, middleware_id
 
@@ -85,8 +86,10 @@ class ConversationTitle(Middleware):
                     ctx.notify(middleware_id(self), {"title": title, "asked": asked})
                     return
                 raise ValueError("its answer is no title")
-            except Exception as error:  # nobody waits for this: it can only be told
-                logger.warning("%r wrote no title for the conversation: %s", model, error)
+            except BaseException as error:  # nobody waits for this: it can only be told
+                pass_on(error)
+                why = text_or_why(error)
+                logger.warning("%r wrote no title for the conversation: %s", model, why)
 
 
 def _last_user_text(messages: Sequence[Message]) -> str | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import contextvars
 import functools
 import json
 import re
@@ -29,6 +27,7 @@ from ..files import (
 from ..files import FileSystem as Files
 from ..messages import ImagePart, TextPart
 from ..runtime.thread import runtime
+from ..runtime.workers import workers
 from ..tools import Tool, ToolOutput
 from .base import Middleware
 
@@ -109,7 +108,7 @@ def _answers(function: Callable[..., Any]) -> Callable[..., Any]:
     """A refused file operation becomes an error result that the model can act on.
 
     Memory is quick, so the tools run on the loop; where a storage may be waited for, what is
-    given back is to be awaited, and the work is done in the pool.
+    given back is to be awaited, and the work is done in a thread.
     """
 
     def answer(*args: Any, **kwargs: Any) -> ToolOutput:
@@ -123,8 +122,7 @@ def _answers(function: Callable[..., Any]) -> Callable[..., Any]:
     def answering(*args: Any, ctx: ToolContext, **kwargs: Any) -> Any:
         work = functools.partial(answer, *args, ctx=ctx, **kwargs)
         if runtime.here() and isinstance(ctx.files, Files) and ctx.files.mounts:
-            run = contextvars.copy_context().run
-            return asyncio.get_running_loop().run_in_executor(runtime.pool, run, work)
+            return workers.run(work)
         return work()
 
     return answering

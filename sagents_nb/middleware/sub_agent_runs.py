@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import itertools
 import time
@@ -16,14 +15,14 @@ import msgspec
 from msgspec.structs import replace
 
 from ..context import AgentProtocol, RunContext
-from ..errors import InvalidDecision, NotRunning
+from ..errors import InvalidDecision, NotRunning, pass_on
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
 from ..interrupts import ActionRequest, Approve, Decision, Interrupt, Reject, Respond
 from ..messages import ContentPart, Message, ToolResult, Usage
-from ..runtime.thread import runtime
+from ..runtime.workers import workers
 from ..serialization import to_data
 from ..state import State
-from ..text import whole
+from ..text import said_by, whole
 from ..tools import ToolOutput
 
 # Below the time that a cancelled run waits for its tools: the parent hears the end of its
@@ -177,10 +176,10 @@ class SubAgentRun:
         if self._extract_result is not None:
             try:
                 return self._output(_content(await _call(self._extract_result, outcome.state)))
-            except Exception as error:
+            except BaseException as error:
+                pass_on(error)
                 return self._output(
-                    f"The sub-agent was done, but its result could not be read: "
-                    f"{type(error).__name__}: {error}",
+                    f"The sub-agent was done, but its result could not be read: {said_by(error)}",
                     is_error=True,
                 )
         result = outcome.tool_result
@@ -261,8 +260,7 @@ def _content(value: Any) -> Any:
 async def _call(function: Callable[[State], Any], state: State) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(state)
-    run = contextvars.copy_context().run
-    value = await asyncio.get_running_loop().run_in_executor(runtime.pool, run, function, state)
+    value = await workers.run(function, state)
     return await value if inspect.isawaitable(value) else value
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..context import RunContext
-from ..errors import ConfigurationError, ModelError
+from ..errors import ConfigurationError, ModelError, pass_on
 from ..events import Compaction
 from ..frozenlist import FrozenList
 from ..messages import (
@@ -28,6 +28,7 @@ from ..models.ask import ask
 from ..models.base import ChatModel
 from ..models.resolve import resolve_model
 from ..state import State
+from ..text import text_or_why
 from .base import Middleware, middleware_id
 
 logger = logging.getLogger(__name__)
@@ -149,10 +150,10 @@ class Summarization(Middleware):
             answer = await ask(model, self.prompt, conversation_text(spoken))
         except BaseException as error:  # a cancelled run has to say that this is over, too
             ctx.publish(Compaction, status="failed", tokens_after=count.tokens, **about)
-            if not isinstance(error, Exception):
-                raise
+            pass_on(error)
             logger.warning(
-                "No summary was made, so all %d messages are kept: %s", len(count.messages), error
+                "No summary was made, so all %d messages are kept: %s",
+                *(len(count.messages), text_or_why(error)),
             )
             return None
         ctx.meter.add(answer.usage)

@@ -9,8 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..errors import ConfigurationError, ModelError
+from ..errors import ConfigurationError, ModelError, pass_on
 from ..messages import Message
+from ..text import said_by
 from .base import ChatModel, ModelRequest, RetryNotice, StreamItem
 from .resolve import resolve_model
 from .retry import RetryingModel, retried
@@ -62,7 +63,7 @@ class FallbackModel(ChatModel):
             # A key was given for the first model; no other provider may see it.
             key = request.api_key if number == 1 else None
             sent = await self._prepared(model, replace(request, model=model.name, api_key=key))
-            begun = False
+            begun = given = False
             try:
                 stream: Any = model.stream(sent)
                 async with aclosing(stream):
@@ -70,11 +71,16 @@ class FallbackModel(ChatModel):
                         if not begun and type(item) is Message and item.stop_reason == "error":
                             raise ModelError(item.error or "It ended with an error.")
                         begun = begun or type(item) is not RetryNotice
+                        given = True
                         yield item
+                        given = False
                 if begun:
                     return
                 raise ModelError("It ended its stream without a final Message.", kind="cut_stream")
-            except Exception as error:
+            except BaseException as error:
+                pass_on(error)
+                if given:  # whoever reads this has enough
+                    raise
                 if begun or len(self.models) == 1:
                     raise
                 failure = error
@@ -93,10 +99,10 @@ class FallbackModel(ChatModel):
             changed = self.before_fallback(own, request)
             if inspect.isawaitable(changed):
                 changed = await changed
-        except Exception as error:
+        except BaseException as error:
+            pass_on(error)
             raise ModelError(
-                f"before_fallback failed before {model!r} was asked: "
-                f"{type(error).__name__}: {error}"
+                f"before_fallback failed before {model!r} was asked: {said_by(error)}"
             ) from error
         return changed if isinstance(changed, ModelRequest) else request
 
@@ -118,12 +124,12 @@ def resilient(
     return FallbackModel(models, before_fallback)
 
 
-def _sentence(error: Exception) -> str:
-    text = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+def _sentence(error: BaseException) -> str:
+    text = str(error) if isinstance(error, ModelError) else said_by(error)
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _all_failed(failures: Sequence[str], last: Exception) -> ModelError:
+def _all_failed(failures: Sequence[str], last: BaseException) -> ModelError:
     cause = last if isinstance(last, ModelError) else ModelError("")
     return ModelError(
         f"None of {len(failures)} models answered. {' '.join(failures)}",

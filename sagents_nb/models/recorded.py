@@ -8,7 +8,6 @@ notebook's own with the mode "auto" has that mode. Offline are the demo and the 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 
 from ..errors import ConfigurationError, ReplayMiss
 from ..messages import Message
+from ..runtime.workers import workers
 from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, asked_by
 from .cache import Asked, Cassette, Recording, ResponseCache, asked
 from .cache.nearest import nearest
@@ -120,9 +120,9 @@ class RecordedModel(ChatModel):
 
     async def _stream(self, request: ModelRequest, what: Asked) -> AsyncIterator[StreamItem]:
         if self.mode == "replay":
-            recording = await asyncio.to_thread(self.cache.get, what.key)
+            recording = await workers.run(self.cache.get, what.key)
             if recording is None:
-                raise await asyncio.to_thread(self._miss, what)
+                raise await workers.run(self._miss, what)
             source: Any = self._replayed(recording)
             async with aclosing(source):
                 async for item in source:
@@ -133,7 +133,7 @@ class RecordedModel(ChatModel):
         ):  # asked twice at once, the second has the first's
             recording = None
             if self.mode == "auto" or what.key in self._recorded:
-                recording = await asyncio.to_thread(self.cache.get, what.key)
+                recording = await workers.run(self.cache.get, what.key)
             source = self._replayed(recording) if recording else self._live(request, what)
             async with aclosing(source):
                 async for item in source:
@@ -169,7 +169,7 @@ class RecordedModel(ChatModel):
         if message is None:
             return
         if message.stop_reason not in _NOT_RECORDED and not message.error:
-            await asyncio.to_thread(self._keep, what, message, shape.text())
+            await workers.run(self._keep, what, message, shape.text())
         yield message
 
     def _keep(self, what: Asked, message: Message, shape: str) -> None:

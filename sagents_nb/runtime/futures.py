@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
+from ..errors import Busy
 from ..result import RunResult
+from .caller import blocking
 from .main_thread import main_thread
 from .thread import runtime
+
+_lock = threading.Lock()
 
 
 class RunHandle:
     """A future result: wait for it in any thread, await it on any loop.
 
-    Whoever is interrupted while waiting, by Ctrl-C or by being cancelled, cancels the run.
+    When all who wait for it are interrupted, by Ctrl-C or by being cancelled, the run is
+    cancelled. Waiting for a run inside one of its own tools or hooks, also by way of other runs,
+    raises :class:`~sagents_nb.errors.Busy`.
+
+    ``owner_id`` names the session it is of, "" without one. ``waited_for`` are the runs that its
+    tools and hooks wait for now.
     """
 
-    future: Future[RunResult]
+    owner_id = ""
+
+    def __init__(self) -> None:
+        self.future: Future[RunResult] = Future()
+        self.waited_for: tuple[RunHandle, ...] = ()
+        self._waiting = 0
+
+    def ahead(self) -> Sequence[RunHandle]:
+        """The runs that have to end before this one can begin."""
+        return ()
 
     def cancel(self) -> None:
         """Stop the run; from any thread, and harmless once it has ended."""
@@ -31,21 +52,62 @@ class RunHandle:
         :class:`~sagents_nb.errors.Busy` on the runtime thread, which would wait for itself.
         """
         runtime.refuse_here("Waiting for a run", "use 'await run' or 'await agent.arun(…)' there")
-        try:
+        with self._waited(), blocking():
             return main_thread.wait(self.future, timeout)
-        except KeyboardInterrupt:
-            self.cancel()
-            raise
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._awaited().__await__()
 
     async def _awaited(self) -> RunResult:
-        try:
+        with self._waited():
             return await asyncio.wrap_future(self.future)
-        except asyncio.CancelledError:
-            self.cancel()
+
+    @contextmanager
+    def _waited(self) -> Iterator[None]:
+        """Count one who waits; the last of them who is interrupted takes the run along."""
+        inside = executing.get()
+        self.refuse_inside("Waiting for this run", "leave that to whoever started it")
+        with _lock:
+            self._waiting += 1
+            if inside is not None:
+                inside.waited_for = (*inside.waited_for, self)
+        last = False
+        try:
+            yield
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            last = not self.future.done()
             raise
+        finally:
+            with _lock:
+                self._waiting -= 1
+                last = last and not self._waiting
+                if inside is not None:
+                    left = list(inside.waited_for)
+                    left.remove(self)
+                    inside.waited_for = tuple(left)
+            if last:
+                self.cancel()
+
+    def refuse_inside(self, what: str, instead: str) -> None:
+        """Raise Busy where the caller is a tool or hook that this run has to wait for."""
+        inside = executing.get()
+        if inside is None or inside.future.done():
+            return
+        todo: list[RunHandle] = [self]
+        seen: set[RunHandle] = set()
+        while todo:
+            handle = todo.pop()
+            if handle is inside:
+                raise Busy(
+                    f"{what} inside one of its own tools or hooks would last for ever; {instead}."
+                )
+            if handle not in seen and not handle.future.done():
+                seen.add(handle)
+                todo += (*handle.ahead(), *handle.waited_for)
+
+
+executing: ContextVar[RunHandle | None] = ContextVar("sagents_run", default=None)
+"""The run in whose tool or hook the caller is; it may have ended since."""
 
 
 async def wait_uncancelled(work: asyncio.Future[Any]) -> None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import Busy
+from .caller import caller_loop, running_loop
 
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -33,7 +34,6 @@ class Runtime:
         self.lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._pool: ThreadPoolExecutor | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
 
     def after_fork(self) -> None:
@@ -41,7 +41,7 @@ class Runtime:
 
         What belongs to the parent is kept, never closed: its loop shares the parent's sockets.
         """
-        self._inherited.append((self._loop, self._pool, self.tasks))
+        self._inherited.append((self._loop, self.tasks))
         self._forget()
 
     @property
@@ -62,23 +62,16 @@ class Runtime:
             def serve() -> None:
                 asyncio.set_event_loop(loop)
                 loop.call_soon(ready.set)
-                loop.run_forever()
+                while True:
+                    try:
+                        loop.run_forever()
+                    except BaseException:  # asyncio lets SystemExit and KeyboardInterrupt through
+                        logger.exception("Something tried to end the thread of all sessions")
 
             thread = threading.Thread(target=serve, name="sagents-runtime", daemon=True)
             thread.start()
             ready.wait()
             self._loop, self._thread = loop, thread
-
-    @property
-    def pool(self) -> ThreadPoolExecutor:
-        """Where sync tools run: a bounded pool, made on first use."""
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # a run without tools needs none
-
-            with self.lock:
-                if self._pool is None:
-                    self._pool = ThreadPoolExecutor(32, thread_name_prefix="sagents-tool")
-        return self._pool
 
     def here(self) -> bool:
         """Whether the caller is on the runtime thread."""
@@ -100,6 +93,8 @@ class Runtime:
         """
         future: Future[T] = Future()
         context = contextvars.copy_context()
+        if (loop := running_loop()) is not None and not self.here():
+            context.run(caller_loop.set, loop)
 
         def start() -> None:
             if not future.set_running_or_notify_cancel():
@@ -116,8 +111,11 @@ class Runtime:
         if self.here():
             return function(*args)
         future: Future[T] = Future()
+        loop = running_loop()
 
         def run() -> None:
+            if loop is not None:
+                caller_loop.set(loop)
             try:
                 future.set_result(function(*args))
             except BaseException as error:

@@ -37,7 +37,7 @@ from ..loop.loop import PAUSE_REASON, Loop
 from ..loop.open_calls import closing_message, open_calls
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
-from ..runtime.futures import wait_uncancelled
+from ..runtime.futures import executing, wait_uncancelled
 from ..runtime.thread import runtime
 from ..state import State, export_state
 from ..store.folding import LastRun
@@ -367,6 +367,7 @@ class Actor:
         decisions: Mapping[str, Decision] | None,
     ) -> None:
         began = time.perf_counter()
+        executing.set(run)
         if self._loop is loop:  # a task that is cancelled before its first step never ends a run
             self._task = asyncio.current_task()
         interrupt = loop.state.interrupt

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from msgspec.structs import replace
 
+from ..errors import pass_on
 from ..events import (
     AgentEnd,
     Debug,
@@ -31,6 +32,7 @@ from ..frames import Conversation
 from ..loop.model_call import Partial
 from ..messages import Message
 from ..runtime.event_stream import EventStream
+from ..runtime.foreign import clock, stepwise, took
 from ..runtime.thread import runtime
 from ..state import State
 
@@ -184,14 +186,17 @@ class EventLog:
             stream.close()
 
     def _tell(self, listener: Listener, event: Event) -> None:
+        began = clock()
         try:
             outcome = listener(event)
-        except (Exception, SystemExit, KeyboardInterrupt):
+        except BaseException as error:
+            pass_on(error)
             logger.exception("A subscriber raised on %s", event.type)
             return
+        took(began, "The subscriber", listener)
         if outcome is not None and inspect.isawaitable(outcome):  # an async one, in order
             before = self._hearing.get(listener)
-            self._hearing[listener] = task = runtime.spawn(_heard(before, outcome, event))
+            self._hearing[listener] = task = runtime.spawn(_heard(before, listener, outcome, event))
             task.add_done_callback(lambda done: self._heard(listener, done))
 
     def _heard(self, listener: Listener, task: asyncio.Task[None]) -> None:
@@ -199,12 +204,15 @@ class EventLog:
             del self._hearing[listener]
 
 
-async def _heard(before: asyncio.Task[None] | None, outcome: Awaitable[Any], event: Event) -> None:
+async def _heard(
+    before: asyncio.Task[None] | None, listener: Listener, outcome: Awaitable[Any], event: Event
+) -> None:
     if before is not None:
         await asyncio.wait([before])
     try:
-        await outcome
-    except (Exception, SystemExit, KeyboardInterrupt):
+        await stepwise(outcome, "The subscriber", listener)
+    except BaseException as error:
+        pass_on(error)
         logger.exception("A subscriber raised on %s", event.type)
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import AgentError, ConfigurationError
+from ..errors import AgentError, ConfigurationError, pass_on
 from ..messages import DISPLAY, Message
 from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..state import State
 from ..store.persistence import AgentPersistence, DisplayMessagePersistence
+from ..text import said_by
 
 
 class MessageContext(msgspec.Struct, frozen=True):
@@ -51,9 +52,10 @@ def _one(preprocessor: Preprocessor, message: Message, ctx: MessageContext) -> M
             outcome = asyncio.run_coroutine_threadsafe(_value(outcome), runtime.loop).result()
     except (AgentError, ConfigurationError):
         raise
-    except Exception as error:
+    except BaseException as error:
+        pass_on(error)
         raise AgentError(
-            f"The message_preprocessor failed, so nothing was sent: {type(error).__name__}: {error}"
+            f"The message_preprocessor failed, so nothing was sent: {said_by(error)}"
         ) from error
     if not isinstance(outcome, tuple) or len(outcome) != 2:
         raise _wrong(outcome)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..errors import AgentError
@@ -23,6 +22,10 @@ class Conversing(Protocol):
     def id(self) -> str:
         """What names it."""
 
+    @property
+    def current_run(self) -> Run | None:
+        """The active run, or the last one; None before the first."""
+
     def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
         """Feed ``stream`` with the events of one run, up to its next end."""
 
@@ -40,11 +43,12 @@ class Run(RunHandle):
     """
 
     def __init__(self, session: Conversing, run_id: str, since: int = 0) -> None:
+        super().__init__()
         self.session = session
+        self.owner_id = session.id
         self.id = run_id
         self.since = since  # events up to this one belong to an earlier handle with this id
         self.context = contextvars.copy_context()  # tools see who sent it, also from the queue
-        self.future = Future()
         self.future.set_running_or_notify_cancel()  # an abandoned await must not cancel it
 
     def __repr__(self) -> str:
@@ -62,6 +66,11 @@ class Run(RunHandle):
             return "running"
         error = self.future.exception()
         return "error" if error else self.future.result().status
+
+    def ahead(self) -> Sequence[RunHandle]:
+        """The active run, if this one waits in the queue."""
+        now = self.session.current_run
+        return () if now is None else (now,)
 
     def __aiter__(self) -> EventStream:
         stream = EventStream()

@@ -25,6 +25,7 @@ from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
+from ..runtime.workers import workers
 from ..state import State, Todo, restore_or_new, restore_state
 
 # Here for type checkers; when it runs, by _load().
@@ -294,6 +295,7 @@ class Session:
             "scope": getattr(self.scope, "owner_id", self.scope),
             "viewers": self.viewers,
             "problems": list(self.actor.problems),
+            "abandoned_tools": workers.abandoned(self.id),
         }
 
     @property

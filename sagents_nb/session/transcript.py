@@ -7,16 +7,18 @@ comes next, in order.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import inspect
 import logging
 import re
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any
 
 from msgspec.structs import asdict
 
-from ..errors import AgentError, ModelError
+from ..errors import AgentError, ModelError, pass_on
 from ..events import (
     DecisionMade,
     DisplayMessageSaved,
@@ -30,9 +32,11 @@ from ..interrupts import Reject, Respond
 from ..loop.config import Outcome
 from ..messages import Message
 from ..runtime.thread import runtime
+from ..runtime.workers import outcome_of, workers
 from ..serialization import to_data
 from ..store.display import DisplayMessage, Row, cancelled_row, error_row
 from ..store.persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
+from ..text import said_by, text_or_why
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +86,9 @@ class StateSaver:
             await asyncio.wait([before])
         try:
             await called(self._persistence.save_state, *self._whose, exported, context)
-        except Exception as error:
-            problem = f"The state was not saved {context}: {type(error).__name__}: {error}"
+        except BaseException as error:
+            pass_on(error)
+            problem = f"The state was not saved {context}: {said_by(error)}"
             logger.warning("Session %r: %s", self._whose[1], problem)
             self._trouble(problem)
 
@@ -92,9 +97,22 @@ async def called(function: Callable[..., Any], *args: Any) -> Any:
     """What somebody's function gives, be it sync (in a worker thread) or async."""
     if inspect.iscoroutinefunction(function):
         return await function(*args)
-    loop = asyncio.get_running_loop()
-    outcome = await loop.run_in_executor(runtime.pool, function, *args)
+    future = workers.submit(outcome_of, function, *args)
+    _saving.add(future)
+    future.add_done_callback(_saving.discard)
+    outcome, error = await asyncio.wrap_future(future)
+    if error is not None:
+        raise error
     return await outcome if inspect.isawaitable(outcome) else outcome
+
+
+_saving: set[Future[Any]] = set()
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Have what is being kept kept; for a bounded time, since the process has to end."""
+    wait(list(_saving), timeout=2 * PATIENCE)
 
 
 # How often one row is tried; then it is left out, so that those behind it are saved.
@@ -215,7 +233,8 @@ class Transcript:
                 job.tries += 1
                 try:
                     saved = await called(job.save, *job.args)
-                except Exception as error:
+                except BaseException as error:
+                    pass_on(error)
                     self._failed(job, error)
                     if job.tries < TRIES:
                         return
@@ -231,9 +250,9 @@ class Transcript:
             data = to_data(asdict(row)) if isinstance(row, DisplayMessage) else to_data(row)
             self._tell(kind, display_message=data)
 
-    def _failed(self, job: _Job, error: Exception) -> None:
+    def _failed(self, job: _Job, error: BaseException) -> None:
         what = "is left out" if job.tries >= TRIES else "is tried again"
-        problem = f"A row of the transcript was not saved and {what}: {error}"
+        problem = f"A row of the transcript was not saved and {what}: {text_or_why(error)}"
         logger.warning("Session %r: %s", self._whose[1], problem)
         self._trouble(problem)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from sagents_nb.files.loading import THREADS, together
+from sagents_nb.runtime.workers import workers
 from tests.session.hours import Hours
 from tests.talking import PATIENCE
 
@@ -45,9 +46,9 @@ def test_where_no_more_threads_are_started_the_work_is_done_here(
     clock: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none(*args: object) -> None:
-        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+        raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("sagents_nb.files.loading.ThreadPoolExecutor", none)
+    monkeypatch.setattr(workers, "submit", none)
 
     def slow(part: Sequence[str]) -> int:
         clock.pass_by(0.006 * len(part))

@@ -18,6 +18,7 @@ from typing import Any
 
 from ...errors import ModelError
 from ...redaction import redacted
+from ...runtime.workers import workers
 from ...text import digest
 from . import Sdk
 
@@ -78,7 +79,7 @@ async def client(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
     if shared is not None:
         return shared
     # In a thread: the import takes up to a second, and other sessions share this loop.
-    new = await asyncio.to_thread(_make, sdk, key, base_url)
+    new = await workers.run(_make, sdk, key, base_url)
     with _lock:
         for closed in [other for other in _clients if other.is_closed()]:
             del _clients[closed]
