@@ -66,8 +66,8 @@ class RunHandle:
     def _waited(self) -> Iterator[None]:
         """Count one who waits; the last of them who is interrupted takes the run along."""
         inside = executing.get()
-        self.refuse_inside("Waiting for this run", "leave that to whoever started it")
-        with _lock:
+        with _lock:  # of two who would wait for each other the second one sees the first
+            self.refuse_inside("Waiting for this run", "leave that to whoever started it")
             self._waiting += 1
             if inside is not None:
                 inside.waited_for = (*inside.waited_for, self)
@@ -98,9 +98,7 @@ class RunHandle:
         while todo:
             handle = todo.pop()
             if handle is inside:
-                raise Busy(
-                    f"{what} inside one of its own tools or hooks would last for ever; {instead}."
-                )
+                raise Busy(f"{what} inside one of its own tools or hooks cannot end; {instead}.")
             if handle not in seen and not handle.future.done():
                 seen.add(handle)
                 todo += (*handle.ahead(), *handle.waited_for)

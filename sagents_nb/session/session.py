@@ -25,7 +25,6 @@ from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
-from ..runtime.workers import workers
 from ..state import State, Todo, restore_or_new, restore_state
 
 # Here for type checkers; when it runs, by _load().
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     import pandas
 
     from ..loop.execution import Prompt, starting_point
+    from ..runtime.workers import workers
     from .actor import Actor
     from .event_log import stored_events
     from .opening import (
@@ -56,8 +56,9 @@ def _load() -> None:
     """Load what makes and runs sessions, with the first: importing the package stays light."""
     global Actor, MessageContext, OpenedConversation, SessionOptions
     global conversations_of, create_conversation, from_state, here, open_conversation
-    global preprocessed, starting_point, stored_events
+    global preprocessed, starting_point, stored_events, workers
     from ..loop.execution import starting_point
+    from ..runtime.workers import workers
     from .actor import Actor
     from .event_log import stored_events
     from .opening import (
@@ -432,6 +433,7 @@ class Session:
 
     def reset(self) -> None:
         """Stop a running run, then forget messages, todos, metadata and queues."""
+        self._refuse_inside("Resetting a session")
         self._act(self.actor.reset)
 
     def close(self, reason: str = "closed") -> None:
@@ -439,12 +441,14 @@ class Session:
 
         A stored conversation can be opened again, with what is queued.
         """
+        self._refuse_inside("Closing a session")
         done = runtime.call(self.actor.close, reason)
         if _may_wait():
             done.result()
 
     def transfer(self) -> None:
         """Leave a stored conversation to another process, which opens it; as :meth:`close`."""
+        self._refuse_inside("Leaving a session to another process")
         done = runtime.call(self.actor.transfer)
         if _may_wait():
             done.result()
@@ -535,6 +539,12 @@ class Session:
         if safe is not None and _may_wait():
             safe.result()
         return value
+
+    def _refuse_inside(self, what: str) -> None:
+        """Raise Busy in a sync tool of its own, which would wait for itself."""
+        run = self.current_run
+        if run is not None and not runtime.here():
+            run.refuse_inside(what, "do it once the run has ended")
 
     def _wake(self) -> None:
         options = self.options
