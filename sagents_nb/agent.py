@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from .interrupts import Decision, Decisions, Interrupt
     from .loop.approvals import check_decisions
     from .loop.config import LoopConfig
-    from .loop.execution import Execution, Prompt, new_run_id, observed, starting_point
+    from .loop.execution import (
+        Execution,
+        ExecutionEvents,
+        Prompt,
+        new_run_id,
+        observed,
+        starting_point,
+    )
     from .loop.loop import Loop
     from .middleware.base import Middleware
     from .middleware.chain import Chain
@@ -47,7 +54,7 @@ def _load() -> None:
     Into this module, and not where each name is used: an import costs a microsecond also when
     the module is there, and a run would take six.
     """
-    global Chain, Emitter, EventStream, Execution, Loop, LoopConfig, Meter, RunContext
+    global Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, Meter, RunContext
     global check_decisions, default_middleware, default_model, human_in_the_loop
     global new_run_id, observed, resilient, resolve_model, runtime, starting_point
     from .budget import Meter
@@ -55,12 +62,17 @@ def _load() -> None:
     from .events import Emitter
     from .loop.approvals import check_decisions
     from .loop.config import LoopConfig
-    from .loop.execution import Execution, new_run_id, observed, starting_point
+    from .loop.execution import (
+        Execution,
+        ExecutionEvents,
+        new_run_id,
+        observed,
+        starting_point,
+    )
     from .loop.loop import Loop
     from .middleware.chain import Chain
     from .middleware.defaults import default_middleware, human_in_the_loop
     from .models import default_model, resilient, resolve_model
-    from .runtime.event_stream import EventStream
     from .runtime.thread import runtime
 
 
@@ -234,22 +246,27 @@ class Agent:
         """:meth:`run`, to await on any loop. Cancelling the await cancels the run."""
         return await self._start(prompt, state, overrides)
 
-    async def stream(
+    def stream(
         self, prompt: Prompt, state: State | None = None, **overrides: Any
-    ) -> AsyncIterator[Event]:
-        """The events of a run as they happen; leaving the loop early cancels the run."""
-        events = EventStream()
-        execution = self._start(prompt, state, overrides, events.push)
-        execution.future.add_done_callback(lambda _: events.close())
-        try:
-            async for event in events:
-                yield event
-        finally:
-            execution.cancel()
-        await execution
+    ) -> ExecutionEvents:
+        """The events of a run as they happen; leaving the loop early cancels the run.
+
+        It is an async iterator whose ``result`` is there at its end, as what an interrupted run
+        is resumed with. A run that failed raises after its last event.
+        """
+
+        async def begin(events: EventStream) -> Execution:
+            return self._start(prompt, state, overrides, events.push)
+
+        return ExecutionEvents(begin)
 
     def resume(self, result: RunResult, decisions: Decisions) -> RunResult:
-        """Go on after an interrupt; raises InvalidDecision, and then nothing has changed."""
+        """Go on after an interrupt; raises InvalidDecision, and then nothing has changed.
+
+        A result is resumed once in a process, since what was approved has run then: again it
+        raises :class:`~sagents_nb.errors.StaleApproval`. A session of a store promises that
+        across processes.
+        """
         return self._resume(result, decisions).result()
 
     async def aresume(self, result: RunResult, decisions: Decisions) -> RunResult:
@@ -432,6 +449,7 @@ class Agent:
             raise InvalidDecision("This result waits for nothing; run again instead of resuming.")
         agent = self._overridden(result.overrides)
         decisions = agent.checked(interrupt, given)
+        result.take_answer()
         emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
         loop = agent.new_run(result.state, emitter, local=result.local, meter=result.meter)
         return Execution(loop, [], decisions, result.overrides)

@@ -18,6 +18,7 @@ from .text import exact, sha256
 ALL_DECISIONS = ("approve", "edit", "reject")
 
 InterruptType = Literal["hitl", "subagent_hitl", "ask_user", "tool", "multiple", "halt", "in_doubt"]
+"""The types that are known here; a tool or hook may use one of its own, such as "payment"."""
 
 
 class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,11 +38,13 @@ class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a run waits. ``data`` belongs to whoever raised it; ``message`` is for people.
 
+    ``type`` is an :data:`InterruptType`, or a word of whoever raised it.
+
     Where several calls of one turn wait, ``parts`` holds each one's own interrupt and
     ``action_requests`` all their requests.
     """
 
-    type: InterruptType
+    type: str
     action_requests: tuple[ActionRequest, ...] = ()
     message: str | None = None
     data: dict[str, Any] = {}
@@ -117,6 +120,11 @@ def digest_of(session_id: str, epoch: int, call_id: str, name: str, arguments: A
     return sha256(canonical_json([session_id, epoch, call_id, name, arguments]))
 
 
+def is_decision(given: Any) -> bool:
+    """Whether a mapping is one decision as data, not several by the ids of calls."""
+    return isinstance(given, Mapping) and isinstance(given.get("type"), str)
+
+
 def decisions_for(interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
     """``given`` as one validated decision per waiting call, keyed by ``tool_call_id``.
 
@@ -129,7 +137,7 @@ def decisions_for(interrupt: Interrupt, given: Decisions) -> dict[str, Decision]
         raise InvalidDecision("This interrupt waits for no tool call, so it takes no decision.")
     if isinstance(given, Approve | Edit | Reject | Respond):
         chosen: list[Any] = [given] * len(requests)
-    elif isinstance(given, Mapping) and "type" in given and isinstance(given["type"], str):
+    elif is_decision(given):
         chosen = [given] * len(requests)
     elif isinstance(given, Mapping):
         waiting = set(interrupt.tool_call_ids)

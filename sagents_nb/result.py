@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .budget import Meter
+from .errors import StaleApproval
 from .interrupts import Interrupt
 from .messages import Message, ToolResult, Usage
 from .state import State
@@ -44,6 +45,17 @@ class RunResult:
         self.overrides = overrides or {}
         self.local = {} if local is None else local
         self.meter = meter
+        self._unanswered = [True]  # a list, since its pop is atomic
+
+    def take_answer(self) -> None:
+        """Say that its interrupt is answered; raises StaleApproval the second time."""
+        try:
+            self._unanswered.pop()
+        except IndexError:
+            raise StaleApproval(
+                "This result was resumed before, so nothing was run for it now; go on with what "
+                "that gave, or with the 'result' of its error."
+            ) from None
 
     @property
     def text(self) -> str:

@@ -8,7 +8,9 @@ import time
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from sagents_nb import Agent, Message, ScriptedModel, Session, State, ToolCall
+from msgspec.structs import replace
+
+from sagents_nb import Agent, Interrupt, Message, ScriptedModel, Session, State, ToolCall
 from sagents_nb.events import Event
 
 T = TypeVar("T")
@@ -123,3 +125,14 @@ def in_threads(count: int, work: Callable[[int], T]) -> list[T]:
         thread.join(PATIENCE)
         assert not thread.is_alive(), "a thread waits for ever"
     return outcomes
+
+
+def unbound(interrupt: Interrupt | None) -> Interrupt:
+    """What waits, without what binds it to one session and run."""
+    assert interrupt is not None
+    return replace(
+        interrupt,
+        id="",
+        action_requests=tuple(replace(r, digest="") for r in interrupt.action_requests),
+        parts=tuple(map(unbound, interrupt.parts)),
+    )

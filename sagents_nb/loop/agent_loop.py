@@ -10,7 +10,7 @@ import msgspec
 
 from ..context import RunContext
 from ..errors import ConfigurationError, NotRunning
-from ..events import Emitter, Event
+from ..events import Emitter
 from ..messages import Message, ToolResult
 from ..models import ChatModel, resolve_model
 from ..models.fallback import resilient
@@ -19,7 +19,7 @@ from ..runtime.thread import runtime
 from ..state import State
 from ..tools import Tool, as_tool
 from .config import Converter, LoopConfig, settled
-from .execution import Execution, Prompt, new_run_id, starting_point
+from .execution import Execution, ExecutionEvents, Prompt, new_run_id, starting_point
 from .loop import Loop
 from .open_calls import open_calls
 
@@ -85,7 +85,7 @@ def agent_loop(messages: Prompt, context: AgentContext, config: AgentLoopConfig)
     return AgentLoopEvents(state, prompts, context.system_prompt, tools, config)
 
 
-class AgentLoopEvents:
+class AgentLoopEvents(ExecutionEvents):
     """What :func:`agent_loop` gives: an async iterator of events that can be aborted.
 
     The run begins with the first event that is asked for. Letting go of the iterator stops it.
@@ -99,80 +99,37 @@ class AgentLoopEvents:
         tools: dict[str, Tool],
         config: AgentLoopConfig,
     ) -> None:
-        self._prompts = prompts
-        self._queues = _Queues(config)
-        self._events = EventStream()
-        self._execution: Execution | None = None
-        run_id = new_run_id()
-        ctx = RunContext(
-            emitter=Emitter(self._events.push, config.session_id, run_id),
-            values=config.tool_context,
-            tools=tools,
-            spawn=runtime.spawn,
-        )
+        queues = _Queues(config)
         given: dict[str, Any] = {}
         if config.should_stop_after_turn is not None:
             given["should_stop"] = config.should_stop_after_turn
         if config.get_steering_messages is not None:
-            given["skip_rest"] = self._queues.skips_rest
-        self._loop = Loop(
-            LoopConfig(
-                model=resilient(resolve_model(config.model)),
-                system=system,
-                options=config.options,
-                max_runs=config.max_runs,
-                max_parallel_tools=config.max_parallel_tools,
-                steering=self._queues.steering,
-                follow_ups=self._queues.follow_ups,
-                transform_context=config.transform_context,
-                convert_to_llm=config.convert_to_llm,
-                get_api_key=config.get_api_key,
-                **given,
-            ),
-            ctx,
-            state,
+            given["skip_rest"] = queues.skips_rest
+        loop_config = LoopConfig(
+            model=resilient(resolve_model(config.model)),
+            system=system,
+            options=config.options,
+            max_runs=config.max_runs,
+            max_parallel_tools=config.max_parallel_tools,
+            steering=queues.steering,
+            follow_ups=queues.follow_ups,
+            transform_context=config.transform_context,
+            convert_to_llm=config.convert_to_llm,
+            get_api_key=config.get_api_key,
+            **given,
         )
 
-    def __aiter__(self) -> AgentLoopEvents:
-        return self
+        async def begin(events: EventStream) -> Execution:
+            ctx = RunContext(
+                emitter=Emitter(events.push, config.session_id, new_run_id()),
+                values=config.tool_context,
+                tools=tools,
+                spawn=runtime.spawn,
+            )
+            messages = await queues.beginning(state, prompts)
+            return Execution(Loop(loop_config, ctx, state), messages, None, {})
 
-    async def __anext__(self) -> Event:
-        if self._execution is None:
-            await self._begin()
-        assert self._execution is not None
-        try:
-            return await anext(self._events)
-        except StopAsyncIteration:
-            await self._execution  # raises what the run failed with
-            raise
-
-    async def _begin(self) -> None:
-        state = self._loop.state
-        if not self._prompts and state.messages[-1].role == "assistant" and not open_calls(state):
-            if not await self._queues.steers():
-                self._prompts = await self._queues.follow_ups()
-            if not self._prompts and not self._queues.taken:
-                raise NotRunning(
-                    "There is nothing to continue: the last message is an answer, and no "
-                    "message waits; give agent_loop one."
-                )
-        self._execution = Execution(self._loop, self._prompts, None, {})
-        events = self._events  # not self: whoever lets go of it stops the run
-        self._execution.future.add_done_callback(lambda _: events.close())
-
-    def abort(self) -> None:
-        """Stop the run, from any thread; its last events still come, and nothing is raised."""
-        if self._execution is not None:
-            self._execution.cancel()
-
-    async def aclose(self) -> None:
-        """Stop the run, as the end of a ``contextlib.aclosing`` block does."""
-        self.abort()
-
-    def __del__(self) -> None:
-        execution = getattr(self, "_execution", None)
-        if execution is not None and not execution.future.done():
-            execution.cancel()
+        super().__init__(begin)
 
 
 class _Queues:
@@ -184,6 +141,19 @@ class _Queues:
         self._skip = config.steering_batch == "skip"
         self.taken: list[Message] = []
         self._asking = asyncio.Lock()  # calls of one batch must not take several turns' worth
+
+    async def beginning(self, state: State, prompts: list[Message]) -> list[Message]:
+        """What the loop begins with; raises NotRunning where there is nothing to continue."""
+        if prompts or state.messages[-1].role != "assistant" or open_calls(state):
+            return prompts
+        if not await self.steers():
+            prompts = await self.follow_ups()
+        if not prompts and not self.taken:
+            raise NotRunning(
+                "There is nothing to continue: the last message is an answer, and no "
+                "message waits; give agent_loop one."
+            )
+        return prompts
 
     async def steering(self) -> list[Message]:
         taken, self.taken = self.taken, []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -19,12 +19,12 @@ from ..interrupts import (
     decisions_for,
     digest_of,
 )
-from ..messages import ToolCall, ToolResult
+from ..messages import Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
 from ..state import State
 from ..tools import Tool
 from .invoke import text_of
-from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, NOT_RUN, RAN, doubtful_calls
+from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, NOT_RUN, RAN, doubtful_calls, open_calls
 
 
 def join_interrupts(interrupts: Sequence[Interrupt], session_id: str, epoch: int) -> Interrupt:
@@ -43,6 +43,14 @@ def join_interrupts(interrupts: Sequence[Interrupt], session_id: str, epoch: int
         id=digest_of(session_id, epoch, "interrupt", first.type, [r.digest for r in requests])[:16],
         parts=tuple(bound) if len(bound) > 1 else (),
     )
+
+
+def bound_anew(state: State, session_id: str, epoch: int) -> State:
+    """``state`` with what waits bound to that session: no approval of another one counts."""
+    interrupt = state.interrupt
+    if interrupt is None:
+        return state
+    return state.with_interrupt(join_interrupts(interrupt.parts or [interrupt], session_id, epoch))
 
 
 def _bound(interrupt: Interrupt, session_id: str, epoch: int) -> Interrupt:
@@ -94,13 +102,15 @@ def _check_doubt(tool_name: str, decision: Decision) -> None:
 
 async def apply_decisions(
     interrupt: Interrupt, decisions: Mapping[str, Decision], chain: Chain, ctx: RunContext
-) -> tuple[list[Interrupt], AgentError | None]:
+) -> tuple[list[Interrupt], AgentError | None, list[Message]]:
     """Put the answers into ``ctx.state``: middleware first, else in the place of the question.
 
     Gives what still waits, and the first error: what a middleware could not take waits on,
-    and what the others made of their answers is kept.
+    and what the others made of their answers is kept. A hook's question has no place; what
+    people say to it are the messages that it gives.
     """
     waiting: list[Interrupt] = []
+    said: list[Message] = []
     failed: AgentError | None = None
     for part in interrupt.parts or (interrupt,):
         mine = {i: decisions[i] for i in part.tool_call_ids}
@@ -110,12 +120,14 @@ async def apply_decisions(
                 _adopt(outcome, ctx)
             elif isinstance(outcome, Interrupt):
                 waiting.append(outcome)
+            elif chain.asks(part):
+                said += _said(mine.values(), ctx.state)
             else:
                 _fill(part, mine, ctx)
         except AgentError as error:
             waiting.append(part)
             failed = failed or error
-    return waiting, failed
+    return waiting, failed, said
 
 
 def _adopt(state: State, ctx: RunContext) -> None:
@@ -139,6 +151,17 @@ def _fill(interrupt: Interrupt, decisions: Mapping[str, Decision], ctx: RunConte
         result, status = _filled(placeholders[call_id], decision)
         ctx.state = ctx.state.replace_tool_result(call_id, result)
         _tell(result, status, ctx)
+
+
+def _said(decisions: Iterable[Decision], state: State) -> Iterator[Message]:
+    """The answers to a hook's question as messages; "yes" to calls that wait needs none."""
+    for decision in decisions:
+        if isinstance(decision, Respond):
+            yield Message.user(text_of(decision.answer))
+        elif isinstance(decision, Reject):
+            yield Message.user(f"No. {decision.message}".strip())
+        elif not open_calls(state):
+            yield Message.user("Yes.")
 
 
 def _filled(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, str]:

@@ -6,16 +6,17 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..budget import Meter
 from ..context import RunContext
-from ..errors import AgentError, ConfigurationError, pass_on
+from ..errors import AgentError, ConfigurationError, NotRunning, pass_on
 from ..events import Event
 from ..interrupts import Decision
 from ..messages import Message, Part
 from ..result import RunResult
+from ..runtime.event_stream import EventStream
 from ..runtime.foreign import clock, took
 from ..runtime.futures import RunHandle, executing
 from ..runtime.thread import runtime
@@ -115,6 +116,58 @@ class Execution(RunHandle):
                 self._task.cancel()
 
         runtime.post(stop)
+
+
+class ExecutionEvents:
+    """The events of one run, to iterate on any loop, and its ``result`` at their end.
+
+    The run begins with the first event that is asked for. Letting go of the iterator stops it.
+    After its last event a run that failed raises its error.
+    """
+
+    def __init__(self, begin: Callable[[EventStream], Awaitable[Execution]]) -> None:
+        self._begin = begin
+        self._events = EventStream()
+        self._execution: Execution | None = None
+
+    def __aiter__(self) -> ExecutionEvents:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._execution is None:
+            events = self._events  # not self: whoever lets go of it stops the run
+            self._execution = await self._begin(events)
+            self._execution.future.add_done_callback(lambda _: events.close())
+        try:
+            return await anext(self._events)
+        except StopAsyncIteration:
+            await self._execution  # raises what the run failed with
+            raise
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+
+    @property
+    def result(self) -> RunResult:
+        """What the run came to; raises its error, or NotRunning before the last event."""
+        execution = self._execution
+        if execution is None or not execution.future.done():
+            raise NotRunning("The run has not ended yet; read its events to the end first.")
+        return execution.future.result()
+
+    def abort(self) -> None:
+        """Stop the run, from any thread; its last events still come, and nothing is raised."""
+        if self._execution is not None:
+            self._execution.cancel()
+
+    async def aclose(self) -> None:
+        """Stop the run, as the end of a ``contextlib.aclosing`` block does."""
+        self.abort()
+
+    def __del__(self) -> None:
+        execution = getattr(self, "_execution", None)
+        if execution is not None and not execution.future.done():
+            execution.cancel()
 
 
 def run_result(

@@ -206,11 +206,19 @@ class Loop:
         status = None
         if decisions is not None and interrupt is not None:
             self._unanswered = interrupt
+            if self.config.chain.asks(interrupt):  # which asks again until it has its answer
+                if await self._take_answers(interrupt, decisions):
+                    return "interrupted"
+                decisions = None
             if await self._hooks("before_run"):
                 return "interrupted"
             self._unanswered = None
-            self._start_turn()
-            status = await self._resume(interrupt, decisions)
+            if decisions is not None:
+                self._start_turn()
+                status = await self._resume(interrupt, decisions)
+            elif open_calls(self.state) and not self._pending:
+                self._start_turn()
+                status = await self._run_tools(self._calling_message())
         elif open_calls(self.state) and not self._pending:  # it was paused: go on where it was
             if await self._hooks("before_run"):
                 return "interrupted"
@@ -233,6 +241,8 @@ class Loop:
         self._pending += await settled(config.steering())
         if not self._pending and (last := self.state.messages[-1:]) and last[0].role == "assistant":
             self._pending += await settled(config.follow_ups())  # nothing else is to be answered
+            if self._resumes and not self._pending and not _wants_more(last[0]):
+                return "completed"  # a hook asked about an answer
         while True:
             more = True
             while more or self._pending:
@@ -389,18 +399,25 @@ class Loop:
                     self.commits.finished(calls[call_id], result)
             self._unfinished = replace(self._unfinished, results=results)
             return await self._run_tools(message, seen)
-        chain, ctx = self.config.chain, self.ctx
-        waiting, self._refused = await apply_decisions(interrupt, decisions, chain, ctx)
-        await self.commits.tell_changes()
-        if calls and not waiting:
-            return await self._run_tools(message)
-        answered = self.state.messages[-1].tool_results if self.state.messages else []
-        self._end_turn(message, answered)
-        if waiting:
-            await self._interrupt(self._joined(waiting))
+        if await self._take_answers(interrupt, decisions):
             return "interrupted"
+        answered = self._last_results()
+        self._end_turn(message, answered)
         await self.commits.keep()
         return self._stops.reached(answered)
+
+    async def _take_answers(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> bool:
+        """Put answers where the questions were; whether something still waits."""
+        chain, ctx = self.config.chain, self.ctx
+        waiting, self._refused, said = await apply_decisions(interrupt, decisions, chain, ctx)
+        self._pending += said
+        await self.commits.tell_changes()
+        if not waiting:
+            return False
+        if self._in_turn:
+            self._end_turn(self._calling_message(), self._last_results())
+        await self._interrupt(self._joined(waiting))
+        return True
 
     def _joined(self, interrupts: Sequence[Interrupt]) -> Interrupt:
         return join_interrupts(interrupts, self.ctx.session_id, self.config.epoch)
@@ -471,6 +488,10 @@ class Loop:
         """What the model said last in this run."""
         answers = (m for m in reversed(self.commits.messages) if m.role == "assistant")
         return next(answers, Message("assistant"))
+
+    def _last_results(self) -> list[ToolResult]:
+        messages = self.state.messages
+        return messages[-1].tool_results if messages else []
 
     def _calling_message(self) -> Message:
         """The message whose calls are to be gone on with."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..context import RunContext
 from ..errors import AgentError, ConfigurationError, MiddlewareError, pass_on
-from ..interrupts import Decision, Interrupt
+from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..runtime.foreign import clock, stepwise, took
 from ..serialization import StateSchema
@@ -99,7 +99,7 @@ class Chain:
             if outcome is None:
                 continue
             if isinstance(outcome, Interrupt):
-                return state.with_interrupt(outcome)
+                return state.with_interrupt(_answerable(outcome, item, hook))
             if not isinstance(outcome, State):
                 raise MiddlewareError(
                     f"{middleware_id(item)}.{hook} returned {type(outcome).__name__}; "
@@ -159,6 +159,11 @@ class Chain:
                 )
         return None
 
+    def asks(self, interrupt: Interrupt) -> bool:
+        """Whether it is a hook that asks, and about no call."""
+        ids = {f"{middleware_id(item)}.{hook}" for item in self.middleware for hook in HOOKS}
+        return not ids.isdisjoint(interrupt.tool_call_ids)
+
     async def before_tool(
         self, call: ToolCall, ctx: RunContext
     ) -> tuple[ToolCall, ToolResult | Interrupt | None]:
@@ -196,6 +201,16 @@ class Chain:
                 )
             result = replace(outcome, tool_call_id=call.id, name=call.name)
         return result
+
+
+def _answerable(interrupt: Interrupt, item: Middleware, hook: str) -> Interrupt:
+    """A hook's question with a request of its own, if it is about no call, to be answered by."""
+    if interrupt.action_requests or interrupt.type == "halt":
+        return interrupt
+    name = middleware_id(item)
+    decisions = ("approve", "reject", "respond")
+    request = ActionRequest(f"{name}.{hook}", name, {}, interrupt.message, decisions)
+    return replace(interrupt, action_requests=(request,))
 
 
 def _joined_schemas(middleware: Sequence[Middleware]) -> StateSchema:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ..context import AgentProtocol, RunContext
 from ..errors import InvalidDecision, NotRunning, pass_on
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
-from ..interrupts import ActionRequest, Approve, Decision, Interrupt, Reject, Respond
+from ..interrupts import Decision, Interrupt
 from ..messages import ContentPart, Message, ToolResult, Usage
 from ..runtime.workers import workers
 from ..serialization import to_data
@@ -97,15 +97,12 @@ class SubAgentRun:
         interrupt = self.state.interrupt
         if self.status != "interrupted" or interrupt is None:
             raise NotRunning(f"Sub-agent {self.id!r} is {self.status}: it waits for nothing.")
-        if not interrupt.action_requests:  # a hook stopped it: what people say is a message
-            answers = [Message.user(_answer_text(decision)) for decision in decisions.values()]
-            return await self._go(ctx, call_id, tell, answers, None)
         return await self._go(ctx, call_id, tell, (), _own(call_id, decisions))
 
     def check(self, call_id: str, decisions: Mapping[str, Decision]) -> None:
         """Raise InvalidDecision for what does not fit its tools; nothing has changed then."""
         interrupt = self.state.interrupt
-        if interrupt is not None and interrupt.action_requests:
+        if interrupt is not None:
             own = _own(call_id, decisions)
             decided = tuple(r for r in interrupt.action_requests if r.tool_call_id in own)
             self.agent.checked(replace(interrupt, action_requests=decided), own)
@@ -215,7 +212,7 @@ class SubAgentRun:
         )
         return Interrupt(
             type="subagent_hitl",
-            action_requests=requests or (_answerable(call_id, message),),
+            action_requests=requests,
             message=message,
             data={**origin, "key": self._key, "interrupt": _described(inner)},
         )
@@ -232,20 +229,8 @@ def _described(interrupt: Interrupt) -> dict[str, Any]:
     }
 
 
-def _answerable(call_id: str, message: str | None) -> ActionRequest:
-    return ActionRequest(call_id, "task", {}, message, ("respond",))
-
-
 def _own(call_id: str, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
     return {i.removeprefix(f"{call_id}/"): decision for i, decision in decisions.items()}
-
-
-def _answer_text(decision: Decision) -> str:
-    if isinstance(decision, Respond):
-        return str(_content(decision.answer))
-    if isinstance(decision, Reject):
-        return f"No. {decision.message}".strip()
-    return "Yes." if isinstance(decision, Approve) else "Go on."
 
 
 def _content(value: Any) -> Any:

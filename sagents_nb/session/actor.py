@@ -31,6 +31,7 @@ from ..events import (
     TodosUpdated,
 )
 from ..interrupts import Decision, Decisions, Interrupt
+from ..loop.approvals import bound_anew
 from ..loop.config import Outcome, Unfinished
 from ..loop.execution import new_run_id, run_result
 from ..loop.loop import PAUSE_REASON, Loop
@@ -506,9 +507,9 @@ class Actor:
     # decisions: everything here runs on one loop, so one of two is the first
 
     def resume(self, given: Decisions, by: str) -> Run:
-        """Take a decision for everything that waits."""
+        """Take a decision for everything that is still open."""
         interrupt = self._interrupt()
-        run = self._take(interrupt, self.agent.checked(interrupt, given), by)
+        run = self._take(interrupt, self.approvals.rest(self.agent, interrupt, given), by)
         assert run is not None
         return run
 
@@ -733,7 +734,7 @@ class Actor:
         status, before = self.status, self._state
         if state is not None:
             self.answers = None
-            self._begin_with(state)
+            self._begin_with(bound_anew(state, self.session.id, self._epoch + 1))
             status = "interrupted" if state.interrupt else "idle"
         self._set_status(status, "replaced")
         if state is not None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import InvalidDecision, StaleApproval
-from ..interrupts import Decision, Interrupt
+from ..interrupts import Decision, Decisions, Interrupt, is_decision
 
 
 class Approvals:
@@ -28,6 +28,17 @@ class Approvals:
         unknown = [i for i in ids if i not in open_ids]
         if unknown:
             raise StaleApproval(f"No decision is open for {unknown}; open are {open_ids}.")
+
+    def rest(self, agent: Agent, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
+        """Decisions on all that is open; raises InvalidDecision, or StaleApproval for another."""
+        if isinstance(given, Mapping) and not is_decision(given):
+            stale = [i for i in given if i in self._taken]
+            if stale:
+                raise StaleApproval(
+                    f"{stale} are decided already; open are {self.open_ids(interrupt)}."
+                )
+        left = tuple(r for r in interrupt.action_requests if r.tool_call_id not in self._taken)
+        return agent.checked(replace(interrupt, action_requests=left), given)
 
     def check_seen(
         self, interrupt: Interrupt, decisions: Mapping[str, Any], digests: Mapping[str, str]

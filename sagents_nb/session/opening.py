@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..agent import Agent
 from ..errors import ConfigurationError, NotFound
 from ..interrupts import ActionRequest, Decision, Edit, Interrupt
-from ..loop.approvals import confirmed_result, join_interrupts
+from ..loop.approvals import bound_anew, confirmed_result, join_interrupts
 from ..loop.config import Unfinished
 from ..loop.open_calls import doubtful_calls, in_doubt, open_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
@@ -94,7 +94,8 @@ def open_conversation(
         journal = SessionJournal(rows, schema)
         epoch = rows.epoch * _EPOCHS
         if not entries:
-            first = from_state(_saved(conversations, agent, id) if state is None else state)
+            given = _saved(conversations, agent, id) if state is None else state
+            first = from_state(bound_anew(given, id, epoch))
             _write(journal.begin, journal, first.state)
             return OpenedConversation(first, journal, epoch)
         folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)

@@ -31,6 +31,7 @@ from ..state import State, Todo, restore_or_new, restore_state
 if TYPE_CHECKING:
     import pandas
 
+    from ..loop.approvals import bound_anew
     from ..loop.execution import Prompt, starting_point
     from ..runtime.workers import workers
     from .actor import Actor
@@ -56,7 +57,8 @@ def _load() -> None:
     """Load what makes and runs sessions, with the first: importing the package stays light."""
     global Actor, MessageContext, OpenedConversation, SessionOptions
     global conversations_of, create_conversation, from_state, here, open_conversation
-    global preprocessed, starting_point, stored_events, workers
+    global bound_anew, preprocessed, starting_point, stored_events, workers
+    from ..loop.approvals import bound_anew
     from ..loop.execution import starting_point
     from ..runtime.workers import workers
     from .actor import Actor
@@ -123,7 +125,7 @@ class Session:
         )
         id = id or f"session-{uuid.uuid4().hex[:12]}"
         if store is None:
-            opened = OpenedConversation(from_state(state or State()))
+            opened = OpenedConversation(from_state(bound_anew(state or State(), id, 1)))
         else:
             opened = create_conversation(store, scope, agent, id, state or State())
         self._begin(agent, id, opened, options)

@@ -18,6 +18,7 @@ from tests.talking import (
     roles,
     session_of,
     unanswered,
+    unbound,
 )
 
 RAN: list[tuple[str, Any]] = []
@@ -158,7 +159,7 @@ def test_unanswered_calls_at_the_end_of_a_history_are_asked_about_before_the_mod
     assert (result.interrupt.tool_call_ids, RAN) == (["w", "d"], [])
     assert agent.model.requests == []  # type: ignore[attr-defined]
     assert agent.resume(result, sa.Approve()).text == "done"
-    assert [name for name, _ in RAN] == ["read", "write", "delete"]
+    assert sorted(name for name, _ in RAN) == ["delete", "read", "write"]
 
 
 # deciding
@@ -457,7 +458,7 @@ def test_a_pending_approval_survives_export_and_restore() -> None:
     session.send("go").result()
     fork = sa.Session.restore(session.export_state(), agent=agent, id="s2")
     assert fork.status == "interrupted"
-    assert fork.interrupt == session.interrupt
+    assert unbound(fork.interrupt) == unbound(session.interrupt)
     assert fork.approve().result().text == "done"  # type: ignore[union-attr]
     assert ("write", "/w") in RAN
 

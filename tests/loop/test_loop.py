@@ -253,11 +253,12 @@ def test_until_tool_is_remembered_over_an_approval() -> None:
     first = agent.run("go", until_tool="submit")
     assert agent.resume(first, sa.Approve()).tool_result.name == "submit"  # type: ignore[union-attr]
 
-    gated = agent_of(call("submit"), "what else?", tools=[submit], interrupt_on={"submit": True})
-    waiting = gated.run("go", until_tool="submit")
-    assert gated.resume(waiting, sa.Approve()).tool_result.text == "submitted "  # type: ignore[union-attr]
+    turns = [call("submit"), call("submit"), "what else?"]
+    gated = agent_of(*turns, tools=[submit], interrupt_on={"submit": True})
+    one, other = (gated.run("go", until_tool="submit") for _ in range(2))
+    assert gated.resume(one, sa.Approve()).tool_result.text == "submitted "  # type: ignore[union-attr]
     with pytest.raises(sa.UntilToolNotCalled):
-        gated.resume(waiting, sa.Reject())
+        gated.resume(other, sa.Reject())
 
 
 @pytest.mark.spec("P18", "A2.3.3")

@@ -264,14 +264,15 @@ threading.Thread(target=look, daemon=True).start()
 @pytest.mark.parametrize("code", ["time.sleep(3600)", "while True: pass"])
 def test_an_interrupt_stops_code_that_blocks_the_main_thread(kernel: Kernel, code: str) -> None:
     kernel.ok(
-        "start(ToolCall('c1', 'run_python', {'code': \"print('so far'); begun.touch()\\n"
+        "inside = pathlib.Path('inside')\n"
+        "start(ToolCall('c1', 'run_python', {'code': \"print('so far'); inside.touch()\\n"
         + code
         + "\"}), 'Later.')\n"
         "from sagents_nb.notebook import NotebookTools\n"
         "s.replace(agent=s.agent.with_(middleware=[NotebookTools()]))"
     )
     id = kernel.start("%%agent\nGo.")
-    kernel.wait_for("begun")
+    kernel.wait_for("inside")
     kernel.manager.interrupt_kernel()
     cell = kernel.finish(id)
     assert cell.error == "KeyboardInterrupt"
