@@ -168,11 +168,29 @@ def test_an_answer_that_is_none_counts_as_a_failure(items: Any) -> None:
     assert answer(FallbackModel([Yielding(*items), scripted("b", "from b")]))[-1].text == "from b"
 
 
-def test_cancelling_asks_nobody_else() -> None:
+def test_cancelling_asks_nobody_else_and_a_cancellation_of_its_own_is_a_failure() -> None:
+    class Waiting(ChatModel):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
+            await asyncio.sleep(3600)
+            yield "never"
+
+    async def cancelled(model: ChatModel) -> None:
+        async def read() -> None:
+            async for _ in model.stream(REQUEST):
+                pass
+
+        task = asyncio.ensure_future(read())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
     b = scripted("b", "x")
-    with pytest.raises(asyncio.CancelledError):
-        answer(FallbackModel([Yielding(asyncio.CancelledError()), b]))
+    asyncio.run(cancelled(FallbackModel([Waiting(), b])))
     assert b.requests == []
+    items = answer(FallbackModel([Yielding(asyncio.CancelledError()), b]))
+    assert items[-1].text == "x"
 
 
 def test_each_model_is_retried_before_the_next_one_is_asked() -> None:
