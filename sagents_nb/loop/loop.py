@@ -210,13 +210,16 @@ class Loop:
                 if await self._take_answers(interrupt, decisions):
                     return "interrupted"
                 decisions = None
+                if self._pending:
+                    await self._close_open_calls("another message came")
+                    await self._append_pending()
             if await self._hooks("before_run"):
                 return "interrupted"
             self._unanswered = None
             if decisions is not None:
                 self._start_turn()
                 status = await self._resume(interrupt, decisions)
-            elif open_calls(self.state) and not self._pending:
+            elif open_calls(self.state):
                 self._start_turn()
                 status = await self._run_tools(self._calling_message())
         elif open_calls(self.state) and not self._pending:  # it was paused: go on where it was
