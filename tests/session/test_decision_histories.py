@@ -73,7 +73,7 @@ class History:
         )
         first = sa.Session(self.agent, id="s0", store=self.stores[0])
         self.sessions: list[tuple[sa.Session, Words]] = [(first, Words())]
-        self.stale: list[sa.Interrupt] = []
+        self.shown: dict[tuple[str, str], sa.Interrupt] = {}
 
     def tool(self, name: str) -> sa.Tool:
         def act(ctx: sa.ToolContext, key: str, n: int) -> str:
@@ -103,8 +103,8 @@ class History:
 
     def note(self, session: sa.Session) -> None:
         """Remember the question: somebody may still have it on a screen later."""
-        if session.interrupt is not None and session.interrupt not in self.stale:
-            self.stale.append(session.interrupt)
+        assert session.interrupt is not None
+        self.shown.setdefault((session.id, session.interrupt.id), session.interrupt)
 
     # steps
 
@@ -189,7 +189,8 @@ class History:
     def outdated(self, session: sa.Session, words: Words) -> None:
         """An answer to a question that was shown before, or in another session."""
         assert session.interrupt is not None
-        old = [i for i in self.stale if i.id != session.interrupt.id]
+        now = (session.id, session.interrupt.id)
+        old = [interrupt for place, interrupt in self.shown.items() if place != now]
         if not old:
             return
         shown = self.random.choice(old)
