@@ -12,7 +12,6 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -25,13 +24,15 @@ KEPT = 32
 
 
 class Workers:
-    """Daemon threads, started when there is work and none is free."""
+    """Daemon threads, started when there is work and none is free; they begin it in order."""
 
     def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
-        self._free: deque[_Worker] = deque()  # its append and pop are atomic
+        self._lock = threading.Lock()
+        self._work: SimpleQueue[Any] = SimpleQueue()
+        self._free = 0  # threads that nothing in the queue is meant for
         self._left: dict[Future[Any], tuple[str, str]] = {}
 
     def after_fork(self) -> None:
@@ -43,14 +44,40 @@ class Workers:
 
         The future cannot be cancelled. Raises RuntimeError where no thread can be started.
         """
-        try:
-            worker = self._free.pop()
-        except IndexError:
-            worker = _Worker(self._free)
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        worker.work.put((future, contextvars.copy_context(), function, args))
+        with self._lock:  # each piece of work in the queue has a thread that will take it
+            if self._free:
+                self._free -= 1
+            else:
+                threading.Thread(
+                    target=self._serve, args=[self._work], name="sagents-tool", daemon=True
+                ).start()
+            self._work.put((future, contextvars.copy_context(), function, args))
         return future
+
+    def _serve(self, work: SimpleQueue[Any]) -> None:
+        stays = True
+        while stays:
+            stays = self._do(*work.get())
+
+    def _do(
+        self,
+        future: Future[Any],
+        context: contextvars.Context,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+    ) -> bool:
+        """Do one piece of work; whether there may be another."""
+        value, error = context.run(outcome_of, function, *args)
+        with self._lock:  # before its end is told: whoever waits for it has the next work already
+            stays = self._free < KEPT
+            self._free += stays
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+        return stays
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """What the function returns or raises, in a thread; it goes on if nobody waits any more."""
@@ -79,38 +106,6 @@ def outcome_of(function: Callable[..., T], *args: Any) -> tuple[T | None, BaseEx
         return function(*args), None
     except BaseException as error:
         return None, error
-
-
-class _Worker:
-    """One thread, and the queue that gives it work."""
-
-    def __init__(self, free: deque[_Worker]) -> None:
-        self.work: SimpleQueue[Any] = SimpleQueue()
-        self._free = free
-        threading.Thread(target=self._serve, name="sagents-tool", daemon=True).start()
-
-    def _serve(self) -> None:
-        stays = True
-        while stays:
-            stays = self._do(*self.work.get())
-
-    def _do(
-        self,
-        future: Future[Any],
-        context: contextvars.Context,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-    ) -> bool:
-        """Do one piece of work; whether there may be another."""
-        value, error = context.run(outcome_of, function, *args)
-        stays = len(self._free) < KEPT
-        if stays:  # before its end is told: whoever waits for it has the next work already
-            self._free.append(self)
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-        return stays
 
 
 workers = Workers()

@@ -11,6 +11,7 @@ import atexit
 import inspect
 import logging
 import re
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -18,7 +19,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from ..errors import AgentError, ModelError, pass_on
+from ..errors import AgentError, ModelError, NotRunning, pass_on
 from ..events import (
     DecisionMade,
     DisplayMessageSaved,
@@ -97,22 +98,34 @@ async def called(function: Callable[..., Any], *args: Any) -> Any:
     """What somebody's function gives, be it sync (in a worker thread) or async."""
     if inspect.iscoroutinefunction(function):
         return await function(*args)
-    future = workers.submit(outcome_of, function, *args)
-    _saving.add(future)
-    future.add_done_callback(_saving.discard)
+    future = _submitted(function, *args)
     outcome, error = await asyncio.wrap_future(future)
     if error is not None:
         raise error
     return await outcome if inspect.isawaitable(outcome) else outcome
 
 
-_saving: set[Future[Any]] = set()
+_lock = threading.Lock()
+_saving: set[Future[Any]] | None = set()  # None once the process ends
+
+
+def _submitted(function: Callable[..., Any], *args: Any) -> Future[Any]:
+    with _lock:
+        if _saving is None:
+            raise NotRunning("The process ends, so nothing more is kept.")
+        future = workers.submit(outcome_of, function, *args)
+        _saving.add(future)
+        future.add_done_callback(_saving.discard)
+    return future
 
 
 @atexit.register
 def _at_exit() -> None:
-    """Have what is being kept kept; for a bounded time, since the process has to end."""
-    wait(list(_saving), timeout=2 * PATIENCE)
+    """Let what is being kept be kept; for a bounded time, since the process has to end."""
+    global _saving
+    with _lock:
+        saving, _saving = _saving, None
+    wait(list(saving or ()), timeout=2 * PATIENCE)
 
 
 # How often one row is tried; then it is left out, so that those behind it are saved.
