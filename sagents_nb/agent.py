@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Execution,
         ExecutionEvents,
         Prompt,
+        check_unanswered,
         new_run_id,
         observed,
         starting_point,
@@ -55,7 +56,7 @@ def _load() -> None:
     the module is there, and a run would take six.
     """
     global Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, Meter, RunContext
-    global check_decisions, default_middleware, default_model, human_in_the_loop
+    global check_decisions, check_unanswered, default_middleware, default_model, human_in_the_loop
     global new_run_id, observed, resilient, resolve_model, runtime, starting_point
     from .budget import Meter
     from .context import RunContext
@@ -65,6 +66,7 @@ def _load() -> None:
     from .loop.execution import (
         Execution,
         ExecutionEvents,
+        check_unanswered,
         new_run_id,
         observed,
         starting_point,
@@ -436,6 +438,7 @@ class Agent:
         sink: Callable[[Event], None] | None = None,
     ) -> Execution:
         base, messages = starting_point(prompt, state)
+        check_unanswered(base, messages)
         overrides = dict(overrides)
         should_pause = overrides.pop("should_pause", None)
         agent = self._overridden(overrides)

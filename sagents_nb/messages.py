@@ -7,10 +7,17 @@ want thinking back exactly as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal
+import base64
+import re
+from collections.abc import Callable, Iterable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TypeGuard, TypeVar
 
 import msgspec
+from msgspec.structs import replace
+
+from .errors import ConfigurationError
 
 StopReason = Literal[
     "end_turn",
@@ -104,6 +111,7 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=T
 
 
 Part = ContentPart | ToolCall | ToolResult
+AnyPart = TypeVar("AnyPart", ImagePart, FilePart)
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -147,16 +155,151 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-Content = str | Part | Iterable[Part]
+Content = str | Part | Mapping[str, Any] | Iterable[Any]
+"""Text, a part, or several of: texts, parts, a provider's parts as dicts, images.
+
+An image is a PIL image, a matplotlib figure, the bytes or the :class:`pathlib.Path` of one. A text
+is always text, also one that looks like a path.
+"""
 
 
 def as_parts(content: Content) -> tuple[Part, ...]:
-    """``content`` as a tuple of parts; "" is no part at all."""
+    """``content`` as a tuple of parts; "" is no part at all.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` that names what is no part.
+
+    >>> as_parts(["Look:", {"type": "image_url", "image_url": {"url": "https://x.no/a.png"}}])[1].url
+    'https://x.no/a.png'
+    """
     if isinstance(content, str):
         return (TextPart(content),) if content else ()
-    if isinstance(content, msgspec.Struct):
+    if _is_part(content):
         return (content,)
-    return tuple(content)
+    if (part := _as_part(content)) is not None:
+        return (part,)
+    if not isinstance(content, Iterable) or isinstance(content, Mapping | bytes):
+        raise ConfigurationError(f"A message's content is {_PARTS}, not {_shown(content)}.")
+    parts: list[Part] = []
+    for number, item in enumerate(content, start=1):
+        part = item if _is_part(item) else _as_part(item)
+        if part is None:
+            raise ConfigurationError(
+                f"Part {number} of a message is {_shown(item)}; it has to be {_PARTS}."
+            )
+        if part != TextPart(""):
+            parts.append(part)
+    return tuple(parts)
+
+
+_PARTS = (
+    "text, a part such as ImagePart(…), a provider's part as a dict, or an image (PIL, a "
+    "matplotlib figure, its bytes or its Path)"
+)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping) and "type" in value:
+        return f"a dict of type {value['type']!r}"
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
+def _is_part(value: Any) -> TypeGuard[Part]:
+    return isinstance(value, Part)
+
+
+def _as_part(value: Any) -> Part | None:
+    """What is said in another way as a part; None for what is none."""
+    if isinstance(value, str):
+        return TextPart(value)
+    if isinstance(value, Mapping):
+        return _provider_part(value)
+    return image_of(value)
+
+
+def image_of(value: Any) -> ImagePart | None:
+    """A PIL image, a matplotlib figure, the bytes or the Path of an image; None for another value.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a path that is no image's.
+    """
+    if isinstance(value, Path):
+        try:
+            data = value.read_bytes()
+        except OSError as error:
+            raise ConfigurationError(f"The image {value} cannot be read ({error}).") from error
+        if (image := image_of(data)) is None:
+            raise ConfigurationError(
+                f"{value} is no PNG, JPEG, GIF or WebP image; read a text file with .read_text()."
+            )
+        return image
+    if isinstance(value, bytes | bytearray | memoryview):
+        data = bytes(value)
+        for mime_type, begins in _IMAGES:
+            if begins.match(data):
+                return ImagePart(base64.b64encode(data).decode(), mime_type)
+        return None
+    library = type(value).__module__.partition(".")[0]
+    if library == "PIL" and hasattr(value, "save"):
+        return _drawn(lambda file: value.save(file, format="PNG"))
+    if library == "matplotlib" and hasattr(value, "savefig"):
+        return _drawn(lambda file: value.savefig(file, format="png", bbox_inches="tight"))
+    return None
+
+
+# https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern: what every provider takes
+_IMAGES = (
+    ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
+    ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
+    ("image/gif", re.compile(rb"GIF8[79]a")),
+    ("image/webp", re.compile(rb"RIFF....WEBPVP", re.DOTALL)),
+)
+
+
+def _drawn(save: Callable[[BinaryIO], Any]) -> ImagePart:
+    file = BytesIO()
+    save(file)
+    return ImagePart(base64.b64encode(file.getvalue()).decode(), "image/png")
+
+
+def _provider_part(data: Mapping[str, Any]) -> Part | None:
+    """A part as Anthropic's Messages, OpenAI's chat and Responses, or we ourselves write it."""
+    kind = data.get("type")
+    try:
+        if kind in ("text", "input_text", "output_text"):
+            return TextPart(_text(data["text"]))
+        if kind in ("image_url", "input_image"):
+            url = data["image_url"]
+            return _from_url(url["url"] if isinstance(url, Mapping) else url, ImagePart)
+        if kind in ("image", "document") and isinstance(source := data.get("source"), Mapping):
+            made = ImagePart if kind == "image" else FilePart
+            if source.get("type") == "url":
+                return made(url=_text(source["url"]))
+            content = _text(source["data"])
+            if source.get("type") == "text":
+                content = base64.b64encode(content.encode()).decode()
+            return made(data=content, mime_type=_text(source["media_type"]))
+        if kind in ("file", "input_file") and not {"data", "url"} & data.keys():
+            file = data.get("file", data)
+            if "file_url" in file:
+                return FilePart(url=_text(file["file_url"]), name=file.get("filename"))
+            return replace(_from_url(file["file_data"], FilePart), name=file.get("filename"))
+        own: Part = msgspec.convert(dict(data), Part)
+        return own
+    except (KeyError, TypeError, msgspec.ValidationError):
+        return None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _from_url(url: Any, part: type[AnyPart]) -> AnyPart:
+    """A part of a web address, or of a "data:" one."""
+    head, comma, data = _text(url).partition(",")
+    if not head.startswith("data:") or not comma:
+        return part(url=url)
+    return part(data=data, mime_type=head.removeprefix("data:").removesuffix(";base64"))
 
 
 def parts_text(parts: Iterable[Part]) -> str:
@@ -194,7 +337,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def user(cls, content: Content, **metadata: Any) -> Message:
-        """A person's message: text, a part, or several parts."""
+        """A person's message: text, a part, or several of them; see :data:`Content`."""
         return cls("user", as_parts(content), metadata=metadata)
 
     @classmethod
@@ -221,6 +364,30 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     def tool(cls, results: Iterable[ToolResult], **metadata: Any) -> Message:
         """The results of one turn's tool calls, in the order of the calls."""
         return cls("tool", tuple(results), metadata=metadata)
+
+    @classmethod
+    def of(cls, value: Any) -> Message:
+        """A message as it is, or as providers write it: ``{"role": …, "content": …}``.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for anything else.
+        """
+        if isinstance(value, Mapping) and isinstance(value.get("role"), str):
+            left = value.keys() - {"role", "content"}
+            if left:
+                raise ConfigurationError(
+                    f"A message as a dict has 'role' and 'content' only, and this one has "
+                    f"{', '.join(map(repr, sorted(left)))}; use Message(…) for more."
+                )
+            return cls(value["role"], as_parts(value.get("content") or ""))
+        if not isinstance(value, Message):
+            raise ConfigurationError(f"{_shown(value)} is no message; use Message.user(…).")
+        for number, part in enumerate(value.parts, start=1):
+            if not _is_part(part):
+                raise ConfigurationError(
+                    f"Part {number} of a {value.role} message is {_shown(part)}, and no part; "
+                    f"use Message.{value.role}([…]), which takes {_PARTS}."
+                )
+        return value
 
     @property
     def shown(self) -> Message:

@@ -292,7 +292,9 @@ class Tool:
                 "give one with @tool(name=…)."
             )
         self.function = function
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(
+            function
+        )
         if run_on is not None and run_on not in get_args(RunOn):
             raise ConfigurationError(
                 f"Tool {self.name!r}: run_on is 'pool', 'loop', 'main' or 'caller', not {run_on!r}."

@@ -122,7 +122,7 @@ def test_a_run_starts_from_text_messages_a_part_or_a_state() -> None:
 
 
 @pytest.mark.spec("S1.1.8")
-@pytest.mark.parametrize("prompt", [5, None, ["text"], [None], {"role": "user"}])
+@pytest.mark.parametrize("prompt", [5, None, [5], [None], {"role": "user"}, "", "  ", object()])
 def test_what_is_no_message_is_refused_before_any_model_call(prompt: Any) -> None:
     agent = agent_of("never")
     with pytest.raises(sa.ConfigurationError):

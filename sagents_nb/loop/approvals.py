@@ -23,8 +23,8 @@ from ..messages import Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
 from ..state import State
 from ..tools import Tool
-from .invoke import text_of
 from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, NOT_RUN, RAN, doubtful_calls, open_calls
+from .tool_values import text_of
 
 
 def join_interrupts(interrupts: Sequence[Interrupt], session_id: str, epoch: int) -> Interrupt:

@@ -14,7 +14,7 @@ from ..context import RunContext
 from ..errors import AgentError, ConfigurationError, NotRunning, pass_on
 from ..events import Event
 from ..interrupts import Decision
-from ..messages import Message, Part
+from ..messages import Message, Part, TextPart, image_of
 from ..result import RunResult
 from ..runtime.event_stream import EventStream
 from ..runtime.foreign import clock, took
@@ -23,10 +23,11 @@ from ..runtime.thread import runtime
 from ..state import State
 from .config import Outcome
 from .loop import Loop
+from .open_calls import open_calls
 
 logger = logging.getLogger(__name__)
 
-Prompt = str | Message | Part | Iterable[Message] | State
+Prompt = str | Message | Part | Mapping[str, Any] | Iterable[Any] | State
 
 
 def observed(
@@ -61,23 +62,47 @@ def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Mes
     """
     if isinstance(prompt, State):
         return (state.merge(prompt) if state else prompt), []
-    if isinstance(prompt, Message):
-        messages = [prompt]
-    elif isinstance(prompt, str | Part):
-        messages = [Message.user(prompt)]
-    elif not isinstance(prompt, Iterable):
+    messages = _messages_of(prompt)
+    for message in messages:
+        if message.role == "user" and not _says_something(message):
+            raise ConfigurationError("The prompt is empty; say something in it.")
+    return state or State(), messages
+
+
+def _says_something(message: Message) -> bool:
+    return any(not isinstance(p, TextPart) or p.text.strip() for p in message.parts)
+
+
+def check_unanswered(state: State, messages: Sequence[Message]) -> None:
+    """Raise NotRunning if a run would have nothing to answer: providers refuse to be asked so."""
+    if messages or open_calls(state):
+        return
+    if not state.messages:
+        raise NotRunning("There is nothing to answer: give the run a message.")
+    last = state.messages[-1]
+    if last.role == "assistant" and last.stop_reason != "pause_turn":
+        raise NotRunning(
+            "There is nothing to answer: the state ends with an answer; give the run a message."
+        )
+
+
+def _messages_of(prompt: Any) -> list[Message]:
+    if isinstance(prompt, Message) or _is_dict_message(prompt):
+        return [Message.of(prompt)]
+    if isinstance(prompt, str | Part | Mapping) or image_of(prompt) is not None:
+        return [Message.user(prompt)]
+    if not isinstance(prompt, Iterable):
         raise ConfigurationError(
             f"A prompt is text, a Message, a list of them or a State, not {type(prompt).__name__}."
         )
-    else:
-        messages = list(prompt)
-        for message in messages:
-            if not isinstance(message, Message):
-                raise ConfigurationError(
-                    f"A prompt is text, a Message, a list of them or a State; the list holds "
-                    f"{type(message).__name__}."
-                )
-    return state or State(), messages
+    items = list(prompt)
+    if any(isinstance(item, Message) or _is_dict_message(item) for item in items):
+        return [Message.of(item) for item in items]
+    return [Message.user(items)] if items else []
+
+
+def _is_dict_message(item: Any) -> bool:
+    return isinstance(item, Mapping) and "role" in item
 
 
 class Execution(RunHandle):

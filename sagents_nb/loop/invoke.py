@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from ..context import ToolContext
 from ..errors import AgentError, pass_on
 from ..interrupts import ActionRequest, Interrupt
-from ..messages import ContentPart, ToolCall, ToolResult
+from ..messages import ToolCall, ToolResult
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import clock, stepwise, took
 from ..runtime.futures import executing
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
-from ..text import said_by, text_or_why, whole
+from ..text import said_by
 from ..tools import Tool, ToolOutput
+from .tool_values import Tell, content_of, drained, drained_async, text_of
 
 
 class Executed:
@@ -48,10 +48,10 @@ async def invoke(
     limit: asyncio.Timeout | None = None
     try:
         if tool.timeout is None:
-            value = await _call(tool, arguments)
+            value = await _call(tool, arguments, context)
         else:
             async with asyncio.timeout(tool.timeout) as limit:
-                value = await _call(tool, arguments)
+                value = await _call(tool, arguments, context)
         executed = _executed(call, value)
         if executed.update:
             context.state.update(executed.update)  # an impossible one is the tool's error
@@ -84,25 +84,34 @@ def _advice(error: BaseException) -> str:
     return _ON_CALLER if other_loop else ""
 
 
-async def _call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     """What the function returns or raises, wherever it runs."""
     function = partial(tool.function, **arguments)
+    tell = context.progress
     if tool.run_on == "caller":
-        return await run_on_caller(function)
+        return await run_on_caller(_awaited, function, tell)
     if tool.is_async:
-        return await stepwise(function(), "The tool", function)
+        return await stepwise(_awaited(function, tell), "The tool", function)
+    body = partial(drained, function, tell)
     if tool.run_on == "main":
-        outcome = await asyncio.wrap_future(main_thread.submit(outcome_of, function))
+        outcome = await asyncio.wrap_future(main_thread.submit(outcome_of, body))
     elif tool.run_on == "pool":
-        outcome = await _in_thread(tool, function)
+        outcome = await _in_thread(tool, body)
     else:
         began = clock()
-        outcome = outcome_of(function)
+        outcome = outcome_of(body)
         took(began, "The tool", function)
     value, error = outcome
     if error is not None:
         raise error
-    return await stepwise(value, "The tool", function) if inspect.isawaitable(value) else value
+    if inspect.isawaitable(value) or inspect.isasyncgen(value):
+        return await stepwise(_awaited(lambda: value, tell), "The tool", function)
+    return value
+
+
+async def _awaited(function: Callable[[], Any], tell: Tell) -> Any:
+    value = function()
+    return await drained_async(value, tell) if inspect.isasyncgen(value) else await value
 
 
 async def _in_thread(tool: Tool, function: partial[Any]) -> Any:
@@ -150,26 +159,3 @@ def _executed(call: ToolCall, value: Any) -> Executed:
     executed.terminate = output.terminate
     executed.artifact = output.artifact
     return executed
-
-
-def content_of(value: Any) -> str | list[ContentPart]:
-    """A tool's value as content for the model: parts stay parts, the rest becomes text."""
-    if isinstance(value, ContentPart):
-        return [value]
-    if isinstance(value, list | tuple) and value and all(isinstance(v, ContentPart) for v in value):
-        return list(value)
-    return text_of(value)
-
-
-def text_of(value: Any) -> str:
-    """Text as it is, other values as JSON, and what JSON cannot say as ``str``.
-
-    Half characters (lone surrogates, as in some file names) become "?": no provider and no
-    store takes them.
-    """
-    if not isinstance(value, str):
-        try:
-            return msgspec.json.encode(value).decode()
-        except (TypeError, ValueError, RecursionError):
-            value = text_or_why(value)
-    return str(whole(value))

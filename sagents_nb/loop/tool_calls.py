@@ -28,8 +28,9 @@ from ..text import said_by
 from ..tools import Tool
 from .commits import Commits
 from .config import LoopConfig
-from .invoke import Executed, invoke, text_of
+from .invoke import Executed, invoke
 from .open_calls import NOT_RUN, cancelled_result
+from .tool_values import text_of
 
 
 class PreparedCall:

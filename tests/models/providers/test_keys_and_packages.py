@@ -58,14 +58,16 @@ FAULTS = {
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_no_error_shows_the_key(provider: Provider, name: str, fault: str) -> None:
     provider.answer = FAULTS[fault]
-    heard = ask(model_for(name, provider.url, timeout=0.3))
+    hangs = fault in ("stall", "silence")
+    heard = ask(model_for(name, provider.url, timeout=0.3 if hangs else PATIENCE))
     assert isinstance(heard.error, ModelError)
     assert heard.error.__cause__ is None
     assert heard.error.__context__ is None
     shown = everything_in(heard.error)
     assert KEY not in shown
     assert KEY[:8] not in shown.replace("sk-canary-…", "")
-    assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    if not hangs:  # it may have given up before it was asked
+        assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

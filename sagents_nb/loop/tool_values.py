@@ -1,0 +1,114 @@
+"""What a tool gives back, as content for the model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..messages import ContentPart, TextPart, image_of
+from ..text import text_or_why, whole
+
+MANY = 1000
+"""Arrays with more values than this are shown as numpy prints them."""
+
+Tell = Callable[[str], Any]
+
+ROWS = 50
+"""How many rows of a frame the model is shown."""
+
+
+def content_of(value: Any) -> str | list[ContentPart]:
+    """A tool's value as content: parts and images stay what they are, the rest becomes text.
+
+    A list of texts, parts and images is several parts.
+    """
+    if isinstance(value, str):
+        return text_of(value)
+    if isinstance(value, bytes | bytearray) and image_of(value) is None:
+        try:
+            return bytes(value).decode()
+        except UnicodeDecodeError:
+            return f"<{len(value):,} bytes that are no text>"
+    if (part := _part(value)) is not None:
+        return [part]
+    if isinstance(value, list | tuple) and value:
+        parts = [TextPart(v) if isinstance(v, str) else _part(v) for v in value]
+        if all(p is not None for p in parts) and not all(isinstance(v, str) for v in value):
+            return [part for part in parts if part is not None]
+    return text_of(value)
+
+
+def _part(value: Any) -> ContentPart | None:
+    if isinstance(value, ContentPart):
+        return value
+    return None if isinstance(value, Path) else image_of(value)  # a path is no wish to show it
+
+
+def text_of(value: Any) -> str:
+    """Text as it is, other values as JSON, and what JSON cannot say as ``str``.
+
+    Half characters (lone surrogates, as in some file names) become "?": no provider and no
+    store takes them.
+    """
+    if not isinstance(value, str):
+        try:
+            value = _frame(value) or msgspec.json.encode(value, enc_hook=_plain).decode()
+        except Exception:
+            value = text_or_why(value)
+    return str(whole(value))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for as something that it has one for."""
+    if hasattr(value, "model_dump"):  # a pydantic model
+        return value.model_dump(mode="json")
+    if hasattr(value, "tolist"):  # numpy's arrays and numbers
+        return str(value) if getattr(value, "size", 1) > MANY else value.tolist()
+    if (text := _frame(value)) is not None:
+        return text
+    return text_or_why(value)
+
+
+def _frame(value: Any) -> str | None:
+    """A data frame or series as CSV, all its columns named and its first rows; None for others."""
+    if type(value).__module__.partition(".")[0] not in ("pandas", "polars"):
+        return None
+    if not hasattr(value, "head") or not hasattr(value, "shape"):
+        return None
+    rows, *columns = value.shape
+    size = f"{rows:,} rows" + "".join(f" × {number} columns" for number in columns)
+    shown = f", the first {ROWS}" if rows > ROWS else ""
+    head = value.head(ROWS)
+    text = head.to_csv() if hasattr(head, "to_csv") else head.write_csv()
+    return f"{size}{shown}:\n{text}"
+
+
+def drained(function: Callable[[], Any], tell: Tell) -> Any:
+    """What the function gives; a generator is run, its pieces told as they come."""
+    value = function()
+    pieces = isinstance(value, Generator | map | filter | zip)
+    return _joined(_told(value, tell)) if pieces else value
+
+
+def _told(pieces: Iterator[Any], tell: Tell) -> Iterator[Any]:
+    for piece in pieces:
+        tell(text_of(piece))
+        yield piece
+
+
+async def drained_async(pieces: AsyncIterator[Any], tell: Tell) -> Any:
+    """The same for an async generator."""
+    kept = []
+    async for piece in pieces:
+        tell(text_of(piece))
+        kept.append(piece)
+    return _joined(iter(kept))
+
+
+def _joined(pieces: Iterator[Any]) -> Any:
+    """Texts as one text, other pieces as a list."""
+    kept = list(pieces)
+    return "".join(kept) if all(isinstance(piece, str) for piece in kept) else kept
