@@ -102,11 +102,11 @@ class RunContext:
         """The run's id."""
         return self.emitter.run_id
 
-    def publish(self, kind: type[Event], **fields: Any) -> None:
+    def publish(self, kind: type[Event], /, **fields: Any) -> None:
         """Emit an event; from the runtime loop only."""
         self.emitter.emit(kind, **fields)
 
-    def publish_kept(self, kind: type[Event], **fields: Any) -> None:
+    def publish_kept(self, kind: type[Event], /, **fields: Any) -> None:
         """Emit an event once the state that this hook returns is safe, so that it stays true."""
         if self.held is None:
             self.emitter.emit(kind, **fields)

@@ -311,7 +311,7 @@ class Emitter:
         """An emitter for one run that continues this one's sequence."""
         return Emitter(self.sink, self.session_id, run_id, counter=self._counter)
 
-    def emit(self, kind: type[Event], **fields: Any) -> None:
+    def emit(self, kind: type[Event], /, **fields: Any) -> None:
         """Make the event and hand it on."""
         if self.sink is not None:
             event = kind(

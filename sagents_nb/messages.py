@@ -316,6 +316,9 @@ def parts_text(parts: Iterable[Part]) -> str:
 # In the metadata of a message: what people see instead of it, as data.
 DISPLAY = "display"
 
+# In the metadata of a result: what people answered, as they read it; None if they did not.
+ANSWER = "answer"
+
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a conversation.

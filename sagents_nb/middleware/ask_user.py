@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ..context import RunContext, ToolContext
 from ..errors import ConfigurationError, InvalidDecision
 from ..interrupts import ActionRequest, Decision, Interrupt, Reject, Respond
-from ..messages import ToolResult
+from ..messages import ANSWER, ToolResult
 from ..state import State, to_data
 from ..tools import Tool, ToolOutput
 from .base import Middleware, middleware_id
@@ -189,7 +189,7 @@ class AskUser(Middleware):
 
 def _result(call_id: str, question: Question, decision: Decision) -> ToolResult:
     chosen = _chosen(question, decision)
-    result = ToolResult(call_id, "ask_user", _CANCELLED, metadata={"answer": None})
+    result = ToolResult(call_id, "ask_user", _CANCELLED, metadata={ANSWER: None})
     if chosen is None:
         comment = decision.message if isinstance(decision, Reject) else ""
         return replace(result, content=f"{_CANCELLED} They said: {comment}") if comment else result
@@ -200,7 +200,7 @@ def _result(call_id: str, question: Question, decision: Decision) -> ToolResult:
     if other:
         texts.append(f"The user answered in their own words: {other}")
     labels = [option.label for option in options] + ([other] if other else [])
-    return replace(result, content="\n".join(texts), metadata={"answer": labels})
+    return replace(result, content="\n".join(texts), metadata={ANSWER: labels})
 
 
 def _named(option: Option) -> str:

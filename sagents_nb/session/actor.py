@@ -684,12 +684,12 @@ class Actor:
         if todos or (before is not None and before.todos):
             self._tell(TodosUpdated, todos=todos)
 
-    def _tell(self, kind: type[Event], **fields: Any) -> None:
+    def _tell(self, kind: type[Event], /, **fields: Any) -> None:
         """Emit an event, once what it tells of is safe."""
         emitter = self._emitter
         self._once_safe(lambda: emitter.emit(kind, **fields))
 
-    def _emit_now(self, kind: type[Event], **fields: Any) -> None:
+    def _emit_now(self, kind: type[Event], /, **fields: Any) -> None:
         emitter = self._emitter if self._loop is None else self._loop.ctx.emitter
         emitter.emit(kind, **fields)
 

@@ -36,6 +36,7 @@ class Presence:
         self._used = self._left = time.monotonic()
         self._was_watched = False
         self._timer: asyncio.TimerHandle | None = None
+        self._looks_at = 0.0
         self._joined: dict[str, object] = {}
 
     def start(self) -> None:
@@ -87,9 +88,15 @@ class Presence:
         return min((m for m in moments if not self._busy(m[1])), default=None)
 
     def _arm(self) -> None:
-        if self._timer is None and (due := self._due()) is not None:
-            wait = max(0.0, due[0] - time.monotonic())
-            self._timer = runtime.loop.call_later(wait, _look, weakref.ref(self))
+        if (due := self._due()) is None:
+            return
+        if self._timer is not None:
+            if self._looks_at <= due[0]:  # and goes on waiting then
+                return
+            self._timer.cancel()
+        self._looks_at = due[0]
+        wait = max(0.0, due[0] - time.monotonic())
+        self._timer = runtime.loop.call_later(wait, _look, weakref.ref(self))
 
     def look(self) -> None:
         """Rest if it is time, else look again when it may be."""

@@ -31,7 +31,7 @@ from ..events import (
 )
 from ..interrupts import Reject, Respond
 from ..loop.config import Outcome
-from ..messages import Message
+from ..messages import ANSWER, Message
 from ..runtime.thread import runtime
 from ..runtime.workers import outcome_of, workers
 from ..serialization import to_data
@@ -203,6 +203,11 @@ class Transcript:
                 self._placeholders.discard(call_id)
                 resolve = self._persistence.resolve_tool_result
                 self._put(DisplayMessageUpdated, resolve, call_id, result.text)
+                answer = result.metadata.get(ANSWER)
+                if isinstance(answer, list) and answer:  # people said it, so it is a row of theirs
+                    whose = {"tool_call_id": call_id}
+                    row = Row("user", "text", {"text": ", ".join(map(str, answer))}, metadata=whose)
+                    self._put(DisplayMessageSaved, self._persistence.save_row, row)
         elif isinstance(event, Interrupt):
             for call_id in event.interrupt.tool_call_ids:
                 self._status(call_id, "interrupted", {})

@@ -36,7 +36,7 @@ def test_anything_that_is_a_prompt_can_be_sent() -> None:
     assert session.messages[0].metadata == {"source": "cell 1"}
 
 
-@pytest.mark.parametrize("prompt", [5, None, ["text"], [], {"role": "user"}, sa.State()])
+@pytest.mark.parametrize("prompt", [5, None, [5], [], {"role": "user"}, sa.State()])
 def test_what_is_no_prompt_is_refused_and_nothing_starts(prompt: Any) -> None:
     session = session_of("x")
     with pytest.raises(sa.ConfigurationError):
