@@ -53,23 +53,35 @@ def text_of(value: Any) -> str:
     Half characters (lone surrogates, as in some file names) become "?": no provider and no
     store takes them.
     """
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        return whole(value)
+    if (frame := _frame(value)) is not None:
+        return whole(frame)
+
+    def plain(inner: Any) -> Any:
         try:
-            value = _frame(value) or msgspec.json.encode(value, enc_hook=_plain).decode()
-        except Exception:
-            value = text_or_why(value)
-    return str(whole(value))
+            return _data(inner)
+        except NotImplementedError:
+            if inner is value:
+                raise
+            return text_or_why(inner)
+
+    try:
+        text = msgspec.json.encode(value, enc_hook=plain).decode()
+    except Exception:
+        text = text_or_why(value)
+    return whole(text)
 
 
-def _plain(value: Any) -> Any:
+def _data(value: Any) -> Any:
     """What JSON has no word for as something that it has one for."""
     if hasattr(value, "model_dump"):  # a pydantic model
         return value.model_dump(mode="json")
     if hasattr(value, "tolist"):  # numpy's arrays and numbers
         return str(value) if getattr(value, "size", 1) > MANY else value.tolist()
-    if (text := _frame(value)) is not None:
-        return text
-    return text_or_why(value)
+    if (frame := _frame(value)) is not None:
+        return frame
+    raise NotImplementedError
 
 
 def _frame(value: Any) -> str | None:
