@@ -239,7 +239,10 @@ def image_of(value: Any) -> ImagePart | None:
         return None
     library = type(value).__module__.partition(".")[0]
     if library == "PIL" and hasattr(value, "save"):
-        return _drawn(lambda file: value.save(file, format="PNG"))
+        image = (
+            value if value.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else value.convert("RGB")
+        )
+        return _drawn(lambda file: image.save(file, format="PNG"))
     if library == "matplotlib" and hasattr(value, "savefig"):
         return _drawn(lambda file: value.savefig(file, format="png", bbox_inches="tight"))
     return None

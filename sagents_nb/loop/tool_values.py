@@ -54,7 +54,7 @@ def text_of(value: Any) -> str:
     store takes them.
     """
     if isinstance(value, str):
-        return whole(value)
+        return str(whole(value))  # exactly a str, also of numpy's
     if (frame := _frame(value)) is not None:
         return whole(frame)
 

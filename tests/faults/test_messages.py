@@ -120,7 +120,12 @@ def test_b03_images_of_libraries_and_files_are_taken(tmp_path: Path) -> None:
     from PIL import Image
 
     (tmp_path / "a.png").write_bytes(PNG)
-    for given in (tmp_path / "a.png", Image.new("RGB", (2, 2)), Figure()):
+    for given in (
+        tmp_path / "a.png",
+        Image.new("RGB", (2, 2)),
+        Image.new("CMYK", (2, 2)),
+        Figure(),
+    ):
         (text, image) = sa.Message.user(["What is it?", given]).parts
         assert text == sa.TextPart("What is it?")
         assert isinstance(image, sa.ImagePart)

@@ -13,14 +13,6 @@ from tests.session.hours import Hours
 from tests.talking import PATIENCE, agent_of, call, of, session_of
 
 
-@pytest.fixture
-def hours(monkeypatch: pytest.MonkeyPatch) -> Hours:
-    hours = Hours()
-    monkeypatch.setattr("sagents_nb.session.presence.time", hours)
-    monkeypatch.setattr("sagents_nb.session.presence.runtime", hours)
-    return hours
-
-
 @pytest.mark.parametrize("inactivity", [300.0, None])
 def test_b07_without_viewers_it_rests_also_while_it_may_be_inactive_for_longer(
     hours: Hours, inactivity: float | None

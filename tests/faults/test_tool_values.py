@@ -43,6 +43,7 @@ def given(value: Any) -> sa.ToolResult:
         ({"m": np.float64(1.5), "n": np.int64(2)}, '{"m":1.5,"n":2}'),
         (np.array([[1, 2], [3, 4]]), "[[1,2],[3,4]]"),
         (np.float64(0.5), "0.5"),
+        (np.str_("words"), "words"),
         (b"plain", "plain"),
         (b"\xff\xfe", "<2 bytes that are no text>"),
         ({"a"}, '["a"]'),
@@ -55,6 +56,7 @@ def given(value: Any) -> sa.ToolResult:
 )
 def test_b11_values_are_json_not_pythons_own_words(value: Any, text: str) -> None:
     assert given(value).content == text
+    assert type(given(value).content) is str
 
 
 def test_b11_a_large_array_is_summarized() -> None:
