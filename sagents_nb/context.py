@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from .budget import Meter
 from .events import Emitter, Event
 from .interrupts import Decision, Decisions, Interrupt
+from .messages import Usage
 from .state import State
 
 
@@ -49,8 +50,9 @@ class RunContext:
     ``values`` is the agent's ``tool_context``; ``files`` the virtual filesystem, or None;
     ``cancelled`` a :class:`threading.Event` that is set when the run is cancelled; ``agent``
     the agent that runs, ``tools`` its tools by name. ``local`` holds values of this conversation
-    that live as long as the process and are never stored. ``spawn`` starts a background task on
-    the runtime loop, and ``notify(middleware_id, message)`` calls that middleware's
+    that live as long as the process and are never stored. ``usage`` is the sum over the model
+    calls of this run so far, those of sub-agents and summaries too. ``spawn`` starts a background
+    task on the runtime loop, and ``notify(middleware_id, message)`` calls that middleware's
     ``handle_message`` between turns, or soon after the run; both from the runtime loop only.
     """
 
@@ -79,6 +81,7 @@ class RunContext:
         self.spawn = spawn or asyncio.ensure_future
         self.notify = notify or (lambda middleware_id, message: None)
         self.cancelled = threading.Event()
+        self.usage = Usage()
         self.state = State()
         self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
 
@@ -101,6 +104,12 @@ class RunContext:
     def run_id(self) -> str:
         """The run's id."""
         return self.emitter.run_id
+
+    def spend(self, usage: Usage | None) -> None:
+        """Count what a model call of this run used."""
+        if usage is not None:
+            self.meter.add(usage)
+            self.usage += usage
 
     def publish(self, kind: type[Event], /, **fields: Any) -> None:
         """Emit an event; from the runtime loop only."""

@@ -37,8 +37,8 @@ class ModelError(AgentError):
 
     ``kind`` is one of "missing_key", "missing_package", "connection", "timeout",
     "rate_limit", "overloaded", "invalid_request", "context_window", "authentication",
-    "server", "cut_stream", "scripted", "not_recorded" or "unknown"; ``status`` is the HTTP
-    status where there was one; ``retry_after`` is in seconds.
+    "server", "refusal", "cut_stream", "scripted", "not_recorded" or "unknown"; ``status`` is the
+    HTTP status where there was one; ``retry_after`` is in seconds.
     """
 
     def __init__(

@@ -33,6 +33,14 @@ StopReason = Literal[
 """Why a model stopped. Only "tool_use" lets tools run; "error" and "aborted" are ours."""
 
 
+CUT_SHORT = {
+    "max_tokens": "The answer was cut: it reached the limit of output tokens.",
+    "context_window": "The answer was cut: the conversation fills the model's context.",
+    "refusal": "The model declined to answer.",
+}
+"""What people are told of an answer that is none, or not the whole one, by its stop reason."""
+
+
 class TextPart(msgspec.Struct, frozen=True, tag="text"):
     """Text that a person or a model wrote."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from .budget import Meter
 from .errors import StaleApproval
 from .interrupts import Interrupt
-from .messages import Message, ToolResult, Usage
+from .messages import Message, StopReason, ToolResult, Usage
 from .state import State
 from .transcript import folded, run_summary
 
@@ -64,6 +64,17 @@ class RunResult:
             if message.role == "assistant":
                 return message.text
         return ""
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why the model stopped after its last message; None if there is none.
+
+        "end_turn" is a whole answer. With "max_tokens" or "context_window" it was cut.
+        """
+        for message in reversed(self.messages):
+            if message.role == "assistant":
+                return message.stop_reason
+        return None
 
     @property
     def interrupt(self) -> Interrupt | None:

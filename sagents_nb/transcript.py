@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from .messages import Message, ToolCall, ToolResult
+from .messages import CUT_SHORT, Message, ToolCall, ToolResult
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
@@ -29,6 +29,9 @@ def run_summary(status: str, messages: Sequence[Message]) -> str:
     parts = [f"{turns} turn{'' if turns == 1 else 's'}"]
     if calls:
         parts.append(f"{calls} tool call{'' if calls == 1 else 's'}")
+    answers = [m for m in messages if m.role == "assistant"]
+    if status == "completed" and answers and answers[-1].stop_reason in CUT_SHORT:
+        status = f"completed, cut ({answers[-1].stop_reason})"
     return f"Agent run {status}: {', '.join(parts)}"
 
 
@@ -45,8 +48,8 @@ def markdown(messages: Iterable[Message]) -> str:
             if text:
                 blocks.append(text)
             blocks += [_call_markdown(call, results.get(call.id)) for call in message.tool_calls]
-            if message.error:
-                blocks.append(f"**{visible(message.error)}**")
+            if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
+                blocks.append(f"**{visible(note)}**")
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -17,11 +17,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..context import RunContext
-from ..errors import AgentError, MaxRunsExceeded, pass_on
+from ..errors import AgentError, MaxRunsExceeded, ModelError, pass_on
 from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
-from ..messages import Message, ToolResult, Usage
+from ..messages import Message, ToolResult
 from ..models.base import ModelRequest
 from ..state import State
 from ..telemetry import current, tracing_of
@@ -66,7 +66,6 @@ class Loop:
         self.middleware_messages = deque() if middleware_messages is None else middleware_messages
         self._stops = StopConditions(config)
         self._specs = tuple(tool.spec for tool in ctx.tools.values())
-        self._usage = Usage()
         self._artifacts: dict[str, Any] = {}
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
         self._in_turn = False
@@ -160,7 +159,7 @@ class Loop:
             status,
             self.state,
             self.commits.messages,
-            self._usage,
+            self.ctx.usage,
             self._stops.tool_result,
             error,
             self._artifacts,
@@ -313,12 +312,12 @@ class Loop:
         self.model_calls += 1
         answer = await self._model_answer(request)
         message = answer.message
-        self.ctx.meter.add(message.usage)
-        if message.usage is not None:
-            self._usage += message.usage
+        self.ctx.spend(message.usage)
         await self.commits.append_answer(answer)
         if answer.failure is not None:
             raise answer.failure
+        if message.stop_reason == "refusal":
+            raise _refusal(message)
         if _wants_more(message) and self.model_calls >= config.max_runs:
             limit = f"the limit of {config.max_runs} model calls was reached"
             self._end_turn(message, await self._close_open_calls(limit))
@@ -376,7 +375,7 @@ class Loop:
         if self.state.interrupt is not None:
             await self._interrupt(self.state.interrupt)
             return "interrupted"
-        if message.stop_reason == "refusal" or all(item.terminate for item in done):
+        if all(item.terminate for item in done):
             return "completed"
         status = self._stops.reached(results)
         if status is None:
@@ -511,6 +510,12 @@ class Loop:
 def _wants_more(message: Message) -> bool:
     """Whether the model expects to be asked again."""
     return bool(message.tool_calls) or message.stop_reason == "pause_turn"
+
+
+def _refusal(message: Message) -> ModelError:
+    details = message.metadata.get("stop_details") or {}
+    why = str(details.get("explanation") or message.text).strip()
+    return ModelError(f"The model declined to answer{f': {why}' if why else '.'}", kind="refusal")
 
 
 def _failure(error: BaseException) -> AgentError:

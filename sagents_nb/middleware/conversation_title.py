@@ -32,6 +32,7 @@ TITLE = "conversation_title"
 ASKED = "conversation_title_asked"
 _READ = 4_000  # characters of the message that a title is made from
 _LONGEST = 80  # characters of a title
+_KEPT = 1_000  # titles that nobody has taken yet
 
 
 class ConversationTitle(Middleware):
@@ -57,11 +58,17 @@ class ConversationTitle(Middleware):
             )
         self.models = [resolve_model(m) for m in (model, *fallback_models)]
         self.prompt = prompt
+        # By the run that asked. Of a run by itself nobody takes the message once it has ended; the
+        # next run of its state finds the title here.
+        self._titles: dict[str, str] = {}
 
     def before_model(self, state: State, ctx: RunContext) -> State | None:
         """The state with a note that a title was asked for; None if there is nothing to do."""
-        if TITLE in state.metadata or ASKED in state.metadata:
+        if TITLE in state.metadata:
             return None
+        if (asked := state.get_metadata(ASKED)) is not None:
+            title = self._titles.get(asked)
+            return None if title is None else self._titled(state, asked, title, ctx)
         text = _last_user_text(state.messages)
         if text is None:
             return None
@@ -73,7 +80,10 @@ class ConversationTitle(Middleware):
         """Take the title, unless the conversation was reset or has one by now."""
         if TITLE in state.metadata or state.get_metadata(ASKED) != message["asked"]:
             return None
-        title = message["title"]
+        return self._titled(state, message["asked"], message["title"], ctx)
+
+    def _titled(self, state: State, asked: str, title: str, ctx: RunContext) -> State:
+        self._titles.pop(asked, None)
         ctx.publish_kept(TitleGenerated, title=title)
         return state.put_metadata(TITLE, title)
 
@@ -81,8 +91,11 @@ class ConversationTitle(Middleware):
         for model in self.models:
             try:
                 answer = await ask(model, self.prompt, text)
-                ctx.meter.add(answer.usage)
+                ctx.spend(answer.usage)
                 if title := _cleaned(answer.text):
+                    self._titles[asked] = title
+                    if len(self._titles) > _KEPT:
+                        del self._titles[next(iter(self._titles))]
                     ctx.notify(middleware_id(self), {"title": title, "asked": asked})
                     return
                 raise ValueError("its answer is no title")

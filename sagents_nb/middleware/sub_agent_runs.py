@@ -18,7 +18,7 @@ from ..context import AgentProtocol, RunContext
 from ..errors import InvalidDecision, NotRunning, pass_on
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
 from ..interrupts import Decision, Interrupt
-from ..messages import ContentPart, Message, ToolResult, Usage
+from ..messages import CUT_SHORT, ContentPart, Message, ToolResult, Usage
 from ..runtime.workers import workers
 from ..serialization import to_data
 from ..state import State
@@ -155,6 +155,7 @@ class SubAgentRun:
             raise
         finally:
             heard = False
+            ctx.usage += loop.ctx.usage  # the meter they share has it already
 
     def _set_status(self, status: str, emitter: Emitter) -> None:
         previous, self.status = self.status, status
@@ -182,9 +183,11 @@ class SubAgentRun:
         result = outcome.tool_result
         if result is not None:
             return self._output(result.content, is_error=result.is_error)
-        texts = (m.text for m in reversed(outcome.messages) if m.role == "assistant")
-        text = next((text for text in texts if text.strip()), "")
-        return self._output(text or "The sub-agent ended without saying anything.")
+        answers = [m for m in reversed(outcome.messages) if m.role == "assistant"]
+        text = next((m.text for m in answers if m.text.strip()), "")
+        note = CUT_SHORT.get(answers[0].stop_reason or "", "") if answers else ""
+        said = "\n\n".join(filter(None, [text, f"({note})" if note else ""]))
+        return self._output(said or "The sub-agent ended without saying anything.")
 
     def _output(self, content: Any, *, is_error: bool = False) -> ToolOutput:
         if isinstance(content, str):

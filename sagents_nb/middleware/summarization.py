@@ -156,7 +156,7 @@ class Summarization(Middleware):
                 *(len(count.messages), text_or_why(error)),
             )
             return None
-        ctx.meter.add(answer.usage)
+        ctx.spend(answer.usage)
         return Message.assistant(
             answer.text, usage=answer.usage, summary=True, summarized=len(spoken)
         )

@@ -310,7 +310,7 @@ class Actor:
             return self._start(run, [], decisions=self.answers, meter=self._meter)
         if self.status == "paused" and (unanswered or last.stop_reason == "pause_turn"):
             return self._start(Run(self.session, new_run_id()), [], meter=self._meter)
-        while messages and messages[-1].role == "assistant" and messages[-1].error:
+        while messages and _is_no_answer(messages[-1]):
             self._state = self._state.set_messages(messages[:-1])
             messages = self._state.messages
         if not (messages and messages[-1].role in ("user", "tool")):
@@ -855,6 +855,11 @@ class Actor:
         """Somebody took the conversation over: nothing that happens here is kept any more."""
         self.journal = None
         self.close(str(error))
+
+
+def _is_no_answer(message: Message) -> bool:
+    """Whether it only says that there is no answer: it failed, or was refused."""
+    return message.role == "assistant" and bool(message.error or message.stop_reason == "refusal")
 
 
 def _after(future: Future[None] | None, do: Callable[[], Any], undo: Callable[..., Any]) -> None:

@@ -8,18 +8,19 @@ has to go on is "paused", what needs an answer is "interrupted".
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from ..agent import Agent
-from ..errors import ConfigurationError, NotFound
+from ..errors import ConfigurationError, NotFound, pass_on
 from ..interrupts import ActionRequest, Decision, Edit, Interrupt
 from ..loop.approvals import bound_anew, confirmed_result, join_interrupts
 from ..loop.config import Unfinished
@@ -29,9 +30,13 @@ from ..runtime.thread import runtime
 from ..serialization import VERSION, StateSchema, deserialized
 from ..state import State, restore_state
 from ..store.folding import Decided, Folded, QueuedMessage, fold
+from ..store.persistence import AgentPersistence
+from ..text import said_by
 from .journal import SessionJournal
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # An approval is bound to an epoch. Each owner of a conversation has this many of its own.
 _EPOCHS = 2**32
@@ -114,6 +119,32 @@ def open_conversation(
     except BaseException:
         rows.release()
         raise
+
+
+def kept_state(
+    persistence: AgentPersistence, scope: Any, agent: Agent, id: str
+) -> tuple[State, list[str]]:
+    """What somebody's persistence has of a conversation, and what was wrong with it.
+
+    What cannot be read stops nobody: the conversation begins anew, and says so.
+    """
+    try:
+        exported = persistence.load_state(scope, id)
+        if inspect.isawaitable(exported):
+            runtime.refuse_here("An async load_state", "make the session in another thread")
+            exported = runtime.submit(_awaited(exported)).result()
+        if exported is None:
+            return State(), []
+        return restore_state(exported, agent.middleware_chain.state_schema), []
+    except BaseException as error:
+        pass_on(error)
+        problem = f"The kept state could not be read, so it begins anew: {said_by(error)}"
+        logger.warning("Conversation %r: %s", id, problem)
+        return State(), [problem]
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
 
 
 def here() -> str:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         create_conversation,
         from_state,
         here,
+        kept_state,
         open_conversation,
     )
     from .options import MessageContext, Preprocessor, SessionOptions, preprocessed
@@ -56,7 +57,7 @@ _waking = threading.Lock()
 def _load() -> None:
     """Load what makes and runs sessions, with the first: importing the package stays light."""
     global Actor, MessageContext, OpenedConversation, SessionOptions
-    global conversations_of, create_conversation, from_state, here, open_conversation
+    global conversations_of, create_conversation, from_state, here, kept_state, open_conversation
     global bound_anew, preprocessed, starting_point, stored_events, workers
     from ..loop.approvals import bound_anew
     from ..loop.execution import starting_point
@@ -69,6 +70,7 @@ def _load() -> None:
         create_conversation,
         from_state,
         here,
+        kept_state,
         open_conversation,
     )
     from .options import MessageContext, SessionOptions, preprocessed
@@ -79,7 +81,8 @@ class Session:
 
     ``id`` names it; ``files`` is its virtual filesystem; ``around`` are the fields of
     :class:`~sagents_nb.session.options.SessionOptions`, such as ``scope`` and ``headless``.
-    Every public method may be called from any thread and any loop.
+    Every public method may be called from any thread and any loop. With an ``id`` and an
+    ``agent_persistence``, and neither ``state`` nor ``store``, it goes on with what that has kept.
 
     With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:
     what :meth:`send`, a decision or any other change said is committed when the call returns.
@@ -123,9 +126,14 @@ class Session:
             headless=headless,
             **around,
         )
+        problems: list[str] = []
+        if state is None and store is None and id and options.agent_persistence is not None:
+            state, problems = kept_state(options.agent_persistence, scope, agent, id)
         id = id or f"session-{uuid.uuid4().hex[:12]}"
         if store is None:
-            opened = OpenedConversation(from_state(bound_anew(state or State(), id, 1)))
+            restored = from_state(bound_anew(state or State(), id, 1))
+            restored.problems = problems
+            opened = OpenedConversation(restored)
         else:
             opened = create_conversation(store, scope, agent, id, state or State())
         self._begin(agent, id, opened, options)

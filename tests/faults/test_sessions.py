@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.events import Debug, DisplayMessageSaved
 from tests.session.hours import Hours
-from tests.talking import PATIENCE, agent_of, call, of, session_of
+from tests.talking import PATIENCE, agent_of, call, of, session_of, until
 
 
 @pytest.mark.parametrize("inactivity", [300.0, None])
@@ -107,3 +109,87 @@ def test_b23_a_question_that_was_left_unanswered_is_no_row(tmp_path: Path) -> No
     session.close()
     rows = store.load_display_messages("c")
     assert [r.message_type for r in rows if r.content_type == "text"] == ["user", "assistant"]
+
+
+class Kept:
+    """Keeps one state, as somebody's program does."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.exported: Any = None
+        self.fails = fails
+
+    def save_state(self, scope: Any, id: str, exported: Any, context: str) -> None:
+        self.exported = exported
+
+    def load_state(self, scope: Any, id: str) -> Any:
+        if self.fails:
+            raise SystemExit("no database")
+        return self.exported
+
+
+class KeptLater(Kept):
+    async def load_state(self, scope: Any, id: str) -> Any:  # type: ignore[override]
+        return self.exported
+
+
+@pytest.mark.parametrize("kind", [Kept, KeptLater])
+def test_b25_a_session_goes_on_with_what_its_persistence_has_kept(kind: Any) -> None:
+    kept = kind()
+    first = sa.Session(agent_of("one"), id="c", agent_persistence=kept)
+    assert first.messages == []
+    first.send("x").result(PATIENCE)
+    first.close()
+    again = sa.Session(agent_of("two"), id="c", agent_persistence=kept)
+    assert [m.text for m in again.messages] == ["x", "one"]
+    assert again.send("y").result(PATIENCE).text == "two"
+    given = sa.Session(agent_of("z"), id="c", state=sa.State(), agent_persistence=kept)
+    assert given.messages == []
+
+
+def test_b25_what_waits_for_people_waits_again() -> None:
+    def act() -> str:
+        return "acted"
+
+    kept = Kept()
+    agent = agent_of(call("act"), "done", tools=[act], interrupt_on={"act": True})
+    sa.Session(agent, id="c", agent_persistence=kept).send("go").result(PATIENCE)
+    again = sa.Session(agent, id="c", agent_persistence=kept)
+    assert again.status == "interrupted"
+    assert again.approve().result(PATIENCE).text == "done"  # type: ignore[union-attr]
+
+
+def test_b25_a_state_that_cannot_be_read_stops_nobody_and_is_told() -> None:
+    for kept in (Kept(fails=True), Kept()):
+        kept.exported = {"version": "odd"}
+        session = sa.Session(agent_of("one"), id="c", agent_persistence=kept)
+        (problem,) = session.info()["problems"]
+        assert problem.startswith("The kept state could not be read, so it begins anew: ")
+        assert session.send("x").result(PATIENCE).text == "one"
+
+
+def test_b19_a_title_that_comes_after_the_run_is_in_the_next_runs_state() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    async def title(request: Any) -> str:
+        begun.set()
+        await asyncio.to_thread(go_on.wait, PATIENCE)
+        return "Slow query"
+
+    model = sa.ScriptedModel([title, "never"])
+    agent = agent_of(*["answer"] * 10_000, middleware=[sa.ConversationTitle(model)])
+    first = agent.run("x")
+    assert "conversation_title" not in first.state.metadata
+    assert begun.wait(PATIENCE)
+    second = agent.run("y", state=first.state)
+    go_on.set()
+    state = second.state
+    titles: list[str] = []
+
+    def titled() -> bool:
+        title = agent.run("z", state=state).state.get_metadata("conversation_title")
+        titles.append(title)
+        return bool(title)
+
+    until(titled)
+    assert titles[-1] == "Slow query"
+    assert len(model.requests) == 1

@@ -147,8 +147,9 @@ def test_a_call_that_was_cut_does_not_count() -> None:
 
 def test_a_refusal_is_not_a_hit() -> None:
     refused = sa.Message.assistant("", [call("look")], stop_reason="refusal")
-    with pytest.raises(sa.UntilToolNotCalled):
+    with pytest.raises(sa.ModelError, match="declined to answer") as raised:
         until(refused).run("go")
+    assert raised.value.result.tool_result is None
 
 
 @pytest.mark.spec("S1.2.14")
