@@ -21,7 +21,7 @@ from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
 from ..text import said_by
 from ..tools import Tool, ToolOutput
-from .tool_values import Tell, content_of, drained, drained_async, text_of
+from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_of
 
 
 class Executed:
@@ -91,7 +91,9 @@ async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) 
     if tool.run_on == "caller":
         return await run_on_caller(_awaited, function, tell)
     if tool.is_async:
-        return await stepwise(_awaited(function, tell), "The tool", function)
+        generates = inspect.isasyncgenfunction(tool.function)
+        work = _awaited(function, tell) if generates else tool.function(**arguments)
+        return await stepwise(work, "The tool", function)
     body = partial(drained, function, tell)
     if tool.run_on == "main":
         outcome = await asyncio.wrap_future(main_thread.submit(outcome_of, body))
@@ -104,7 +106,7 @@ async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) 
     value, error = outcome
     if error is not None:
         raise error
-    if inspect.isawaitable(value) or inspect.isasyncgen(value):
+    if type(value) not in PLAIN and (inspect.isawaitable(value) or inspect.isasyncgen(value)):
         return await stepwise(_awaited(lambda: value, tell), "The tool", function)
     return value
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from types import GeneratorType
 from typing import Any
 
 import msgspec
@@ -13,6 +14,11 @@ from ..text import text_or_why, whole
 
 MANY = 1000
 """Arrays with more values than this are shown as numpy prints them."""
+
+PLAIN = frozenset((str, int, float, bool, dict, type(None)))
+"""What most tools give: nothing has to be made of it before it is written as JSON."""
+
+_PIECES = (GeneratorType, map, filter, zip)
 
 Tell = Callable[[str], Any]
 
@@ -25,7 +31,7 @@ def content_of(value: Any) -> str | list[ContentPart]:
 
     A list of texts, parts and images is several parts.
     """
-    if isinstance(value, str):
+    if type(value) in PLAIN:
         return text_of(value)
     if isinstance(value, bytes | bytearray) and image_of(value) is None:
         try:
@@ -55,7 +61,7 @@ def text_of(value: Any) -> str:
     """
     if isinstance(value, str):
         return str(whole(value))  # exactly a str, also of numpy's
-    if (frame := _frame(value)) is not None:
+    if type(value) not in PLAIN and (frame := _frame(value)) is not None:
         return whole(frame)
 
     def plain(inner: Any) -> Any:
@@ -101,8 +107,7 @@ def _frame(value: Any) -> str | None:
 def drained(function: Callable[[], Any], tell: Tell) -> Any:
     """What the function gives; a generator is run, its pieces told as they come."""
     value = function()
-    pieces = isinstance(value, Generator | map | filter | zip)
-    return _joined(_told(value, tell)) if pieces else value
+    return _joined(_told(value, tell)) if isinstance(value, _PIECES) else value
 
 
 def _told(pieces: Iterator[Any], tell: Tell) -> Iterator[Any]:
