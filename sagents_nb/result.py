@@ -60,10 +60,8 @@ class RunResult:
     @property
     def text(self) -> str:
         """The text of the last assistant message; "" if there is none."""
-        for message in reversed(self.messages):
-            if message.role == "assistant":
-                return message.text
-        return ""
+        answer = self._answer
+        return "" if answer is None else answer.text
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -71,10 +69,13 @@ class RunResult:
 
         "end_turn" is a whole answer. With "max_tokens" or "context_window" it was cut.
         """
-        for message in reversed(self.messages):
-            if message.role == "assistant":
-                return message.stop_reason
-        return None
+        answer = self._answer
+        return None if answer is None else answer.stop_reason
+
+    @property
+    def _answer(self) -> Message | None:
+        answers = (m for m in reversed(self.messages) if m.role == "assistant")
+        return next(answers, None)
 
     @property
     def interrupt(self) -> Interrupt | None:

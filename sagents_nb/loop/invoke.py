@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -91,9 +91,7 @@ async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) 
     if tool.run_on == "caller":
         return await run_on_caller(_awaited, function, tell)
     if tool.is_async:
-        generates = inspect.isasyncgenfunction(tool.function)
-        work = _awaited(function, tell) if generates else tool.function(**arguments)
-        return await stepwise(work, "The tool", function)
+        return await stepwise(_work(function(), tell), "The tool", function)
     body = partial(drained, function, tell)
     if tool.run_on == "main":
         outcome = await asyncio.wrap_future(main_thread.submit(outcome_of, body))
@@ -107,13 +105,18 @@ async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) 
     if error is not None:
         raise error
     if type(value) not in PLAIN and (inspect.isawaitable(value) or inspect.isasyncgen(value)):
-        return await stepwise(_awaited(lambda: value, tell), "The tool", function)
+        return await stepwise(_work(value, tell), "The tool", function)
     return value
 
 
 async def _awaited(function: Callable[[], Any], tell: Tell) -> Any:
-    value = function()
-    return await drained_async(value, tell) if inspect.isasyncgen(value) else await value
+    return await _work(function(), tell)
+
+
+def _work(value: Any, tell: Tell) -> Awaitable[Any]:
+    """What an async function gave, to await: a generator's pieces are gathered."""
+    work: Awaitable[Any] = drained_async(value, tell) if inspect.isasyncgen(value) else value
+    return work
 
 
 async def _in_thread(tool: Tool, function: partial[Any]) -> Any:
