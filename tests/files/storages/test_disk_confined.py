@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -134,7 +135,9 @@ class Swapping:
             while self.going:
                 for here, there in self.pairs:
                     if not self.exchange(here, there):
-                        self.make_anew(here, there)
+                        # Those who are tested may write in between; the next round tries again.
+                        with contextlib.suppress(OSError):
+                            self.make_anew(here, there)
                     self.flips += 1
         finally:
             self.going = False
