@@ -16,7 +16,7 @@ from .loop.loop import Loop
 from .messages import Message, ToolResult
 from .result import RunResult
 from .state import State
-from .tools import Tool, ToolOutput, converted, described
+from .tools import Tool, ToolOutput, described, plain, read_arguments, readable
 
 T = TypeVar("T")
 A = TypeVar("A", bound=AgentProtocol)
@@ -41,18 +41,18 @@ class Output:
         self.annotation = annotation
         self.name = getattr(annotation, "__name__", None) or str(annotation)
         try:
-            schema = described(annotation)
-            self.flat = schema.get("type") == "object" and "properties" in schema
-            self.schema = schema if self.flat else _wrapped(schema)
-            converted({}, annotation)
-        except (msgspec.ValidationError, ValueError):
-            pass  # only that {} is not one
-        except TypeError as error:
+            self._read_as = readable(annotation)
+        except (TypeError, ImportError) as error:
             reason = str(error).strip().splitlines()[-1].rstrip(".")
             raise ConfigurationError(
                 f"No answer can be a {self.name} ({reason}); use plain types, a dataclass, a "
                 "TypedDict, a msgspec.Struct or a pydantic model."
             ) from error
+        schema = described(self._read_as)
+        self.flat = schema.get("type") == "object" and "properties" in schema
+        self.schema = schema if self.flat else _wrapped(schema)
+        wrapper = msgspec.defstruct(f"{VALUE}_of_answer", [(VALUE, self._read_as)])
+        self._arguments = self._read_as if self.flat else wrapper
 
     @property
     def fields(self) -> list[str]:
@@ -71,24 +71,18 @@ class Output:
 
     def read(self, arguments: Mapping[str, Any]) -> Any:
         """A value of the type; raises ValueError with a sentence for the model."""
-        try:
-            unknown = sorted(set(arguments) - set(self.fields))
-            if unknown and not self.schema.get("additionalProperties"):
-                raise msgspec.ValidationError(
-                    f"Object contains unknown field {unknown[0]!r}; the fields are "
-                    f"{', '.join(self.fields)}"
-                )
-            if self.flat:
-                return converted(dict(arguments), self.annotation)
-            if VALUE not in arguments:
-                raise msgspec.ValidationError(f"Object missing required field {VALUE!r}")
-            return converted(arguments[VALUE], self.annotation)
-        except msgspec.ValidationError as error:
-            raise ValueError(f"Invalid arguments: {error}") from None
+        unknown = sorted(set(arguments) - set(self.fields))
+        if unknown and not self.schema.get("additionalProperties"):
+            raise ValueError(
+                f"Invalid arguments: Object contains unknown field {unknown[0]!r}; the fields are "
+                f"{', '.join(self.fields)}"
+            )
+        answer = read_arguments(arguments, self._arguments)
+        return answer if self.flat else getattr(answer, VALUE)
 
     def data(self, value: Any) -> dict[str, Any]:
         """A value of the type as JSON-ready fields; the reverse of :meth:`read`."""
-        data = msgspec.to_builtins(value, enc_hook=_dumped, str_keys=True)
+        data = plain(value, self._read_as)
         return data if self.flat else {VALUE: data}
 
 
@@ -97,12 +91,6 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
     defs = inner.pop("$defs", None)
     whole = {"type": "object", "properties": {VALUE: inner}, "required": [VALUE]}
     return {**whole, "$defs": defs} if defs else whole
-
-
-def _dumped(value: Any) -> Any:
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    raise NotImplementedError
 
 
 class _OutputArguments:
@@ -141,9 +129,8 @@ class Asking(Generic[A]):
             submit,
             name=name,
             description="Give the answer. It is checked, and you are done once it is right.",
-            schema=output.schema,
+            arguments=_OutputArguments(output),
         )
-        tool.arguments = _OutputArguments(output)
         self.reminder = f"Call {name} with your answer; text alone is not read."
         self.agent = agent.with_(
             system_prompt=f"{agent.system_prompt}\n\n{self.reminder}".strip(),

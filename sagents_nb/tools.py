@@ -1,13 +1,33 @@
-"""Tools: functions that a model may call, their schemas, and the check of what a model sent."""
+"""Tools: functions that a model may call, their schemas, and the check of what a model sent.
+
+Type hints become JSON Schema, and what a model sent values of them. msgspec reads what it knows,
+the rest is read by pydantic where that is installed (openai and anthropic bring it): its
+``Field`` and validators, ``Path``, unions of models or of dataclasses.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import dataclasses
 import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints, overload
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Protocol,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+    overload,
+)
 
 import msgspec
 
@@ -33,10 +53,11 @@ class FunctionArguments:
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         hints = _hints(name, function)
-        described = _docstring_parameters(function)
+        texts = _docstring_parameters(function)
         self.context_parameter: str | None = None
         fields: list[Any] = []
-        for parameter in inspect.signature(function).parameters.values():
+        defaults: dict[str, Any] = {}
+        for parameter in _parameters(function):
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise ConfigurationError(
                     f"Tool {name!r} takes *{parameter.name}; a model needs named parameters, "
@@ -56,51 +77,94 @@ class FunctionArguments:
             if _is_context(annotation):
                 self.context_parameter = parameter.name
                 continue
-            text = described.get(parameter.name)
-            if text and not _has_description(annotation):
+            annotation, required, default = _with_default(annotation, parameter)
+            text = description_of(annotation) or texts.get(parameter.name)
+            try:
+                annotation = readable(annotation)
+            except (TypeError, ImportError) as error:
+                reason = str(error).strip().splitlines()[-1].rstrip(".")
+                raise ConfigurationError(
+                    f"Tool {name!r}: {parameter.name!r} cannot be described ({reason}); use plain "
+                    "types, a dataclass, a TypedDict, a msgspec.Struct or a pydantic model."
+                ) from error
+            field = msgspec.NODEFAULT
+            if not required:
+                with contextlib.suppress(TypeError, NotImplementedError):
+                    defaults[parameter.name] = plain(default, annotation)
+                field = msgspec.field(default_factory=partial(_anew, default))
+            if text:
                 annotation = Annotated[annotation, msgspec.Meta(description=text)]
-            if parameter.default is parameter.empty:
-                fields.append((parameter.name, annotation))
-            else:
-                fields.append((parameter.name, annotation, _default(parameter.default)))
+            fields.append((parameter.name, annotation, field))
         self._struct = msgspec.defstruct(
             f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True
         )
-        try:
-            self.schema = _schema_of(self._struct)
-            msgspec.convert({}, self._struct, dec_hook=_convert_pydantic)
-        except msgspec.ValidationError:
-            pass  # only that {} lacks what is required
-        except TypeError as error:
-            reason = str(error).strip().splitlines()[-1].rstrip(".")
-            raise ConfigurationError(
-                f"Tool {name!r} cannot be described ({reason}); use plain types, a dataclass, a "
-                "TypedDict, a msgspec.Struct or a pydantic model."
-            ) from error
+        self.schema = described(self._struct)
+        self.schema.pop("title", None)
+        properties = self.schema.setdefault("properties", {})
+        for parameter_name, default in defaults.items():
+            properties[parameter_name]["default"] = default
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """``arguments`` converted to the annotated types.
 
-        Numbers and booleans may come as text ("10", "true"), as models often send them.
-        Raises ValueError with a sentence for the model.
+        Numbers and booleans may come as text ("10", "true"), lists and objects as JSON text, as
+        models often send them. Raises ValueError with a sentence for the model.
         """
-        try:
-            checked = converted(dict(arguments), self._struct)
-        except msgspec.ValidationError as error:
-            raise ValueError(f"Invalid arguments: {error}") from None
+        checked = read_arguments(arguments, self._struct)
         return {name: getattr(checked, name) for name in self._struct.__struct_fields__}
+
+
+def read_arguments(arguments: Mapping[str, Any], annotation: Any) -> Any:
+    """What a model sent as a value of the type; raises ValueError with a sentence for it."""
+    given = dict(arguments)
+    try:
+        return converted(given, annotation)
+    except msgspec.ValidationError as error:
+        if (decoded := decoded_texts(given)) != given:
+            with contextlib.suppress(msgspec.ValidationError):
+                return converted(decoded, annotation)
+        raise ValueError(f"Invalid arguments: {error}") from None
 
 
 def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     if not inspect.isroutine(function):  # a functools.partial, or an object that can be called
         function = getattr(function, "func", type(function).__call__)
     try:
-        return get_type_hints(function, include_extras=True)
+        return get_type_hints(function, include_extras=True, localns=_names_around(function))
     except NameError as error:
         raise ConfigurationError(
             f"Tool {name!r}: an annotation names something that is not there ({error}); "
             "define or import it before the tool."
         ) from error
+
+
+def _names_around(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """The local names of the function that is just defining this one.
+
+    An annotation that is a text, as all are under ``from __future__ import annotations``, may
+    name what is defined there; Python itself looks among a module's names alone.
+    """
+    outer, inside, _ = getattr(function, "__qualname__", "").rpartition(".<locals>.")
+    frame = sys._getframe() if inside else None
+    while frame is not None:
+        if frame.f_code.co_qualname == outer:
+            return {**getattr(function, "__globals__", {}), **frame.f_locals}
+        frame = frame.f_back
+    return None
+
+
+def is_method(function: Callable[..., Any]) -> bool:
+    """Whether a function is defined in a class, and wants an object of it first."""
+    where, _, _ = getattr(function, "__qualname__", "").rpartition(".")
+    if not inspect.isfunction(function) or not where or where.endswith("<locals>"):
+        return False
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    return first is not None and first.name in ("self", "cls") and first.annotation is first.empty
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    parameters = list(inspect.signature(function).parameters.values())
+    return parameters[1:] if is_method(function) else parameters
 
 
 def _is_context(annotation: Any) -> bool:
@@ -109,16 +173,49 @@ def _is_context(annotation: Any) -> bool:
     return annotation is ToolContext or ToolContext in get_args(annotation)
 
 
-def _has_description(annotation: Any) -> bool:
-    return get_origin(annotation) is Annotated and any(
-        isinstance(extra, msgspec.Meta) and extra.description for extra in get_args(annotation)[1:]
-    )
+def _with_default(annotation: Any, parameter: inspect.Parameter) -> tuple[Any, bool, Any]:
+    """The type, whether it is required, and its default; ``= Field(…)`` says more than one."""
+    default = parameter.default
+    if type(default).__name__ == "FieldInfo" and hasattr(default, "is_required"):
+        annotation = Annotated[annotation, default]
+        if default.is_required():
+            return annotation, True, None
+        return annotation, False, default.get_default(call_default_factory=True)
+    return annotation, default is parameter.empty, default
 
 
-def _default(value: Any) -> Any:
-    if isinstance(value, list | dict | set):
-        return msgspec.field(default_factory=lambda: type(value)(value))
-    return msgspec.field(default=value)
+def _anew(default: Any) -> Any:
+    """A call gets a list of its own."""
+    return copy.copy(default) if isinstance(default, list | dict | set) else default
+
+
+class JSONArguments:
+    """An object of a JSON Schema, for a handler that takes its properties by name.
+
+    Checked are the names: that those required are there, and where the schema has
+    ``"additionalProperties": false``, that no other is. What the values hold is the handler's.
+    """
+
+    def __init__(self, name: str, schema: Mapping[str, Any], handler: Callable[..., Any]) -> None:
+        if not isinstance(schema, Mapping) or schema.get("type") != "object":
+            raise ConfigurationError(
+                f"Tool {name!r}: a tool's schema is that of an object, such as "
+                '{"type": "object", "properties": {"city": {"type": "string"}}}.'
+            )
+        self.schema = {"properties": {}, **schema}
+        hints = _hints(name, handler)
+        self.context_parameter = next((n for n, hint in hints.items() if _is_context(hint)), None)
+
+    def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """``arguments`` as they came; raises ValueError with a sentence for the model."""
+        known = self.schema["properties"]
+        for name in self.schema.get("required", ()):
+            if name not in arguments:
+                raise ValueError(f"Invalid arguments: Object missing required field `{name}`")
+        for name in arguments:
+            if name not in known and self.schema.get("additionalProperties") is False:
+                raise ValueError(f"Invalid arguments: Object contains unknown field `{name}`")
+        return dict(arguments)
 
 
 def _docstring_parameters(function: Callable[..., Any]) -> dict[str, str]:
@@ -145,11 +242,100 @@ def short_description(function: Callable[..., Any]) -> str:
     return (docstring_parser.parse(text).description or "").strip()
 
 
-def _schema_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    top = described(struct)
-    top.pop("title", None)
-    top.setdefault("properties", {})
-    return top
+# What msgspec passes over in silence, and pydantic reads.
+_OF_PYDANTIC = ("pydantic", "pydantic_core", "annotated_types")
+
+
+class _ReadByPydantic(type):
+    """A type for msgspec that stands for one which only pydantic can read."""
+
+    adapter: Any
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return True  # what the adapter made is right
+
+
+def readable(annotation: Any) -> Any:
+    """``annotation``, or what stands for it where only pydantic can read it.
+
+    Raises TypeError for a type that neither can read.
+    """
+    found = list(_metadata(annotation, set()))
+    if any(_of_pydantic(extra) for extra in found):
+        return _stand_in(annotation)
+    try:
+        described(annotation)
+        with contextlib.suppress(msgspec.ValidationError):  # only that this is none
+            converted({}, annotation)
+    except TypeError as error:
+        try:
+            return _stand_in(annotation)
+        except (TypeError, ImportError):
+            raise error from None
+    return annotation
+
+
+def _stand_in(annotation: Any) -> Any:
+    import pydantic
+
+    base, *extras = _parts(annotation)
+    known = [_as_field(extra) if isinstance(extra, msgspec.Meta) else extra for extra in extras]
+    if any(isinstance(extra, msgspec.Meta) for extra in _metadata(base, set())):
+        raise TypeError(f"{annotation} mixes msgspec.Meta and what only pydantic reads")
+    for extra in known:
+        base = Annotated[base, extra]
+    try:
+        adapter = pydantic.TypeAdapter(base)
+        adapter.json_schema()
+    except pydantic.PydanticUserError as error:
+        raise TypeError(str(error)) from None
+    return _ReadByPydantic("ReadByPydantic", (), {"adapter": adapter})
+
+
+def _as_field(meta: msgspec.Meta) -> Any:
+    from pydantic import Field
+
+    names = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
+    given = {name: getattr(meta, name) for name in (*names, "title", "description")}
+    return Field(**{name: value for name, value in given.items() if value is not None})
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    """The type itself, and what ``Annotated`` says of it."""
+    if get_origin(annotation) is Annotated:
+        return get_args(annotation)
+    return (annotation,)
+
+
+def _metadata(annotation: Any, seen: set[int]) -> Iterator[Any]:
+    """What ``Annotated`` says anywhere in a type, but in models of pydantic."""
+    base, *extras = _parts(annotation)
+    yield from extras
+    if id(base) in seen:
+        return
+    seen.add(id(base))
+    inner = get_args(base)
+    if dataclasses.is_dataclass(base) or is_typeddict(base) or hasattr(base, "__struct_fields__"):
+        with contextlib.suppress(NameError, TypeError):  # said by whoever reads the type
+            inner = tuple(get_type_hints(base, include_extras=True).values())
+    for item in inner:
+        yield from _metadata(item, seen)
+
+
+def _of_pydantic(extra: Any) -> bool:
+    module = type(extra).__module__.partition(".")[0]
+    return module in _OF_PYDANTIC or hasattr(extra, "__get_pydantic_core_schema__")
+
+
+def description_of(annotation: Any) -> str | None:
+    """What ``Annotated`` says of the type in words: a text, a ``Meta``, ``Field`` or ``Doc``."""
+    for extra in _parts(annotation)[1:]:
+        if isinstance(extra, str):
+            return extra
+        for name in ("description", "documentation"):
+            if isinstance(text := getattr(extra, name, None), str):
+                return text
+    return None
 
 
 def described(annotation: Any) -> dict[str, Any]:
@@ -194,6 +380,8 @@ def _references(schema: Any, defs: dict[str, Any], found: set[str]) -> set[str]:
 
 
 def _pydantic_schema(annotation: Any) -> dict[str, Any]:
+    if isinstance(annotation, _ReadByPydantic):
+        return dict(annotation.adapter.json_schema())
     if hasattr(annotation, "model_json_schema"):
         return dict(annotation.model_json_schema())
     raise NotImplementedError
@@ -209,12 +397,49 @@ def converted(value: Any, annotation: Any) -> Any:
 
 
 def _convert_pydantic(annotation: Any, value: Any) -> Any:
-    if hasattr(annotation, "model_validate"):
-        try:
-            return annotation.model_validate(value)
-        except ValueError as error:  # pydantic's ValidationError is one
-            raise msgspec.ValidationError(str(error)) from None
+    if isinstance(annotation, _ReadByPydantic):
+        validate = annotation.adapter.validate_json
+    elif hasattr(annotation, "model_validate_json"):
+        validate = annotation.model_validate_json
+    else:
+        raise NotImplementedError
+    from pydantic import ValidationError
+    from pydantic_core import to_json
+
+    try:  # as JSON, in which a date is a text even for a strict model, and `date | str` a date
+        return validate(to_json(value))
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        texts = [_said(fault["msg"], fault["loc"]) for fault in faults]
+        raise ValueError("; ".join(texts)) from None
+
+
+def _said(text: str, place: tuple[Any, ...]) -> str:
+    return f"{text} (at {'.'.join(map(str, place))})" if place else text
+
+
+def plain(value: Any, annotation: Any) -> Any:
+    """A value of the type as JSON-ready data; the reverse of :func:`converted`."""
+    if isinstance(annotation, _ReadByPydantic):
+        return annotation.adapter.dump_python(value, mode="json")
+    return msgspec.to_builtins(value, enc_hook=_dumped, str_keys=True)
+
+
+def _dumped(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
     raise NotImplementedError
+
+
+def decoded_texts(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists and objects that a model sent as JSON text, decoded; the rest as it is."""
+    found = {}
+    for name, value in arguments.items():
+        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            with contextlib.suppress(ValueError):
+                value = json.loads(value)
+        found[name] = value
+    return found
 
 
 RunOn = Literal["pool", "loop", "main", "caller"]
@@ -284,6 +509,7 @@ class Tool:
         timeout: float | None = None,
         sequential: bool = False,
         display_text: str | Callable[[dict[str, Any]], str] | None = None,
+        arguments: Arguments | None = None,
     ) -> None:
         self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
         if not _NAME.fullmatch(self.name):
@@ -292,6 +518,8 @@ class Tool:
                 "give one with @tool(name=…)."
             )
         self.function = function
+        # Defined in a class, and of no object yet.
+        self.is_method = arguments is None and is_method(function)
         self.is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(
             function
         )
@@ -310,7 +538,7 @@ class Tool:
                 "make it a plain function, or leave out run_on."
             )
         self.run_on: RunOn = run_on or ("loop" if self.is_async else "pool")
-        self.arguments: Arguments = FunctionArguments(self.name, function)
+        self.arguments: Arguments = arguments or FunctionArguments(self.name, function)
         self.description = description or short_description(function)
         self.schema = schema or self.arguments.schema
         self.idempotent = idempotent
@@ -319,6 +547,40 @@ class Tool:
         self.display_text = display_text
         self.spec = ToolSpec(self.name, self.description, self.schema)
         functools.update_wrapper(self, function, updated=())
+
+    @classmethod
+    def from_schema(
+        cls,
+        name: str,
+        description: str,
+        schema: Mapping[str, Any],
+        handler: Callable[..., Any],
+        **options: Any,
+    ) -> Tool:
+        """A tool of a JSON Schema that is there already: of a service, an MCP server, a file.
+
+        ``handler``, a function or an async one, is given the schema's properties by name; a
+        parameter annotated with :class:`ToolContext` is given that. ``options`` are those of
+        :func:`tool`. The names are checked (required ones, and others where the schema forbids
+        them), the values are the handler's to check. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` for a schema that is not of an object.
+
+        >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+        >>> weather = Tool.from_schema("weather", "Get it.", schema, lambda city: f"Sun in {city}")
+        >>> weather(city="Rome"), weather.schema == schema
+        ('Sun in Rome', True)
+        """
+        arguments = JSONArguments(name, schema, handler)
+        return cls(handler, name=name, description=description, arguments=arguments, **options)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Tool:
+        """The tool of a method, for one object: ``agent = Agent(model, tools=[shop.price])``."""
+        if not self.is_method or instance is None:
+            return self
+        bound: Tool = copy.copy(self)
+        bound.function = self.function.__get__(instance, owner)
+        bound.is_method = False
+        return bound
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, without a run."""
@@ -356,7 +618,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a function; with or without options.
 
     The description is the docstring, the schema comes from the annotations, parameter
-    descriptions from ``msgspec.Meta`` or the docstring's Args section. Raises
+    descriptions from ``Annotated[int, "how many"]``, ``pydantic.Field``, ``msgspec.Meta`` or the
+    docstring's Args section. A method is a tool of its object: ``tools=[shop.price]``. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a function without annotations.
 
     >>> @tool
@@ -373,8 +636,13 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 def as_tool(value: Any) -> Tool:
     """``value`` if it is a tool, a tool of it if it is a function."""
-    if isinstance(value, Tool):
-        return value
-    if callable(value):
-        return Tool(value)
-    raise ConfigurationError(f"{value!r} is no tool; decorate a function with @tool.")
+    if not isinstance(value, Tool) and not callable(value):
+        raise ConfigurationError(f"{value!r} is no tool; decorate a function with @tool.")
+    made = value if isinstance(value, Tool) else Tool(value)
+    if made.is_method:
+        where = made.function.__qualname__.rpartition(".")[0]
+        raise ConfigurationError(
+            f"Tool {made.name!r} is a method of {where}; give the one of an object: "
+            f"{where}(…).{made.function.__name__}."
+        )
+    return made
