@@ -14,7 +14,6 @@ import functools
 import inspect
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import (
@@ -145,7 +144,7 @@ def _names_around(function: Callable[..., Any]) -> dict[str, Any] | None:
     name what is defined there; Python itself looks among a module's names alone.
     """
     outer, inside, _ = getattr(function, "__qualname__", "").rpartition(".<locals>.")
-    frame = sys._getframe() if inside else None
+    frame = inspect.currentframe() if inside else None
     while frame is not None:
         if frame.f_code.co_qualname == outer:
             return {**getattr(function, "__globals__", {}), **frame.f_locals}
