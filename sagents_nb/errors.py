@@ -38,7 +38,8 @@ class ModelError(AgentError):
     ``kind`` is one of "missing_key", "missing_package", "connection", "timeout",
     "rate_limit", "overloaded", "invalid_request", "context_window", "authentication",
     "server", "refusal", "cut_stream", "scripted", "not_recorded" or "unknown"; ``status`` is the
-    HTTP status where there was one; ``retry_after`` is in seconds.
+    HTTP status where there was one; ``retry_after`` is in seconds; ``request_id`` is what the
+    provider knows the call by, where it said so.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class ModelError(AgentError):
         kind: str = "unknown",
         status: int | None = None,
         retry_after: float | None = None,
+        request_id: str | None = None,
         result: Any = None,
     ) -> None:
         super().__init__(message, result)
         self.kind = kind
         self.status = status
         self.retry_after = retry_after
+        self.request_id = request_id
 
 
 class ReplayMiss(ModelError):

@@ -42,7 +42,7 @@ from .history import (
     wire_id,
     wire_name,
 )
-from .streaming import ProviderModel, Reader
+from .streaming import ProviderModel, Reader, merged
 
 _STOP_REASONS: dict[str, StopReason] = {
     "end_turn": "end_turn",
@@ -198,6 +198,8 @@ class AnthropicReader:
             parts.append(part)
         if more:
             metadata["extras"] = {"parts": len(parts), **more}
+        if citations := [c for extra in more.values() for c in extra.get("citations", ())]:
+            metadata["citations"] = citations
         return Message(
             "assistant",
             tuple(parts),
@@ -283,6 +285,7 @@ class AnthropicModel(ProviderModel):
     """
 
     reads_images = True
+    plain_parameters = True
     sdk = ANTHROPIC
     path = "/v1/messages"
 
@@ -300,7 +303,7 @@ class AnthropicModel(ProviderModel):
         choice = options.get("tool_choice")
         if isinstance(choice, str):
             options["tool_choice"] = {"type": {"required": "any"}.get(choice, choice)}
-        return {**body, **options}
+        return merged(body, options)
 
     def reader(self, where: Where) -> Reader:
         """A reader of Messages events."""

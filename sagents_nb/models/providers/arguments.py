@@ -8,9 +8,16 @@ accept NaN; this one accepts a complete JSON object (RFC 8259) with unique keys,
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
-from ...messages import ToolCall
+from msgspec.structs import replace
+
+from ...messages import Message, Part, ToolCall
+from ...tools import ToolSpec
+from ..base import ModelRequest
 
 # Deeper arguments are no tool's schema, and would overflow the stacks of those who read them.
 MAX_DEPTH = 100
@@ -113,3 +120,114 @@ def _depth(value: Any) -> int:
         deepest += any(isinstance(item, dict | list) for item in level)
         level = inner
     return deepest
+
+
+# The names of parameters. Claude's API refuses a tool with others.
+_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+
+
+class ParameterNames:
+    """The names of tools' parameters as a provider takes them, and back: ``größe`` is ``grosse``.
+
+    Tools whose names every provider takes are left as they are.
+    """
+
+    def __init__(self, tools: Iterable[ToolSpec] = ()) -> None:
+        self._tools = {spec.name: _wire_names(spec.schema) for spec in tools}
+        self._tools = {name: names for name, names in self._tools.items() if names}
+
+    def sent(self, request: ModelRequest) -> ModelRequest:
+        """The request with the provider's names, in the tools and in the calls of earlier turns."""
+        if not self._tools:
+            return request
+        tools = tuple(
+            replace(spec, schema=_renamed_schema(spec.schema, self._tools[spec.name]))
+            if spec.name in self._tools
+            else spec
+            for spec in request.tools
+        )
+        messages = [self._with_names(message, dict) for message in request.messages]
+        return replace(request, tools=tools, messages=messages)
+
+    def received(self, message: Message) -> Message:
+        """The answer with our names in its calls."""
+        return self._with_names(message, _reversed) if self._tools else message
+
+    def _with_names(
+        self, message: Message, direction: Callable[[dict[str, str]], dict[str, str]]
+    ) -> Message:
+        def renamed(part: Part) -> Part:
+            if isinstance(part, ToolCall) and part.name in self._tools:
+                names = direction(self._tools[part.name])
+                return replace(part, arguments=_renamed(part.arguments, names))
+            return part
+
+        if message.role != "assistant":
+            return message
+        return replace(message, parts=tuple(renamed(part) for part in message.parts))
+
+
+def _reversed(names: dict[str, str]) -> dict[str, str]:
+    return {wire: name for name, wire in names.items()}
+
+
+def _wire_names(schema: Any) -> dict[str, str]:
+    """The names in a schema that the provider refuses, with those it is given for them."""
+    names = dict.fromkeys(_property_names(schema))
+    taken = {name for name in names if _NAME.fullmatch(name)}
+    found: dict[str, str] = {}
+    for name in names:
+        if name in taken:
+            continue
+        # "ß" folds to "ss", and an accent parts from its letter.
+        letters = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
+        plain = re.sub(r"[^a-zA-Z0-9_.-]", "_", letters)[:60] or "parameter"
+        numbered = (plain, *(f"{plain}_{n}" for n in range(2, len(names) + 2)))
+        found[name] = next(each for each in numbered if each not in taken)
+        taken.add(found[name])
+    return found
+
+
+def _property_names(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        properties = schema.get("properties")
+        if isinstance(properties, dict):
+            yield from properties
+        for key, value in schema.items():
+            for inner in value.values() if _holds_schemas(key, value) else (value,):
+                yield from _property_names(inner)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from _property_names(item)
+
+
+def _holds_schemas(key: str, value: Any) -> bool:
+    return key in ("properties", "$defs", "definitions") and isinstance(value, dict)
+
+
+def _renamed_schema(schema: Any, names: dict[str, str]) -> Any:
+    if isinstance(schema, list):
+        return [_renamed_schema(item, names) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "required" and isinstance(value, list):
+            found[key] = [names.get(name, name) for name in value]
+        elif _holds_schemas(key, value):
+            own = names if key == "properties" else {}
+            inner = {own.get(n, n): _renamed_schema(each, names) for n, each in value.items()}
+            found[key] = inner
+        elif key in ("default", "enum", "const", "examples"):
+            found[key] = value
+        else:
+            found[key] = _renamed_schema(value, names)
+    return found
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {names.get(key, key): _renamed(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_renamed(item, names) for item in value]
+    return value

@@ -62,12 +62,14 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
             kind="unknown",
         )
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    return from_report(
+    failure = from_report(
         getattr(error, "body", None) or str(error),
         where,
         status=int(status),
         retry_after=retry_after(headers),
     )
+    failure.request_id = of_headers(headers).get("request_id")
+    return failure
 
 
 def from_report(
@@ -164,6 +166,20 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         if math.isfinite(seconds) and seconds >= 0:
             return seconds
     return None
+
+
+def of_headers(headers: Mapping[str, str]) -> dict[str, Any]:
+    """What the headers of an answer tell: whom to ask about it by, and what is left to spend.
+
+    ``request_id``, and ``rate_limits`` by the names that the provider gives them.
+    """
+    told: dict[str, Any] = {}
+    if request_id := headers.get("request-id") or headers.get("x-request-id"):
+        told["request_id"] = request_id
+    prefixes = ("x-ratelimit-", "anthropic-ratelimit-")
+    if limits := {name: text for name, text in headers.items() if name.startswith(prefixes)}:
+        told["rate_limits"] = limits
+    return told
 
 
 def _wait(seconds: float | None) -> str:

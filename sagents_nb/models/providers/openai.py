@@ -43,7 +43,7 @@ from .history import (
     wire_id,
     wire_name,
 )
-from .streaming import ProviderModel, Reader
+from .streaming import ProviderModel, Reader, merged
 
 _INCOMPLETE: dict[str, StopReason] = {
     "max_output_tokens": "max_tokens",
@@ -193,6 +193,9 @@ class ResponsesReader:
         parts: list[Part] = []
         more: dict[str, Any] = {}
         refusals: list[str] = []
+        for name, key in (("citations", "annotations"), ("logprobs", "logprobs")):
+            if found := [each for item in self._items.values() for each in _listed(item, key)]:
+                metadata[name] = found
         for index in sorted(self._items):
             for part, extra in _parts(self._items[index], refusals):
                 if extra:
@@ -273,6 +276,14 @@ def _text(item: dict[str, Any], refusals: list[str]) -> str:
     return "".join(texts)
 
 
+def _listed(streamed: _StreamedItem, key: str) -> list[Any]:
+    """What the texts of a message list under that name, in order."""
+    if streamed.item.get("type") != "message":
+        return []
+    contents = streamed.item.get("content") or []
+    return [each for content in contents for each in content.get(key) or ()]
+
+
 def _reasoning(item: dict[str, Any]) -> str:
     pieces = item.get("summary") or item.get("content") or []
     return "\n\n".join(str(piece.get("text") or "") for piece in pieces)
@@ -330,7 +341,7 @@ class OpenAIModel(ProviderModel):
             body["reasoning"] = {"effort": effort(self.name, level), **reasoning}
         if options.get("tool_choice") == "any":
             options["tool_choice"] = "required"
-        return {**body, **options}
+        return merged(body, options)
 
     def reader(self, where: Where) -> Reader:
         """A reader of Responses events."""

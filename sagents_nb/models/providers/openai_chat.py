@@ -43,7 +43,7 @@ from .history import (
     wire_name,
 )
 from .openai import effort, usage_of
-from .streaming import ProviderModel, Reader
+from .streaming import ProviderModel, Reader, merged
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end_turn",
@@ -71,12 +71,14 @@ class _Delta(msgspec.Struct):
     reasoning: str | None = None
     reasoning_content: str | None = None
     tool_calls: list[_Call] | None = None
+    annotations: Any = None  # a list
 
 
 class _Choice(msgspec.Struct):
     index: int = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
+    logprobs: Any = None  # of "content" and "refusal", where they were asked for
 
 
 class _Chunk(msgspec.Struct):
@@ -139,6 +141,8 @@ class ChatReader:
             if choice.index == 0:
                 if choice.delta is not None:
                     self._delta(choice.delta, deltas)
+                if isinstance(choice.logprobs, dict):
+                    self._keep("logprobs", choice.logprobs.get("content"))
                 if choice.finish_reason:
                     self._finish = choice.finish_reason
                     self.complete = True
@@ -160,6 +164,11 @@ class ChatReader:
             deltas.append(TextDelta(delta.refusal))
         for call in delta.tool_calls or ():
             self._call(call, deltas)
+        self._keep("citations", delta.annotations)
+
+    def _keep(self, name: str, more: Any) -> None:
+        if more and isinstance(more, list):
+            self._metadata.setdefault(name, []).extend(more)
 
     def _call(self, call: _Call, deltas: list[Delta]) -> None:
         # Some servers leave the index out, or give every call of a turn the index 0.
@@ -291,7 +300,7 @@ class OpenAIChatModel(ProviderModel):
             options["tool_choice"] = "required"
         if "stop_sequences" in options:
             options["stop"] = options.pop("stop_sequences")
-        return {**body, **options}
+        return merged(body, options)
 
     def _limit_name(self) -> str:
         # OpenAI's reasoning models refuse max_tokens, most other servers know nothing else.

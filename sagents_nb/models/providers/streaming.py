@@ -12,13 +12,15 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from ...errors import ModelError
 from ...messages import Delta, Message
 from ..base import ChatModel, ModelRequest
 from . import Sdk, clients
+from .arguments import ParameterNames
 from .clients import Secret
-from .errors import Where, cut_stream, from_exception, not_a_stream
+from .errors import Where, cut_stream, from_exception, not_a_stream, of_headers
 from .history import encode_body
 
 Event = tuple[str, bytes]
@@ -119,6 +121,8 @@ class ProviderModel(ChatModel):
 
     sdk: Sdk
     path: str
+    plain_parameters = False
+    """Whether the provider refuses names of parameters such as ``größe``."""
 
     def __init__(
         self, name: str, api_key: str | None = None, base_url: str | None = None, **options: Any
@@ -165,6 +169,22 @@ class ProviderModel(ChatModel):
         )
 
 
+def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """``body`` with the options, which come first; what is a list of ours is added to.
+
+    So ``tools=[{"type": "web_search"}]`` stands beside the agent's own, and what ``include``
+    asks for beside what we need.
+    """
+    added: dict[str, Any] = {}
+    for name in ("tools", "include"):
+        own, more = body.get(name, []), options.get(name)
+        if isinstance(more, list | tuple):
+            added[name] = [*own, *(item for item in more if item not in own)]
+    if isinstance(more := options.get("stream_options"), dict):
+        added["stream_options"] = {**body.get("stream_options", {}), **more}
+    return {**body, **options, **added}
+
+
 def request_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take what is meant for the transport out of ``options``, as the SDKs' request options."""
     transport: dict[str, Any] = {}
@@ -187,11 +207,14 @@ async def _stream(
     client = await clients.client(model.sdk, key, model.base_url)
     where = model.where(client)
     options = {**model.options, **request.options}
+    names = ParameterNames(request.tools) if model.plain_parameters else ParameterNames()
+    request = names.sent(request)
     transport = request_options(options)
     extra = options.pop("extra_body", None) or {}
     body = {**model.body(request, options), **extra}
     content = encode_body({key: value for key, value in body.items() if value is not None})
     reader = model.reader(where)
+    told: dict[str, Any] = {}
     decoder = EventDecoder()
     response: Any = None
     message: Message | None = None
@@ -199,6 +222,7 @@ async def _stream(
     try:
         response, failure = await _open(client, model.path, content, transport, where)
         del body, content
+        told = of_headers(response.headers) if response is not None else {}
         chunks = response.aiter_bytes() if response is not None else None
         while chunks is not None:
             events: list[Event] = []
@@ -235,7 +259,7 @@ async def _stream(
     del client, response
     if message is None:
         raise failure or _unreadable(None, where)
-    yield message
+    yield names.received(replace(message, metadata={**message.metadata, **told}))
 
 
 async def _open(
