@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .batch import Engine
     from .budget import Budget, Meter
-    from .context import RunContext
+    from .context import Instructions, RunContext, joined_prompt
     from .events import Emitter, Event
     from .interrupts import Decision, Decisions, Interrupt
     from .loop.approvals import check_decisions
@@ -47,6 +47,33 @@ T = TypeVar("T")
 # What may be given for one run only; remembered when it is resumed.
 _OVERRIDES = ("max_runs", "until_tool", "until_tool_success", "budget")
 
+_LISTS = ("tools", "middleware", "fallback_models")
+_DICTS = (
+    *("interrupt_on", "tool_context", "options", "otel_attributes", "todo_options"),
+    *("filesystem_options", "subagent_options", "summarization_options"),
+)
+
+
+def _check_kinds(config: Mapping[str, Any]) -> None:
+    """Raises ConfigurationError for what is of no kind that can work; it shows no value."""
+    for option, value in config.items():
+        what = ""
+        if option == "system_prompt" and not isinstance(value, str) and not callable(value):
+            what = "text, or a function of the run's context"
+        elif option in _LISTS and (isinstance(value, str) or not isinstance(value, Iterable)):
+            what = f"a list: {option}=[…]"
+        elif value is None:
+            continue
+        elif option in _DICTS and not isinstance(value, Mapping):
+            what = f"a dict: {option}={{…}}"
+        elif option in ("name", "agent_id") and not isinstance(value, str):
+            what = "text"
+        elif option == "budget" and not isinstance(value, Budget):
+            what = "a Budget(…)"
+        if what:
+            kind = "None" if value is None else type(value).__name__
+            raise ConfigurationError(f"{option} is {what}; not {kind}.")
+
 
 @cache
 def _load() -> None:
@@ -55,11 +82,11 @@ def _load() -> None:
     Into this module, and not where each name is used: an import costs a microsecond also when
     the module is there, and a run would take six.
     """
-    global Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, Meter, RunContext
+    global Budget, Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, Meter, RunContext
     global check_decisions, check_unanswered, default_middleware, default_model, human_in_the_loop
-    global new_run_id, observed, resilient, resolve_model, runtime, starting_point
-    from .budget import Meter
-    from .context import RunContext
+    global joined_prompt, new_run_id, observed, resilient, resolve_model, runtime, starting_point
+    from .budget import Budget, Meter
+    from .context import RunContext, joined_prompt
     from .events import Emitter
     from .loop.approvals import check_decisions
     from .loop.config import LoopConfig
@@ -82,13 +109,15 @@ class Agent:
     """What an agent can do. Frozen and shareable; it holds no conversation.
 
     ``model`` is a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the
-    default model. ``interrupt_on`` names the tools that ask people first. ``max_runs`` bounds
+    default model. ``system_prompt`` is text, or a function of the
+    :class:`~sagents_nb.context.RunContext`, async or not, that is asked before each model call.
+    ``interrupt_on`` names the tools that ask people first. ``max_runs`` bounds
     the model calls of one run. ``otel_attributes`` go to every span of its runs, also those of
     sub-agents, where OpenTelemetry is configured. See the README for the whole list.
 
     All it was given can be read; beside that ``own_tools`` are those without its middleware's,
     ``tools_by_name`` all of them, ``middleware_chain`` the middleware as the loop calls it, and
-    ``assembled_system_prompt`` what the model is told.
+    ``assembled_system_prompt`` what the model is told, but for what a function says at each call.
 
     >>> from sagents_nb import Agent, ScriptedModel
     >>> Agent(ScriptedModel(["Hello!"])).run("hi").text
@@ -98,7 +127,7 @@ class Agent:
     def __init__(
         self,
         model: str | ChatModel | None = None,
-        system_prompt: str = "",
+        system_prompt: Instructions = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
         middleware: Sequence[Middleware] = (),
         *,
@@ -125,6 +154,7 @@ class Agent:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         _load()
         put = super().__setattr__
+        _check_kinds(config)
         config["model"] = default_model() if model is None else resolve_model(model)
         put("_config", config)  # with the model itself: copies share its connections
         put("model", config["model"])
@@ -139,10 +169,6 @@ class Agent:
         put("filesystem_scope", filesystem_scope)
         put("tool_context", dict(tool_context or {}))
         put("options", dict(options or {}))
-        if not isinstance(otel_attributes or {}, Mapping):
-            raise ConfigurationError(
-                f"otel_attributes is a dict of what every span has, not {otel_attributes!r}."
-            )
         put("otel_attributes", dict(otel_attributes or {}))
         if not isinstance(max_runs, int) or max_runs < 1:
             raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
@@ -184,12 +210,14 @@ class Agent:
                 "until_tool and until_tool_success exclude each other; give one of them."
             )
         prompts = [system_prompt, *self.middleware_chain.prompts()]
-        put("assembled_system_prompt", "\n\n".join(text for text in prompts if text))
+        put("_instructions", joined_prompt(*prompts))
+        texts = [text for text in prompts if isinstance(text, str)]
+        put("assembled_system_prompt", joined_prompt(*texts))
         for item in stack:
             item.check_agent(self)
 
     model: ChatModel
-    system_prompt: str
+    system_prompt: Instructions
     name: str
     agent_id: str
     filesystem_scope: Any
@@ -209,6 +237,7 @@ class Agent:
     assembled_system_prompt: str
     _config: dict[str, Any]  # what it was made with
     _resilient_model: ChatModel
+    _instructions: Instructions
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"An Agent cannot be changed; use agent.with_({name}=…) for a copy.")
@@ -412,7 +441,7 @@ class Agent:
         loop = Loop(
             LoopConfig(
                 model=self._resilient_model,
-                system=self.assembled_system_prompt,
+                system=self._instructions,
                 chain=self.middleware_chain,
                 options=self.options,
                 max_runs=self.max_runs,

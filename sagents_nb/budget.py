@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import msgspec
 
-from .errors import BudgetExceeded
+from .errors import BudgetExceeded, ConfigurationError
 from .messages import Usage
 
 
@@ -14,7 +15,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Hard limits; None is no limit. ``seconds`` is wall time of the run itself.
 
     A run stops before the call that would go beyond a limit, so it overshoots by what one
-    call uses at most. Sub-agents draw on the budget of their parent.
+    call uses at most. Sub-agents draw on the budget of their parent. ``cost_usd`` needs a model
+    whose answers say what they cost (``Usage.cost_usd``): with one that never does, as those of
+    Anthropic and OpenAI, no call is made, and any other stops at its first answer without it.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a limit that is no number from 0.
     """
 
     model_calls: int | None = None
@@ -22,6 +27,18 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("model_calls", "tool_calls", "tokens", "cost_usd", "seconds"):
+            limit = getattr(self, name)
+            kinds = (int, float) if name in ("cost_usd", "seconds") else (int,)
+            if limit is None:
+                continue
+            if type(limit) not in kinds or not 0 <= limit < math.inf:
+                what = "a number" if float in kinds else "a whole number"
+                raise ConfigurationError(
+                    f"Budget({name}=…) is {what} from 0, or None for no limit; not {limit!r}."
+                )
 
 
 class Meter:
@@ -33,6 +50,7 @@ class Meter:
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
+        self._untold = False  # what some answer cost
         self._running = 0
         self._began = 0.0
         self._seconds = 0.0
@@ -54,16 +72,21 @@ class Meter:
         """How long it has run."""
         return self._seconds + (time.monotonic() - self._began if self._running else 0.0)
 
-    def check(self) -> None:
-        """Raises BudgetExceeded if nothing new may be begun."""
+    def check(self, tells_cost: bool = True) -> None:
+        """Raises BudgetExceeded if nothing new may be begun; see :meth:`before_model`."""
         if self._limited:
+            self._untold = self._untold or not tells_cost
             self._check()
             self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
         self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
 
-    def before_model(self) -> None:
-        """Count a model call; raises BudgetExceeded if it may not be made."""
+    def before_model(self, tells_cost: bool = True) -> None:
+        """Count a model call; raises BudgetExceeded if it may not be made.
+
+        ``tells_cost`` is whether that model may say what the call cost.
+        """
         if self._limited:
+            self._untold = self._untold or not tells_cost
             self._check()
             self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
         self.model_calls += 1
@@ -79,9 +102,20 @@ class Meter:
         """Count what a model call used."""
         if usage is not None:
             self.usage += usage
+        if usage is None or usage.cost_usd is None:
+            self._untold = True
+
+    def check_cost(self) -> None:
+        """Raises BudgetExceeded if money is limited, and some answer did not say what it cost."""
+        if self._untold and self.budget.cost_usd is not None:
+            raise BudgetExceeded(
+                "A budget of cost_usd cannot be kept, as the model does not say what its calls "
+                "cost; limit Budget(tokens=…) instead."
+            )
 
     def _check(self) -> None:
         budget = self.budget
+        self.check_cost()
         self._compare("tokens", self.usage.total_tokens + 1, budget.tokens)
         if budget.cost_usd is not None and (self.usage.cost_usd or 0.0) >= budget.cost_usd:
             self._stop("cost_usd", budget.cost_usd)

@@ -8,10 +8,35 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, 
 from typing import Any, Protocol, Self, runtime_checkable
 
 from .budget import Meter
+from .errors import ConfigurationError
 from .events import Emitter, Event
 from .interrupts import Decision, Decisions, Interrupt
 from .messages import Usage
 from .state import State
+
+Instructions = str | Callable[["RunContext"], str | Awaitable[str]]
+"""A system prompt: text, or a function of the run's context that gives it."""
+
+
+def joined_prompt(*prompts: Instructions) -> Instructions:
+    """Prompts as one, parted by empty lines; a function if one of them is."""
+    if all(isinstance(prompt, str) for prompt in prompts):
+        return "\n\n".join(filter(None, prompts))  # type: ignore[arg-type]
+
+    async def joined(ctx: RunContext) -> str:
+        texts = []
+        for prompt in prompts:
+            text = prompt if isinstance(prompt, str) else prompt(ctx)
+            if isinstance(text, Awaitable):
+                text = await text
+            if not isinstance(text, str):
+                raise ConfigurationError(
+                    f"A function for the system prompt gave {type(text).__name__}; return text."
+                )
+            texts.append(text)
+        return "\n\n".join(filter(None, texts))
+
+    return joined
 
 
 @runtime_checkable
@@ -19,7 +44,7 @@ class AgentProtocol(Protocol):
     """An :class:`~sagents_nb.Agent`, as what stands below it needs it."""
 
     agent_id: str
-    system_prompt: str
+    system_prompt: Instructions
     tool_context: dict[str, Any]
 
     @property
@@ -107,8 +132,8 @@ class RunContext:
 
     def spend(self, usage: Usage | None) -> None:
         """Count what a model call of this run used."""
+        self.meter.add(usage)
         if usage is not None:
-            self.meter.add(usage)
             self.usage += usage
 
     def publish(self, kind: type[Event], /, **fields: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 
-from .context import AgentProtocol
+from .context import AgentProtocol, joined_prompt
 from .errors import AgentError, ConfigurationError, MaxRunsExceeded, UntilToolNotCalled
 from .events import Emitter
 from .loop.execution import Execution, Prompt, new_run_id, starting_point
@@ -133,7 +133,7 @@ class Asking(Generic[A]):
         )
         self.reminder = f"Call {name} with your answer; text alone is not read."
         self.agent = agent.with_(
-            system_prompt=f"{agent.system_prompt}\n\n{self.reminder}".strip(),
+            system_prompt=joined_prompt(agent.system_prompt, self.reminder),
             tools=[*agent.own_tools, tool],
             until_tool=None,
             until_tool_success=name,

@@ -71,9 +71,13 @@ def test_money_is_overshot_by_one_call_at_most(limit: float) -> None:
     assert result.usage.cost_usd == limit
 
 
-def test_an_unknown_price_does_not_use_up_the_money() -> None:
-    agent = agent_of(costing(5), "done", tools=[look], budget=sa.Budget(cost_usd=0.01))
-    assert agent.run("go").text == "done"
+def test_a_first_answer_without_a_price_stops_a_run_whose_money_is_limited() -> None:
+    for turn in (costing(5), "an answer", [costing(1, 0.1), costing(5, id="c2")]):
+        turns = turn if isinstance(turn, list) else [turn]
+        agent = agent_of(*turns, "never", tools=[look], budget=sa.Budget(cost_usd=1))
+        with pytest.raises(sa.BudgetExceeded, match=r"does not say what its calls cost.*tokens=…"):
+            agent.run("go")
+        assert len(agent.model.requests) == len(turns)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 5])

@@ -14,6 +14,7 @@ from ..budget import Budget, Meter
 from ..errors import BudgetExceeded
 from ..extract import Asking
 from ..messages import Usage
+from ..models.base import tells_cost
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
@@ -94,6 +95,7 @@ class MapRun:
         self.earlier = {key for key in self.answers if key in earlier}
         self.failed = len(self.answers) - len(self.earlier)
         self.meter = Meter(budget)
+        self._tells_cost = tells_cost(agent.model)
         self._spent: BudgetExceeded | None = None
         self._task: asyncio.Task[Any] | None = None
         self._ended = threading.Event()
@@ -122,7 +124,7 @@ class MapRun:
             if row.key in self.answers:
                 continue
             try:
-                self.meter.check()
+                self.meter.check(self._tells_cost)
             except BudgetExceeded as error:
                 self._spent = error
                 return
@@ -137,7 +139,8 @@ class MapRun:
         if answer.key in self.answers:
             return
         self.answers[answer.key] = answer
-        self.meter.add(answer.usage)
+        if answer.model_calls:
+            self.meter.add(answer.usage)
         self.meter.model_calls += answer.model_calls
         self.meter.tool_calls += answer.tool_calls
         self.failed += answer.status != "completed"

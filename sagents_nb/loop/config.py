@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from ..context import Instructions
 from ..errors import AgentError
 from ..interrupts import ActionRequest, Decision
 from ..messages import Message, ToolCall, ToolResult, Usage
@@ -86,7 +87,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     model: ChatModel
-    system: str = ""
+    system: Instructions = ""
     chain: Chain = msgspec.field(default_factory=lambda: Chain(()))
     options: Mapping[str, Any] = {}
     max_runs: int = 50

@@ -22,7 +22,7 @@ from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult
-from ..models.base import ModelRequest
+from ..models.base import ModelRequest, tells_cost
 from ..state import State
 from ..telemetry import current, tracing_of
 from ..text import said_by
@@ -308,7 +308,7 @@ class Loop:
             failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
             await self.commits.append(Message("assistant", stop_reason="error", error=str(failure)))
             raise failure from error
-        self.ctx.meter.before_model()
+        self.ctx.meter.before_model(tells_cost(config.model))
         self.model_calls += 1
         answer = await self._model_answer(request)
         message = answer.message
@@ -318,6 +318,7 @@ class Loop:
             raise answer.failure
         if message.stop_reason == "refusal":
             raise _refusal(message)
+        self.ctx.meter.check_cost()
         if _wants_more(message) and self.model_calls >= config.max_runs:
             limit = f"the limit of {config.max_runs} model calls was reached"
             self._end_turn(message, await self._close_open_calls(limit))

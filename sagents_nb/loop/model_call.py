@@ -73,10 +73,13 @@ async def request_for(
     for change in (config.transform_context, config.convert_to_llm):
         if change is not None:
             messages = await settled(change(messages))
+    system = config.system
+    if not isinstance(system, str):
+        system = await settled(system(ctx))
     key = await settled(config.get_api_key(config.model.name)) if config.get_api_key else None
     return ModelRequest(
         messages=messages,
-        system=config.system,
+        system=system,
         tools=tools,
         options=dict(config.options),
         model=config.model.name,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from ..context import AgentProtocol
+from ..context import AgentProtocol, joined_prompt
 from ..errors import ConfigurationError
 from ..messages import Message
 from ..models.base import ChatModel
@@ -223,7 +223,7 @@ def compiled(
     """The agent of ``config``, told that it is a sub-agent; its own tool_context wins."""
     agent: AgentProtocol = config.agent
     return agent.with_(
-        system_prompt=f"{PREAMBLE}\n\n{agent.system_prompt}".strip(),
+        system_prompt=joined_prompt(PREAMBLE, agent.system_prompt),
         middleware=middleware,
         replace_default_middleware=True,
         interrupt_on=None,  # the middleware that asks is among the others

@@ -25,7 +25,7 @@ from ..messages import (
     ToolResult,
 )
 from ..models.ask import ask
-from ..models.base import ChatModel
+from ..models.base import ChatModel, tells_cost
 from ..models.resolve import resolve_model
 from ..state import State
 from ..text import text_or_why
@@ -140,11 +140,11 @@ class Summarization(Middleware):
     async def _summary(
         self, spoken: Sequence[Message], count: _Count, ctx: RunContext
     ) -> Message | None:
-        ctx.meter.before_model()
+        model = self.model or ctx.model
+        ctx.meter.before_model(model is None or tells_cost(model))
         about: dict[str, Any] = {"summarized": len(spoken), "tokens_before": count.tokens}
         ctx.publish(Compaction, status="started", **about)
         try:
-            model = self.model or ctx.model
             if model is None:
                 raise ModelError("there is no model to ask for it")
             answer = await ask(model, self.prompt, conversation_text(spoken))

@@ -66,6 +66,8 @@ class ChatModel:
     """Whether it already tries again by itself when that may help."""
     reads_images: bool = False
     """Whether it is worth handing it images, as the tool read_file then does."""
+    tells_cost: bool | None = None
+    """Whether its answers may say what they cost; None is as those that it asks."""
 
     def identity(self) -> dict[str, Any]:
         """What beside the request decides the answers, as JSON-ready data.
@@ -91,6 +93,13 @@ class ChatModel:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+
+def tells_cost(model: ChatModel) -> bool:
+    """Whether the answers of ``model`` may say what they cost (``Usage.cost_usd``)."""
+    if model.tells_cost is not None:
+        return model.tells_cost
+    return all(tells_cost(each) for each in asked_by(model))
 
 
 def asked_by(model: ChatModel) -> list[ChatModel]:

@@ -93,6 +93,7 @@ class RecordedModel(ChatModel):
         self.name = self.inner.name
         self.chosen_because = self.inner.chosen_because
         self.reads_images = self.inner.reads_images
+        self.tells_cost = True  # what is replayed costs nothing
         self._asked = retried(self.inner)
         self._recorded: set[str] = set()  # keys that were asked anew in mode "record"
 

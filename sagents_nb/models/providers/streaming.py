@@ -119,6 +119,7 @@ class ProviderModel(ChatModel):
     ``timeout`` in seconds; ``extra_headers``, ``extra_query`` and ``extra_body``.
     """
 
+    tells_cost = False
     sdk: Sdk
     path: str
     plain_parameters = False

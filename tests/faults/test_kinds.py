@@ -1,0 +1,126 @@
+"""What cannot work is refused where it is written, in one sentence that shows no value."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from tests.talking import agent_of, call, run
+
+SECRET = "sk-canary-never-to-be-seen"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"system_prompt": ["a"]}, "system_prompt is text, or a function .*; not list."),
+        ({"system_prompt": None}, "system_prompt is text, or a function .*; not None."),
+        ({"tools": None}, r"tools is a list: tools=\[…\]; not None."),
+        ({"tools": len}, r"tools is a list: tools=\[…\]; not builtin_function_or_method."),
+        ({"tools": "look"}, r"tools is a list: tools=\[…\]; not str."),
+        ({"middleware": sa.TodoList()}, r"middleware is a list: middleware=\[…\]; not TodoList."),
+        ({"fallback_models": "demo"}, "fallback_models is a list"),
+        ({"interrupt_on": ["w"]}, r"interrupt_on is a dict: interrupt_on={…}; not list."),
+        ({"tool_context": [SECRET]}, "tool_context is a dict: .*; not list."),
+        ({"options": SECRET}, "options is a dict: .*; not str."),
+        ({"filesystem_options": True}, "filesystem_options is a dict"),
+        ({"budget": 5}, r"budget is a Budget\(…\); not int."),
+        ({"budget": {"tokens": 5}}, r"budget is a Budget\(…\); not dict."),
+        ({"name": 5}, "name is text; not int."),
+    ],
+)
+def test_an_agent_of_wrong_kinds_is_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match=sentence) as raised:
+        sa.Agent(sa.ScriptedModel(["x"]), **options)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        ("tokens", "5"),
+        ("tokens", 1.5),
+        ("tokens", True),
+        ("model_calls", -1),
+        ("tool_calls", [1]),
+        ("seconds", float("nan")),
+        ("cost_usd", float("inf")),
+        ("cost_usd", "1 $"),
+    ],
+)
+def test_a_limit_that_is_no_number_is_refused(limit: str, value: Any) -> None:
+    with pytest.raises(sa.ConfigurationError, match=rf"Budget\({limit}=…\) is a .*number from 0"):
+        sa.Budget(**{limit: value})
+
+
+def test_b09_our_providers_are_not_asked_when_money_is_limited() -> None:
+    asked: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_error(500)
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        for name in ("anthropic:claude-x", "openai:gpt-x"):
+            model = sa.resolve_model(name).__class__("x", api_key="k", base_url=url)
+            money = sa.Budget(cost_usd=1)
+            for changes in ({}, {"fallback_models": ["demo"]}):
+                agent = sa.Agent(model, budget=money, **changes)
+                with pytest.raises(sa.BudgetExceeded, match="does not say what its calls cost"):
+                    agent.run("hi")
+            frame = sa.Agent(model).map(["a", "b"], budget=money, progress=False)
+            assert list(frame.status) == ["not_run"] * 2
+            assert frame.error.str.contains("does not say what its calls cost").all()
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert not asked
+
+
+def test_a_system_prompt_may_be_a_function_of_the_run() -> None:
+    def plain(ctx: sa.RunContext) -> str:
+        return f"Speak {ctx.values['language']}; {len(ctx.state.messages)} messages."
+
+    async def later(ctx: sa.RunContext) -> str:
+        return plain(ctx)
+
+    @sa.tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    for prompt in (plain, later):
+        model = sa.ScriptedModel([call("look"), "done"])
+        agent = sa.Agent(model, prompt, [look], tool_context={"language": "Latin"})
+        assert agent.run("go").text == "done"
+        first, second = (request.system for request in model.requests)
+        assert first.startswith("Speak Latin; 1 messages.\n\n")
+        assert second.startswith("Speak Latin; 3 messages.\n\n")
+        assert first.endswith(agent.assembled_system_prompt)
+    bare = agent_of("done", system_prompt=plain, tool_context={"language": "Latin"})
+    assert bare.assembled_system_prompt == ""
+
+
+def test_extract_keeps_a_system_prompt_that_is_a_function() -> None:
+    agent = agent_of(call("submit", value=3), system_prompt=lambda ctx: "Count.")
+    assert agent.extract("how many?", int) == 3
+    (request,) = agent.model.requests  # type: ignore[attr-defined]
+    assert request.system.startswith("Count.\n\nCall submit")
+
+
+def test_a_system_prompt_that_fails_ends_the_run_in_a_sentence() -> None:
+    def broken(ctx: sa.RunContext) -> str:
+        raise KeyError("language")
+
+    with pytest.raises(sa.AgentError, match="The model was not asked: KeyError"):
+        agent_of("never", system_prompt=broken).run("go")
+    with pytest.raises(sa.AgentError, match="gave int; return text"):
+        run(agent_of("never", system_prompt=lambda ctx: 5).arun("go"))
