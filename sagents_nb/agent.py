@@ -156,6 +156,7 @@ class Agent:
         put = super().__setattr__
         _check_kinds(config)
         config["model"] = default_model() if model is None else resolve_model(model)
+        put("_own", {})
         put("_config", config)  # with the model itself: copies share its connections
         put("model", config["model"])
         put("system_prompt", system_prompt)
@@ -236,6 +237,7 @@ class Agent:
     until_tool_success: frozenset[str]
     assembled_system_prompt: str
     _config: dict[str, Any]  # what it was made with
+    _own: dict[str, Any]  # what it and its copies keep alive: files that are theirs alone
     _resilient_model: ChatModel
     _instructions: Instructions
 
@@ -255,7 +257,10 @@ class Agent:
         unknown = sorted(set(changes) - set(self._config))
         if unknown:
             raise ConfigurationError(f"An Agent has no {', '.join(unknown)}; see help(Agent).")
-        return Agent(**{**self._config, "agent_id": self.agent_id, **changes})
+        made = Agent(**{**self._config, "agent_id": self.agent_id, **changes})
+        if made.agent_id == self.agent_id:
+            object.__setattr__(made, "_own", self._own)
+        return made
 
     def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
         """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
@@ -421,9 +426,12 @@ class Agent:
         :class:`~sagents_nb.loop.config.LoopConfig`; None leaves the default.
         """
         if files is None:
-            from .files import open_filesystem
+            from .files import filesystems, open_filesystem
 
-            files = open_filesystem(self.filesystem_scope or ("agent", self.agent_id))
+            if self.filesystem_scope:
+                files = open_filesystem(self.filesystem_scope)
+            else:
+                files = self._own["files"] = filesystems.lend(("agent", self.agent_id))
         ctx = RunContext(
             emitter=emitter,
             agent=self,

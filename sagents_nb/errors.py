@@ -118,12 +118,15 @@ class StaleOwner(NotRunning):
 class Owned(AgentError):
     """The conversation is open in a session that lives.
 
-    ``host``, ``pid`` and ``since`` (a datetime in UTC) say where and since when;
-    ``take_over=True`` takes it away from there.
+    ``host``, ``pid`` and ``since`` (a datetime in UTC) say where and since when, ``owner`` which
+    store of that process has it; ``take_over=True`` takes it away from there.
     """
 
-    def __init__(self, message: str, *, host: str, pid: int, since: datetime) -> None:
+    def __init__(
+        self, message: str, *, host: str, pid: int, since: datetime, owner: str = ""
+    ) -> None:
         super().__init__(message)
+        self.owner = owner
         self.host = host
         self.pid = pid
         self.since = since

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from .filesystem import FileSystem
 from .mounts import Mount
@@ -18,6 +19,8 @@ class Filesystems:
         self._lock = threading.Lock()
         # By text: what storages take for one scope has one filesystem.
         self._open: dict[str, FileSystem] = {}
+        # Those that are forgotten with the last who has one.
+        self._lent: WeakValueDictionary[str, FileSystem] = WeakValueDictionary()
 
     def open(self, scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> FileSystem:
         """The filesystem of that scope; the same one each time until it is closed.
@@ -28,24 +31,39 @@ class Filesystems:
         """
         check_scope(scope)
         with self._lock:
-            filesystem = self._open.get(scope_text(scope))
-            if filesystem is None or filesystem.closed:
+            filesystem = self._found(scope)
+            if filesystem is None:
                 filesystem = FileSystem(scope, **limits)
-                self._open[scope_text(scope)] = filesystem
+            self._open[scope_text(scope)] = filesystem
         filesystem.mount_missing(mounts)
         return filesystem
+
+    def lend(self, scope: Scope) -> FileSystem:
+        """As :meth:`open`, but if nobody opens it, it is forgotten with the last who has it."""
+        check_scope(scope)
+        with self._lock:
+            filesystem = self._found(scope)
+            if filesystem is None:
+                filesystem = self._lent[scope_text(scope)] = FileSystem(scope)
+            return filesystem
+
+    def _found(self, scope: Scope) -> FileSystem | None:
+        """The open one, if there is one; the caller holds the lock."""
+        text = scope_text(scope)
+        known = (self._open.get(text), self._lent.get(text))
+        return next((fs for fs in known if fs is not None and not fs.closed), None)
 
     def list(self) -> list[Scope]:
         """The scopes that have an open filesystem."""
         with self._lock:
-            return [fs.scope for fs in self._open.values() if fs.scope and not fs.closed]
+            found = {**self._lent, **self._open}
+            return [fs.scope for fs in found.values() if fs.scope and not fs.closed]
 
     def get(self, scope: Scope) -> FileSystem | None:
         """The open filesystem of that scope, or None."""
         check_scope(scope)
         with self._lock:
-            filesystem = self._open.get(scope_text(scope))
-            return None if filesystem is None or filesystem.closed else filesystem
+            return self._found(scope)
 
     def close(self, scope: Scope) -> None:
         """Save and close the filesystem of that scope, if it is open.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -119,7 +120,7 @@ class Actor:
         self.ended: Future[None] = Future()  # of the last rest, or of its close
         self._awake_as = self.status
         self._tell_todos()  # no event of a run tells of those that are there already
-        self._unsubscribe_files = self.files.subscribe(self._file_event)
+        self._follow_files()
         self._restore(restored)
 
     def _restore(self, restored: RestoredSession) -> None:
@@ -693,8 +694,22 @@ class Actor:
         emitter = self._emitter if self._loop is None else self._loop.ctx.emitter
         emitter.emit(kind, **fields)
 
-    def _file_event(self, event: Event) -> None:
-        runtime.post(lambda: self._emit_now(type(event), **_fields(event)))
+    def _follow_files(self) -> None:
+        """Hear of changes of the files, which others may share and which may live longer."""
+        reference = weakref.ref(self)
+
+        def hear(event: Event) -> None:
+            actor = reference()
+            if actor is None:
+                unsubscribe()
+            else:
+                runtime.post(actor.emit_file_event, event)
+
+        self._unsubscribe_files = unsubscribe = self.files.subscribe(hear)
+
+    def emit_file_event(self, event: Event) -> None:
+        """Tell of a change of the files, on the runtime loop."""
+        self._emit_now(type(event), **_fields(event))
 
     def _trouble(self, problem: str) -> None:
         self._debug("persistence_failed", problem=problem)
@@ -778,7 +793,7 @@ class Actor:
             self.usage, self.problems = restored.usage, restored.problems
             self._unfinished = restored.unfinished
             self._restore(restored)
-        self._unsubscribe_files = self.files.subscribe(self._file_event)
+        self._follow_files()
         self.presence.start()
 
     def transfer(self) -> Future[None]:

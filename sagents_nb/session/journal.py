@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import json
 import logging
+import weakref
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -59,6 +60,14 @@ class SessionJournal:
         self._writing: Future[None] | None = None
         self._then: Future[None] | None = None  # of who waits for what came meanwhile
         self.on_lost: Callable[[AgentError], None] = lambda error: None
+        # A session that nobody has any more has nobody to close it.
+        self._forgotten = weakref.finalize(self, journal.release)
+        self._forgotten.atexit = False  # the store gives up all that it has
+
+    @property
+    def owner(self) -> str:
+        """Which store of which process has the conversation, as its lease says."""
+        return self.journal.database.owner.text
 
     # what happens
 
@@ -235,6 +244,7 @@ class SessionJournal:
     def release(self) -> Future[None]:
         """Let go of the conversation, after all that was noted, if that can be written."""
         self.flush()
+        self._forgotten.detach()
         return self.journal.release()
 
     def _write(self, promise: Future[None]) -> Future[None]:

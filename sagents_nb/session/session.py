@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
+import logging
 import threading
 import uuid
 import weakref
@@ -15,11 +17,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
 from ..agent import Agent
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, Owned
 from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     )
     from .options import MessageContext, Preprocessor, SessionOptions, preprocessed
     from .run import Run
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -156,6 +161,9 @@ class Session:
             self.files = open_filesystem(shared) if shared else FileSystem(("session", id))
         self.actor = Actor(self, agent, self.files, options, opened)
         runtime.call(self.actor.begin)
+        self._opened_on = weakref.ref(threading.current_thread())
+        if opened.journal is not None:
+            _stored[opened.journal.owner, id] = self
 
     @classmethod
     def open(
@@ -180,12 +188,18 @@ class Session:
         Raises :class:`~sagents_nb.errors.NotFound`, also for somebody else's,
         :class:`~sagents_nb.errors.Owned` if it is open in a living session, from where
         ``take_over`` takes it, and :class:`~sagents_nb.errors.ConfigurationError` if a newer
-        version wrote it. ``info()["problems"]`` tells what could not be read.
+        version wrote it. A cell may be run again: the session that this thread opened before is
+        closed then, with a warning, unless it is at work. ``info()["problems"]`` tells what could
+        not be read.
         """
         _check_agent(agent)
         _load()
         options = SessionOptions(store=store, **around)
-        opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
+        try:
+            opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
+        except Owned as owned:
+            _close_unneeded(owned, id)
+            opened = open_conversation(store, options.scope, agent, id)
         session = cls.__new__(cls)
         session._begin(agent, id, opened, options)
         return session
@@ -456,6 +470,23 @@ class Session:
         if _may_wait():
             done.result()
 
+    def close_if_unneeded(self) -> bool:
+        """Close, if this thread opened it and it is not at work; whether it is closed now.
+
+        So a cell that opens a conversation can be run again.
+        """
+        if self._opened_on() is not threading.current_thread():
+            return False
+        if self.status in ("running", "closed"):
+            return False
+        logger.warning(
+            "Conversation %r was open in this process already; that session is closed now, and "
+            "the new one goes on with it.",
+            self.id,
+        )
+        runtime.call(self.actor.close, "opened again").result()
+        return True
+
     def transfer(self) -> None:
         """Leave a stored conversation to another process, which opens it; as :meth:`close`."""
         self._refuse_inside("Leaving a session to another process")
@@ -572,6 +603,28 @@ class Session:
         if not ended.done():
             runtime.refuse_here("Waking a session", "call it from another thread")
             ended.result()
+
+
+# Those of this process, by the owner of their lease and their id.
+_stored: WeakValueDictionary[tuple[str, str], Session] = WeakValueDictionary()
+
+
+def _close_unneeded(owned: Owned, id: str) -> None:
+    """Close the session of this process that has the conversation and is not needed any more.
+
+    It is one that nobody has, or that this thread opened itself, as a cell that is run again
+    has, and that is not at work. Raises ``owned`` for any other.
+    """
+    from ..store.database.thread import database_of
+
+    database = database_of(owned.owner)
+    if database is None:
+        raise owned
+    gc.collect()  # a session and its actor have each other
+    database.run(lambda connection: None)  # what nobody has was let go before that
+    session = _stored.get((owned.owner, id))
+    if session is not None and not session.close_if_unneeded():
+        raise owned
 
 
 def _check_agent(agent: Any) -> None:

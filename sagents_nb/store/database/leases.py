@@ -241,6 +241,7 @@ def _owned(held: sql.Row[Any], me: Owner) -> Owned:
         host=held.host,
         pid=held.pid,
         since=held.began_at,
+        owner=held.owner,
     )
 
 

@@ -163,6 +163,11 @@ def _settle(jobs: list[_Job], outcomes: list[Outcome]) -> None:
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
+def database_of(owner: str) -> Database | None:
+    """The one of this process whose leases have that owner, or None."""
+    return next((each for each in list(_databases) if each.owner.text == owner), None)
+
+
 @atexit.register
 def _at_exit() -> None:
     """Commit what is queued; for a bounded time, since the process has to end."""
