@@ -455,10 +455,26 @@ class Session:
         """Stop that run: the active one is cancelled, a queued one leaves the queue."""
         self._act(self.actor.cancel_run, run)
 
-    def reset(self) -> None:
-        """Stop a running run, then forget messages, todos, metadata and queues."""
+    def reset(self, *, files: bool = False) -> None:
+        """Stop a running run, then forget messages, todos, metadata and queues.
+
+        The id, the agent and its options, the usage and those who watch stay, and so do the files,
+        unless ``files``: then files in memory are removed, and those of mounts are listed anew
+        after what waits was saved. Raises :class:`~sagents_nb.errors.ConfigurationError`
+        where the files are not the session's own (``filesystem=``, or the agent's
+        ``filesystem_scope``), and StorageFailed if some cannot be saved; nothing has changed then.
+        """
         self._refuse_inside("Resetting a session")
+        if files:
+            if self.files.scope != ("session", self.id) or self.options.filesystem is not None:
+                raise ConfigurationError(
+                    f"The files of session {self.id!r} are not its own, so reset(files=True) does "
+                    "not touch them; call session.files.reset() if nobody else needs them."
+                )
+            self.files.flush()
         self._act(self.actor.reset)
+        if files:
+            self.files.reset()
 
     def close(self, reason: str = "closed") -> None:
         """Stop and release everything; further calls raise NotRunning.

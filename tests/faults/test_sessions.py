@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.events import Debug, DisplayMessageSaved
+from sagents_nb.events import Debug, DisplayMessageSaved, FileDeleted
+from sagents_nb.files import DiskStorage, FileSystem, Mount, StorageFailed
+from tests.files.doubles import DictStorage
 from tests.session.hours import Hours
 from tests.talking import PATIENCE, agent_of, call, of, session_of, until
 
@@ -193,3 +195,52 @@ def test_b19_a_title_that_comes_after_the_run_is_in_the_next_runs_state() -> Non
     until(titled)
     assert titles[-1] == "Slow query"
     assert len(model.requests) == 1
+
+
+def test_b20_reset_may_empty_the_sessions_own_files(tmp_path: Path) -> None:
+    session = sa.Session(sa.Agent(sa.ScriptedModel([])))
+    session.files.mount(Mount("kept", DiskStorage(tmp_path), debounce=300))
+    session.files.write("/a", "in memory")
+    session.files.write("/kept/b", "1")
+    session.files.write("/kept/b", "2")  # waits to be saved
+    (tmp_path / "c").write_text("from outside")
+    session.reset()
+    assert session.files.list() == ["/a", "/kept/b"]
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    session.reset(files=True)
+    assert session.files.list() == ["/kept/b", "/kept/c"]
+    assert (tmp_path / "b").read_text() == "2"
+    assert session.files.read("/kept/b").content == "2"
+    until(lambda: of(FileDeleted, heard))
+    assert "/a" in [e.path for e in of(FileDeleted, heard)]
+
+
+@pytest.mark.parametrize("options", [{"filesystem": FileSystem(("mine",))}, {}])
+def test_b20_files_that_are_not_the_sessions_own_are_never_emptied(options: Any) -> None:
+    agent = sa.Agent(sa.ScriptedModel(["x"]), filesystem_scope=None if options else ("ours", 20))
+    session = sa.Session(agent, **options)
+    session.send("hi").result()
+    session.files.write("/a", "1")
+    with pytest.raises(sa.ConfigurationError, match=r"not its own.*session\.files\.reset\(\)"):
+        session.reset(files=True)
+    assert session.files.list() == ["/a"]
+    assert len(session.messages) == 2
+    session.files.close()
+
+
+def test_b20_what_cannot_be_saved_resets_nothing() -> None:
+    storage = DictStorage()
+    session = sa.Session(sa.Agent(sa.ScriptedModel(["x"])))
+    session.files.mount(Mount("kept", storage, debounce=300))
+    session.send("hi").result()
+    session.files.write("/kept/a", "1")
+    session.files.write("/kept/a", "2")
+    storage.broken = lambda what, path: what == "save"
+    with pytest.raises(StorageFailed):
+        session.reset(files=True)
+    assert len(session.messages) == 2
+    assert session.files.read("/kept/a").content == "2"
+    storage.broken = lambda what, path: False
+    session.reset(files=True)
+    assert session.messages == []
