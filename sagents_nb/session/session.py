@@ -394,7 +394,14 @@ class Session:
         self.actor.inbox.steering_batch = rule
 
     def retry(self) -> Run:
-        """Run again from the last user or tool message, or with what is queued, or go on."""
+        """Run again without a new message; what it does depends on where the session stopped.
+
+        Calls that people have answered, or that a pause left open, are gone on with. Else a
+        failed or refused answer is taken back, and the model asked again for the user or tool
+        message before it; what is queued runs after that. Where all is answered, what is queued
+        runs now. Raises :class:`~sagents_nb.errors.NotRunning` where nothing is left to do, and
+        :class:`~sagents_nb.errors.Busy` while a run is active or waits for people.
+        """
         return self._act(self.actor.retry)
 
     # deciding

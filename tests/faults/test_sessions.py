@@ -244,3 +244,82 @@ def test_b20_what_cannot_be_saved_resets_nothing() -> None:
     storage.broken = lambda what, path: False
     session.reset(files=True)
     assert session.messages == []
+
+
+def failing_with_a_queue(*turns: Any, queue: str) -> tuple[sa.Session, sa.Run | None]:
+    """A session whose run failed while something waited behind it, and the run that waits."""
+    began, gate = threading.Event(), threading.Event()
+
+    @sa.tool
+    def hold() -> str:
+        """Hold."""
+        began.set()
+        gate.wait(PATIENCE)
+        return "held"
+
+    session = session_of(call("hold"), RuntimeError("bad"), *turns, tools=[hold])
+    run = session.send("first")
+    began.wait(PATIENCE)
+    waiting = session.send("second") if queue == "run" else session.follow_up("second")
+    gate.set()
+    with pytest.raises(sa.ModelError, match="bad"):
+        run.result(PATIENCE)
+    assert session.info()["queued"] == 1
+    return session, waiting
+
+
+@pytest.mark.parametrize("queue", ["run", "follow_up"])
+def test_what_waited_while_a_run_failed_is_sent_with_the_next(queue: str) -> None:
+    session, waiting = failing_with_a_queue("to one", "to two", queue=queue)
+    session.send("third").result(PATIENCE)
+    if waiting is not None:
+        waiting.result(PATIENCE)
+    assert session.info()["queued"] == 0
+    users = [m.text for m in session.messages if m.role == "user"]
+    assert sorted(users) == ["first", "second", "third"]
+    assert [m.text for m in session.messages if m.role == "assistant"][-2:] == ["to one", "to two"]
+
+
+@pytest.mark.parametrize("queue", ["run", "follow_up"])
+def test_retry_asks_again_for_what_failed_and_then_for_what_waited(queue: str) -> None:
+    session, waiting = failing_with_a_queue("to one", "to two", queue=queue)
+    session.retry().result(PATIENCE)
+    if waiting is not None:
+        waiting.result(PATIENCE)
+    texts = [m.text for m in session.messages if m.role != "tool"]
+    assert texts == ["first", "", "to one", "second", "to two"]
+    with pytest.raises(sa.NotRunning, match="nothing to retry"):
+        session.retry()
+
+
+def test_events_go_on_after_an_error() -> None:
+    session = session_of(RuntimeError("bad"), "fine")
+
+    async def main() -> list[tuple[str, str]]:
+        heard = []
+        with pytest.raises(sa.ModelError):
+            await session.send("one")
+        run = None
+        async for event in session.events():  # what was, and what comes
+            if event.type in ("agent_end", "status_changed"):
+                heard.append((event.type, event.status))  # type: ignore[attr-defined]
+            if event.type == "status_changed" and event.status == "error":  # type: ignore[attr-defined]
+                run = session.send("two")
+            if event.type == "status_changed" and event.status == "idle":  # type: ignore[attr-defined]
+                break
+        assert run is not None
+        assert (await run).text == "fine"
+        return heard
+
+    async def limited() -> list[tuple[str, str]]:
+        async with asyncio.timeout(PATIENCE):
+            return await main()
+
+    assert asyncio.run(limited()) == [
+        ("status_changed", "running"),
+        ("agent_end", "error"),
+        ("status_changed", "error"),
+        ("status_changed", "running"),
+        ("agent_end", "completed"),
+        ("status_changed", "idle"),
+    ]
