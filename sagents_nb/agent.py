@@ -75,6 +75,10 @@ def _check_kinds(config: Mapping[str, Any]) -> None:
             raise ConfigurationError(f"{option} is {what}; not {kind}.")
 
 
+def _is_duration(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
 @cache
 def _load() -> None:
     """Load what makes and runs agents, with the first of them: importing the package stays light.
@@ -111,9 +115,10 @@ class Agent:
     ``model`` is a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the
     default model. ``system_prompt`` is text, or a function of the
     :class:`~sagents_nb.context.RunContext`, async or not, that is asked before each model call.
-    ``interrupt_on`` names the tools that ask people first. ``max_runs`` bounds
-    the model calls of one run. ``otel_attributes`` go to every span of its runs, also those of
-    sub-agents, where OpenTelemetry is configured. See the README for the whole list.
+    ``interrupt_on`` names the tools that ask people first. ``tool_timeout``, in seconds, is for
+    tools without one of their own; ``task``, which waits for sub-agents, has none. ``max_runs``
+    bounds the model calls of one run. ``otel_attributes`` go to every span of its runs, also of
+    those of sub-agents, where OpenTelemetry is configured. See the README for the whole list.
 
     All it was given can be read; beside that ``own_tools`` are those without its middleware's,
     ``tools_by_name`` all of them, ``middleware_chain`` the middleware as the loop calls it, and
@@ -143,6 +148,7 @@ class Agent:
         name: str | None = None,
         agent_id: str | None = None,
         max_parallel_tools: int = 5,
+        tool_timeout: float | None = None,
         budget: Budget | None = None,
         options: Mapping[str, Any] | None = None,
         otel_attributes: Mapping[str, Any] | None = None,
@@ -179,6 +185,11 @@ class Agent:
                 f"max_parallel_tools must be a whole number from 1, not {max_parallel_tools!r}."
             )
         put("max_parallel_tools", max_parallel_tools)
+        if tool_timeout is not None and not _is_duration(tool_timeout):
+            raise ConfigurationError(
+                f"tool_timeout is a number of seconds over 0, or None; not {tool_timeout!r}."
+            )
+        put("tool_timeout", tool_timeout)
         put("budget", budget)
 
         stack: list[Middleware] = []
@@ -227,6 +238,7 @@ class Agent:
     otel_attributes: dict[str, Any]
     max_runs: int
     max_parallel_tools: int
+    tool_timeout: float | None
     budget: Budget | None
     middleware: tuple[Middleware, ...]
     middleware_chain: Chain
@@ -456,6 +468,7 @@ class Agent:
                 until_tool=self.until_tool or self.until_tool_success,
                 until_success=bool(self.until_tool_success),
                 max_parallel_tools=self.max_parallel_tools,
+                tool_timeout=self.tool_timeout,
                 **{name: value for name, value in config.items() if value is not None},
             ),
             ctx,

@@ -185,15 +185,15 @@ class FileSystem:
             read=True,
         )
 
-    def mkdir(self, path: str) -> FileEntry:
-        """Make a directory, and the ones above it."""
+    def mkdir(self, path: str, title: str | None = None) -> FileEntry:
+        """Make a directory, and the ones above it; its title is its name unless given."""
         path = paths.normalize(path)
 
         def absent() -> None:
             if self._tree.has(path):
                 raise taken(path)
 
-        return self._change(path, absent, lambda _: new_directory(path))
+        return self._change(path, absent, lambda _: new_directory(path, title))
 
     def update_entry(
         self,

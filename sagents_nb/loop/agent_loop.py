@@ -38,7 +38,8 @@ class AgentLoopConfig(msgspec.Struct, frozen=True):
     """How the loop works; every function may be sync or async.
 
     ``transform_context`` and then ``convert_to_llm`` change what the model is shown, never
-    what is kept. ``get_api_key`` is given the model's name before each model call.
+    what is kept; one with a second parameter is given a :class:`threading.Event` that is set
+    when the run is cancelled. ``get_api_key`` is given the model's name before each model call.
     ``get_steering_messages`` is asked before each model call and before each tool call;
     what it gives goes to the model next, and with ``steering_batch="skip"`` the calls of the
     turn that have not started are skipped. ``get_follow_up_messages`` is asked when the loop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -17,7 +18,11 @@ from ..state import State
 from ..tools import Tool
 
 Messages = Sequence[Message]
-Converter = Callable[[Messages], Messages | Awaitable[Messages]]
+Converter = (
+    Callable[[Messages], Messages | Awaitable[Messages]]
+    | Callable[[Messages, threading.Event], Messages | Awaitable[Messages]]
+)
+"""Changes what the model is shown; the second argument, if it takes one, is set on cancellation."""
 Source = Callable[[], Messages | Awaitable[Messages]]
 Transcribe = Callable[[Message], Coroutine[Any, Any, None]]
 T = TypeVar("T")
@@ -79,7 +84,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     makes the calls of a batch which have not started be skipped. ``should_pause`` is asked
     after each model call; a text is the reason. ``should_stop`` is given each turn's message
     and results. ``until_tool`` names tools whose result ends the run; with ``until_success``
-    only a result that is no error does. ``transform_context`` and then ``convert_to_llm``
+    only a result that is no error does. ``tool_timeout`` is in seconds, for tools without one
+    of their own. ``transform_context`` and then ``convert_to_llm``
     change what the model is shown, never what is kept. ``get_api_key`` is given the model's
     name before each model call. All but ``should_pause`` may be async. ``recorder`` is where
     it is written down; ``transcribe`` is given each message that is safe and about to be told,
@@ -94,6 +100,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     until_tool: frozenset[str] = frozenset()
     until_success: bool = False
     max_parallel_tools: int = 5
+    tool_timeout: float | None = None
     epoch: int = 0
     steering: Source = _nothing
     follow_ups: Source = _nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -40,17 +41,25 @@ class Executed:
 
 
 async def invoke(
-    tool: Tool, call: ToolCall, arguments: Mapping[str, Any], context: ToolContext
+    tool: Tool,
+    call: ToolCall,
+    arguments: Mapping[str, Any],
+    context: ToolContext,
+    timeout: float | None = None,
 ) -> Executed:
-    """Run the tool. Whatever it raises is a result; only a cancelled run gets through."""
+    """Run the tool. Whatever it raises is a result; only a cancelled run gets through.
+
+    ``timeout``, in seconds, is for a tool without one of its own.
+    """
+    timeout = timeout if tool.timeout is None else tool.timeout
     if tool.arguments.context_parameter:
         arguments = {**arguments, tool.arguments.context_parameter: context}
     limit: asyncio.Timeout | None = None
     try:
-        if tool.timeout is None:
+        if timeout is None or timeout == math.inf:
             value = await _call(tool, arguments, context)
         else:
-            async with asyncio.timeout(tool.timeout) as limit:
+            async with asyncio.timeout(timeout) as limit:
                 value = await _call(tool, arguments, context)
         executed = _executed(call, value)
         if executed.update:
@@ -68,7 +77,7 @@ async def invoke(
         pass_on(error)
         if isinstance(error, TimeoutError) and limit is not None and limit.expired():
             more = "" if tool.is_async else " It may still be working in the background."
-            return _failure(call, f"Timed out after {tool.timeout:g} seconds.{more}")
+            return _failure(call, f"Timed out after {timeout:g} seconds.{more}")
         return _failure(call, said_by(error) + _advice(error))
 
 

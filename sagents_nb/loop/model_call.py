@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -72,7 +73,7 @@ async def request_for(
     messages: Sequence[Message] = ctx.state.messages
     for change in (config.transform_context, config.convert_to_llm):
         if change is not None:
-            messages = await settled(change(messages))
+            messages = await settled(_changed(change, messages, ctx))
     system = config.system
     if not isinstance(system, str):
         system = await settled(system(ctx))
@@ -86,6 +87,21 @@ async def request_for(
         api_key=key,
         session_id=ctx.session_id,
     )
+
+
+def _changed(change: Callable[..., Any], messages: Sequence[Message], ctx: RunContext) -> Any:
+    """What comes of asking it; one with a second parameter is given the signal of the run's end."""
+    return change(messages, ctx.cancelled) if _takes_signal(change) else change(messages)
+
+
+def _takes_signal(change: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(change).parameters.values()
+    except (TypeError, ValueError):  # of C code, say
+        return False
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    given = [p for p in parameters if p.kind in by_position and p.default is p.empty]
+    return len(given) > 1
 
 
 async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) -> ModelAnswer:

@@ -300,12 +300,13 @@ class _Batch:
             runtime.post(self.tell_progress, item, text, fraction)
 
         context = ToolContext(ctx, self.state(), call.id, progress)
+        timeout = self.config.tool_timeout
         tracing = current()
         if tracing is None:
-            executed = await invoke(tool, call, item.arguments, context)
+            executed = await invoke(tool, call, item.arguments, context, timeout)
         else:
             with tracing.execute_tool(call) as ended:
-                executed = await invoke(tool, call, item.arguments, context)
+                executed = await invoke(tool, call, item.arguments, context, timeout)
                 ended(executed.result)
         item.update = executed.update
         if executed.interrupt is not None:

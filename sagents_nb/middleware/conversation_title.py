@@ -28,6 +28,8 @@ a full stop.
 
 Examples: "Plot of penguin sizes", "Rechnung vom März prüfen", "Slow SQL query"."""
 
+_EXAMPLES = "\n\nExamples: "
+
 TITLE = "conversation_title"
 ASKED = "conversation_title_asked"
 _READ = 4_000  # characters of the message that a title is made from
@@ -42,7 +44,8 @@ class ConversationTitle(Middleware):
     the last thing the user said. The title becomes ``state.metadata["conversation_title"]``
     and is told as ``title_generated``. If ``model`` fails, the ``fallback_models`` are asked,
     one after the other; if all fail that is logged and nothing else happens. Models are
-    ChatModels or specs. Raises :class:`~sagents_nb.errors.ConfigurationError` without one.
+    ChatModels or specs. ``examples`` are titles of the kind you want, in place of ours. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` without a model.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class ConversationTitle(Middleware):
         model: str | ChatModel,
         prompt: str = PROMPT,
         fallback_models: Sequence[str | ChatModel] = (),
+        examples: Sequence[str] | None = None,
     ) -> None:
         if model is None:
             raise ConfigurationError(
@@ -58,6 +62,13 @@ class ConversationTitle(Middleware):
             )
         self.models = [resolve_model(m) for m in (model, *fallback_models)]
         self.prompt = prompt
+        if examples is not None:
+            if isinstance(examples, str) or not all(isinstance(text, str) for text in examples):
+                raise ConfigurationError(
+                    'examples is a list of titles, such as ["Plot of penguin sizes"].'
+                )
+            listed = ", ".join(f'"{text}"' for text in examples)
+            self.prompt = prompt.partition(_EXAMPLES)[0] + (f"{_EXAMPLES}{listed}." * bool(listed))
         # By the run that asked. Of a run by itself nobody takes the message once it has ended; the
         # next run of its state finds the title here.
         self._titles: dict[str, str] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,8 @@ from ..errors import ConfigurationError
 from ..events import ToolExecutionUpdate
 from ..interrupts import Decision, Interrupt
 from ..messages import Message
+from ..models.base import ChatModel
+from ..models.resolve import resolve_model
 from ..state import State
 from ..tools import Tool, ToolOutput
 from .base import Middleware, middleware_id
@@ -107,7 +110,9 @@ class SubAgents(Middleware):
     always "general-purpose" as well: the parent's middleware with what it brings, but not the
     parent's own tools. ``block_middleware`` (classes or ids) is kept from that one; from none
     of the others. At most ``max_parallel`` work at once. ``max_depth`` is how deep sub-agents
-    may have sub-agents; 1 is not at all. ``include_task_list`` names them in the prompt too.
+    may have sub-agents; 1 is not at all, but for those that a compiled agent brings.
+    ``include_task_list`` names them in the prompt too. ``model`` is for those that name none,
+    in place of the parent's, and ``middleware`` is added to that of all but compiled ones.
 
     Tools and files that ask people first ask in the parent's name: its run is interrupted,
     and decisions go to the sub-agent that asked. While it waits it lives in this process only.
@@ -120,6 +125,8 @@ class SubAgents(Middleware):
         max_parallel: int = 5,
         max_depth: int = 1,
         include_task_list: bool = False,
+        model: str | ChatModel | None = None,
+        middleware: Iterable[Middleware] = (),
     ) -> None:
         for option, value in (("max_parallel", max_parallel), ("max_depth", max_depth)):
             if not isinstance(value, int) or value < 1:
@@ -136,6 +143,8 @@ class SubAgents(Middleware):
         self.max_parallel = max_parallel
         self.max_depth = max_depth
         self.include_task_list = include_task_list
+        self.model = None if model is None else resolve_model(model)
+        self.middleware = tuple(middleware)
         self._looked_for: set[str] = set()
         self._slots: WeakKeyDictionary[RunContext, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -195,6 +204,7 @@ class SubAgents(Middleware):
                 description=DESCRIPTION + self._task_list(),
                 schema=task_schema(self.names),
                 display_text=self._display,
+                timeout=math.inf,  # the sub-agent's own tools have theirs
             )
         ]
         if any(config.use_instructions for config in self.subagents.values()):
@@ -274,13 +284,19 @@ class SubAgents(Middleware):
         """The agent of that type, working for ``parent``."""
         config = self.subagents.get(kind)
         if isinstance(config, CompiledSubAgent):
-            own = self._deeper(config.agent.middleware)
+            own: list[Middleware] = []
+            for item in config.agent.middleware:
+                brought = isinstance(item, SubAgents) and item.subagents
+                own += [item] if brought else self._deeper([item])
             return compiled(config, middleware=own, values=values, **changes)
+        if self.model is not None:
+            changes["model"] = self.model
         if config is not None:
-            own = self._deeper(config.middleware)
+            own = self._deeper([*config.middleware, *self.middleware])
             return configured(parent, config, middleware=own, **changes)
         inherited = [item for item in parent.middleware if not self._is_blocked(item)]
-        return bare(parent, kind, system_prompt, middleware=self._deeper(inherited), **changes)
+        own = self._deeper([*inherited, *self.middleware])
+        return bare(parent, kind, system_prompt, middleware=own, **changes)
 
     def _is_blocked(self, item: Middleware) -> bool:
         from .ask_user import AskUser  # agents without it do without its import

@@ -474,6 +474,15 @@ class Actor:
             self.answers = None
             self._set_status("cancelled")
 
+    def clear_queue(self, which: str) -> None:
+        """Forget what waits in one queue, or in all."""
+        self.check_open()
+        messages, runs = self.inbox.clear_queue(which)
+        if self.journal is not None:
+            self.journal.withdraw(messages)
+        for run in runs:
+            self._never_begins(run)
+
     def cancel_run(self, run: Run) -> None:
         """Stop that run, or take it out of the queue."""
         messages = self.inbox.remove(run)

@@ -96,6 +96,20 @@ class Inbox:
         self._runs = deque(item for item in self._runs if item[1] is not run)
         return found
 
+    def clear_queue(self, which: str) -> tuple[list[Message], list[Run]]:
+        """Empty "steering", "follow_up" or "all"; what waited, and runs that will not happen."""
+        messages: list[Message] = []
+        runs: list[Run] = []
+        for name, queue in (("steering", self._steering), ("follow_up", self._follow_ups)):
+            if which in (name, "all"):
+                messages += queue
+                queue.clear()
+        while which == "all" and self._runs:
+            waiting, run = self._runs.popleft()
+            messages += waiting
+            runs.append(run)
+        return messages, runs
+
     def clear(self) -> list[Run]:
         """Empty all queues and forget a pause; returns the runs that will not happen."""
         self._pause = False

@@ -39,6 +39,15 @@ class Presence:
         self._looks_at = 0.0
         self._joined: dict[str, object] = {}
 
+    @property
+    def inactivity(self) -> dict[str, Any]:
+        """How long nobody has used it, and whether it will rest for that; in seconds."""
+        return {
+            "timeout": self._inactivity,
+            "timer_active": self._timer is not None and not self._busy("inactivity"),
+            "time_since_activity": time.monotonic() - self._used,
+        }
+
     def start(self) -> None:
         """Begin to count; also again, after a rest."""
         self._was_watched = bool(self.viewers)

@@ -305,7 +305,12 @@ class Session:
         return self.actor.current_run
 
     def info(self) -> dict[str, Any]:
-        """A summary as plain data."""
+        """A summary as plain data.
+
+        Times are in seconds, and moments in seconds since the epoch. ``inactivity`` holds the
+        ``timeout`` after which it rests (None is never), whether the ``timer_active``, and the
+        ``time_since_activity``.
+        """
         return {
             "id": self.id,
             "agent": self.agent.name,
@@ -316,6 +321,7 @@ class Session:
             "queued": len(self.actor.inbox),
             "started_at": self.actor.started_at,
             "last_activity_at": self.actor.presence.last_activity,
+            "inactivity": self.actor.presence.inactivity,
             "node": here(),
             "scope": getattr(self.scope, "owner_id", self.scope),
             "viewers": self.viewers,
@@ -360,6 +366,17 @@ class Session:
     def follow_up(self, message: Prompt) -> None:
         """Give the active run a message to go on with when it would end."""
         self._act(self.actor.enqueue, self._said(message), "follow_up")
+
+    def clear_queue(self, which: str = "all") -> None:
+        """Forget messages that wait: "steering", "follow_up", or "all" with the runs behind.
+
+        Those of runs that will not happen end as cancelled. The active run goes on.
+        """
+        if which not in ("steering", "follow_up", "all"):
+            raise ConfigurationError(
+                f"clear_queue takes 'steering', 'follow_up' or 'all', not {which!r}."
+            )
+        self._act(self.actor.clear_queue, which)
 
     @property
     def steering_mode(self) -> str:

@@ -392,3 +392,9 @@ def test_edits_from_many_threads_lose_nothing() -> None:
     assert fs.stats().total == 9
     fs.write("/last", "")
     assert len(sizes) == 8 * 200 * 4 + 1
+
+
+def test_a_directory_may_have_a_title() -> None:
+    fs = FileSystem()
+    assert fs.mkdir("/notes", title="My notes").title == "My notes"
+    assert fs.mkdir("/other").title == "other"

@@ -420,3 +420,22 @@ def test_a_loop_that_cannot_work_is_refused_at_once(
 ) -> None:
     with pytest.raises(sa.ConfigurationError, match=said):
         sa.agent_loop("go", sa.AgentContext(**context), config_of("x", **options))
+
+
+def test_a_converter_with_a_second_parameter_is_told_of_the_runs_end() -> None:
+    given: list[Any] = []
+
+    def transform(messages: list[sa.Message], signal: threading.Event) -> list[sa.Message]:
+        given.append(signal)
+        return messages
+
+    async def convert(messages: list[sa.Message], keep: int = 20) -> list[sa.Message]:
+        given.append(keep)
+        return messages[-keep:]
+
+    config = config_of("done", transform_context=transform, convert_to_llm=convert)
+    all_of(sa.agent_loop("go", sa.AgentContext(), config))
+    signal, keep = given
+    assert isinstance(signal, threading.Event)
+    assert not signal.is_set()
+    assert keep == 20

@@ -200,3 +200,17 @@ def test_a_run_is_as_it_was_when_no_title_comes(caplog: pytest.LogCaptureFixture
     assert session.send("go on").result().text == "again"
     assert len(titles.requests) == 1
     session.close()
+
+
+def test_examples_of_yours_take_the_place_of_ours() -> None:
+    model = ScriptedModel(["x"])
+    ours = ConversationTitle(model)
+    assert "Slow SQL query" in ours.prompt
+    yours = ConversationTitle(model, examples=["Q3 close", "Audit"])
+    assert yours.prompt.endswith('\n\nExamples: "Q3 close", "Audit".')
+    assert "Slow SQL query" not in yours.prompt
+    assert "Examples" not in ConversationTitle(model, examples=[]).prompt
+    own = ConversationTitle(model, prompt="Name it.", examples=["Audit"])
+    assert own.prompt == 'Name it.\n\nExamples: "Audit".'
+    with pytest.raises(sa.ConfigurationError, match="examples is a list of titles"):
+        ConversationTitle(model, examples="Audit")

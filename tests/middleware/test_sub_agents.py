@@ -599,3 +599,41 @@ def test_what_a_stubborn_sub_agent_still_does_is_not_heard(
     assert over.wait(PATIENCE)
     assert len(heard) == count
     assert len(requests_of(config)) == 1
+
+
+class Noting(sa.Middleware):
+    """Tells the model that it is there."""
+
+    def system_prompt(self) -> str:
+        return "NOTED"
+
+
+def test_sub_agents_may_share_a_model_and_middleware_of_their_own() -> None:
+    theirs = sa.ScriptedModel(["by general", "by helper"])
+    own = helper("by its own", name="own", middleware=[Noting()])
+    plain = sa.SubAgentConfig("helper", "Helps.", "Help.", [look])
+    turns = [task("t1", "general-purpose"), task("t2", "helper"), task("t3", "own"), "done"]
+    shared = sa.SubAgents([plain, own], model=theirs, middleware=[Marking()])
+    agent = agent_of(*turns, middleware=[shared])
+    assert results(agent.run("go").state) == ["by general", "by helper", "by its own"]
+    assert all("MARKED" in request.system for request in theirs.requests)
+    (request,) = requests_of(own)
+    assert "NOTED" in request.system
+    assert "MARKED" in request.system
+    assert "MARKED" not in requests_of(agent)[0].system
+
+
+class Marking(sa.Middleware):
+    """Tells the model that it is there, too."""
+
+    def system_prompt(self) -> str:
+        return "MARKED"
+
+
+def test_a_compiled_agent_keeps_its_own_sub_agents() -> None:
+    inner = helper("from the inside", name="inner")
+    middle = parent_of(task("t2", "inner"), "from the middle", subagents=[inner])
+    compiled = sa.CompiledSubAgent("middle", "Has its own.", middle)
+    outer = parent_of(task("t1", "middle"), "done", subagents=[compiled])
+    assert results(outer.run("go").state) == ["from the middle"]
+    assert results(sa.State(messages=requests_of(middle)[1].messages)) == ["from the inside"]

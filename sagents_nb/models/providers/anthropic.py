@@ -321,6 +321,7 @@ def _thinking(name: str, options: dict[str, Any]) -> dict[str, Any]:
     older know only budgets. Fable and Mythos cannot be told not to think.
     """
     level = options.get("thinking")
+    budgets = {**_BUDGETS, **(options.pop("thinking_budgets", None) or {})}
     wanted = options.pop("max_tokens", None)
     if not isinstance(level, str):
         return {"max_tokens": wanted or _MAX_TOKENS}
@@ -329,7 +330,7 @@ def _thinking(name: str, options: dict[str, Any]) -> dict[str, Any]:
         return {"max_tokens": wanted or _MAX_TOKENS, "thinking": {"type": "disabled"}}
     limit = wanted or _MAX_TOKENS_THINKING
     if takes_budget(name):
-        budget = max(1_024, min(_BUDGETS.get(level, 8_192), limit // 2))
+        budget = max(1_024, min(budgets.get(level, 8_192), limit // 2))
         thinking: dict[str, Any] = {"type": "enabled", "budget_tokens": budget}
         return {"max_tokens": max(limit, budget + 1_024), "thinking": thinking}
     effort = {"effort": _EFFORTS.get(level, "low" if level == "off" else level)}

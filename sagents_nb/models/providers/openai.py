@@ -27,6 +27,7 @@ from ...messages import (
     ToolResult,
     Usage,
 )
+from ...text import digest
 from ..base import ModelRequest
 from . import OPENAI
 from .arguments import read_call
@@ -318,6 +319,7 @@ class OpenAIModel(ProviderModel):
     def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
         """The body of a Responses request."""
         body: dict[str, Any] = {"model": self.name, "stream": True, "store": False}
+        body |= cache_key(self, request)
         if not _NO_REASONING.match(self.name):
             body["include"] = ["reasoning.encrypted_content"]
         if system := system_text(request):
@@ -336,6 +338,7 @@ class OpenAIModel(ProviderModel):
         body["input"] = [item for turn in sendable(request.messages) for item in _items(turn)]
         if (limit := options.pop("max_tokens", None)) is not None:
             body["max_output_tokens"] = limit
+        options.pop("thinking_budgets", None)
         if (level := options.pop("thinking", None)) is not None:
             reasoning = options.pop("reasoning", None) or {}
             body["reasoning"] = {"effort": effort(self.name, level), **reasoning}
@@ -346,6 +349,16 @@ class OpenAIModel(ProviderModel):
     def reader(self, where: Where) -> Reader:
         """A reader of Responses events."""
         return ResponsesReader(where)
+
+
+def cache_key(model: ProviderModel, request: ModelRequest) -> dict[str, Any]:
+    """Which requests begin alike: those of a session. OpenAI alone is sure to take it.
+
+    It is a digest, since an id of yours may name a person (and has 64 characters at most there).
+    """
+    if not (model.is_official and request.session_id):
+        return {}
+    return {"prompt_cache_key": digest(request.session_id)[:32]}
 
 
 def effort(name: str, level: str) -> str:

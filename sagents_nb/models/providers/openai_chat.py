@@ -6,7 +6,6 @@ import os
 import uuid
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -42,7 +41,7 @@ from .history import (
     wire_id,
     wire_name,
 )
-from .openai import effort, usage_of
+from .openai import cache_key, effort, usage_of
 from .streaming import ProviderModel, Reader, merged
 
 _STOP_REASONS: dict[str, StopReason] = {
@@ -273,6 +272,7 @@ class OpenAIChatModel(ProviderModel):
         """The body of a chat-completions request."""
         body: dict[str, Any] = {"model": self.name, "stream": True}
         body["stream_options"] = {"include_usage": True}
+        body |= cache_key(self, request)
         if request.tools:
             body["tools"] = [
                 {
@@ -294,6 +294,7 @@ class OpenAIChatModel(ProviderModel):
         body["messages"] = messages
         if (limit := options.pop("max_tokens", None)) is not None:
             body[self._limit_name()] = limit
+        options.pop("thinking_budgets", None)
         if (level := options.pop("thinking", None)) is not None:
             body["reasoning_effort"] = effort(self.name, level)
         if options.get("tool_choice") == "any":
@@ -304,8 +305,7 @@ class OpenAIChatModel(ProviderModel):
 
     def _limit_name(self) -> str:
         # OpenAI's reasoning models refuse max_tokens, most other servers know nothing else.
-        host = urlsplit(self.base_url or self.sdk.default_url).hostname or ""
-        return "max_completion_tokens" if host.endswith("openai.com") else "max_tokens"
+        return "max_completion_tokens" if self.is_official else "max_tokens"
 
     def reader(self, where: Where) -> Reader:
         """A reader of chat-completion chunks."""

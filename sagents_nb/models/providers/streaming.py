@@ -115,7 +115,8 @@ class ProviderModel(ChatModel):
 
     ``options`` are merged with those of each request, the request's last. Besides the
     provider's own parameters, which are passed through as they are (None leaves one out):
-    ``max_tokens``; ``thinking``: "off", "minimal", "low", "medium", "high" or "xhigh";
+    ``max_tokens``; ``thinking``: "off", "minimal", "low", "medium", "high" or "xhigh", and
+    ``thinking_budgets``, a dict of tokens by those words, for models that take a budget;
     ``timeout`` in seconds; ``extra_headers``, ``extra_query`` and ``extra_body``.
     """
 
@@ -138,6 +139,16 @@ class ProviderModel(ChatModel):
         """Its name, its own options, and the address it talks to unless that is the default."""
         url = self.base_url or os.environ.get(self.sdk.url_variable) or None
         return {**super().identity(), "base_url": url, "options": dict(self.options)}
+
+    @property
+    def is_official(self) -> bool:
+        """Whether it talks to the provider itself, and not to a server that is like it."""
+        url = self.base_url or os.environ.get(self.sdk.url_variable) or self.sdk.default_url
+        try:
+            host = urlsplit(url).hostname or ""
+        except ValueError:  # no address, as the client says once it is made
+            return False
+        return host.endswith(f"{self.sdk.package}.com")
 
     def preload(self) -> None:
         """Import the provider's SDK in the background, so that the first call is quick."""

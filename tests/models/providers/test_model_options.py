@@ -115,3 +115,40 @@ def test_unknown_options_are_passed_on_and_none_leaves_one_out(
     assert got.path.endswith("?v=2")
     assert "timeout" not in got.body
     assert options == {"seed": 7, "brand_new": {"x": [1]}}
+
+
+def test_budgets_of_yours_take_the_place_of_ours() -> None:
+    budgets = {"low": 3_000}
+    made = body(AnthropicModel("claude-haiku-4-5"), thinking="low", thinking_budgets=budgets)
+    assert made["thinking"] == {"type": "enabled", "budget_tokens": 3_000}
+    made = body(AnthropicModel("claude-haiku-4-5"), thinking="high", thinking_budgets=budgets)
+    assert made["thinking"]["budget_tokens"] > 3_000
+    for model in (
+        AnthropicModel("claude-sonnet-5"),
+        OpenAIModel("gpt-5"),
+        OpenAIChatModel("gpt-5"),
+    ):
+        assert "thinking_budgets" not in body(model, thinking="low", thinking_budgets=budgets)
+
+
+def test_requests_of_a_session_share_a_cache_at_openai_and_name_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+    def key(model: Any, session_id: str, **options: Any) -> Any:
+        request = ModelRequest([Message.user("hi")], session_id=session_id)
+        return model.body(request, dict(options)).get("prompt_cache_key")
+
+    for kind in (OpenAIModel, OpenAIChatModel):
+        mine = key(kind("gpt-5"), "alice@example.org " * 9)
+        assert mine == key(kind("gpt-5"), "alice@example.org " * 9)
+        assert mine != key(kind("gpt-5"), "bob")
+        assert len(mine) <= 64
+        assert "alice" not in mine
+        assert key(kind("gpt-5"), "") is None
+        assert key(kind("gpt-5"), "bob", prompt_cache_key="own") == "own"
+        assert key(kind("x", base_url="http://127.0.0.1:1/v1"), "bob") is None
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+        assert key(kind("x"), "bob") is None
+        monkeypatch.delenv("OPENAI_BASE_URL")
