@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .budget import Budget, Meter
     from .context import Instructions, RunContext, joined_prompt
     from .events import Emitter, Event
+    from .extract import Asking
     from .interrupts import Decision, Decisions, Interrupt
     from .loop.approvals import check_decisions
     from .loop.config import LoopConfig
@@ -45,7 +46,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # What may be given for one run only; remembered when it is resumed.
-_OVERRIDES = ("max_runs", "until_tool", "until_tool_success", "budget")
+_OVERRIDES = (
+    *("model", "system_prompt", "options", "tool_context", "output_type", "max_runs"),
+    *("until_tool", "until_tool_success", "tool_timeout", "max_parallel_tools", "budget"),
+)
 
 _LISTS = ("tools", "middleware", "fallback_models")
 _DICTS = (
@@ -117,8 +121,10 @@ class Agent:
     :class:`~sagents_nb.context.RunContext`, async or not, that is asked before each model call.
     ``interrupt_on`` names the tools that ask people first. ``tool_timeout``, in seconds, is for
     tools without one of their own; ``task``, which waits for sub-agents, has none. ``max_runs``
-    bounds the model calls of one run. ``otel_attributes`` go to every span of its runs, also of
-    those of sub-agents, where OpenTelemetry is configured. See the README for the whole list.
+    bounds the model calls of one run. With an ``output_type``, as :meth:`extract` takes it, a run
+    ends with a value of that type, ``result.output``. ``otel_attributes`` go to every span of its
+    runs, also of those of sub-agents, where OpenTelemetry is configured. See the README for the
+    whole list.
 
     All it was given can be read; beside that ``own_tools`` are those without its middleware's,
     ``tools_by_name`` all of them, ``middleware_chain`` the middleware as the loop calls it, and
@@ -150,6 +156,7 @@ class Agent:
         max_parallel_tools: int = 5,
         tool_timeout: float | None = None,
         budget: Budget | None = None,
+        output_type: Any = None,
         options: Mapping[str, Any] | None = None,
         otel_attributes: Mapping[str, Any] | None = None,
         todo_options: Mapping[str, Any] | None = None,
@@ -191,6 +198,8 @@ class Agent:
             )
         put("tool_timeout", tool_timeout)
         put("budget", budget)
+        put("output_type", output_type)
+        put("_asking", None)
 
         stack: list[Middleware] = []
         if not replace_default_middleware:
@@ -225,6 +234,10 @@ class Agent:
         put("_instructions", joined_prompt(*prompts))
         texts = [text for text in prompts if isinstance(text, str)]
         put("assembled_system_prompt", joined_prompt(*texts))
+        if output_type is not None:
+            from .extract import Asking
+
+            put("_asking", Asking(self, output_type, max_runs))
         for item in stack:
             item.check_agent(self)
 
@@ -240,6 +253,7 @@ class Agent:
     max_parallel_tools: int
     tool_timeout: float | None
     budget: Budget | None
+    output_type: Any
     middleware: tuple[Middleware, ...]
     middleware_chain: Chain
     own_tools: tuple[Tool, ...]
@@ -252,6 +266,7 @@ class Agent:
     _own: dict[str, Any]  # what it and its copies keep alive: files that are theirs alone
     _resilient_model: ChatModel
     _instructions: Instructions
+    _asking: Asking[Agent] | None  # has its runs end with a value of the output_type
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"An Agent cannot be changed; use agent.with_({name}=…) for a copy.")
@@ -283,8 +298,10 @@ class Agent:
     def run(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
         """Run to the end and return the result; from any thread, also in a notebook cell.
 
-        ``overrides`` are ``max_runs``, ``until_tool``, ``until_tool_success`` and ``budget``
-        for this run and its resumption, and ``should_pause``, a function that is asked after
+        ``overrides`` are for this run and its resumption: ``model``, ``system_prompt``,
+        ``output_type``, ``max_runs``, ``until_tool``, ``until_tool_success``, ``tool_timeout``,
+        ``max_parallel_tools`` and ``budget`` stand for the agent's own; ``options`` and
+        ``tool_context`` are added to them. ``should_pause`` is a function that is asked after
         each model call whether to stop there. Raises :class:`~sagents_nb.errors.AgentError`
         subclasses, with the result so far in ``.result``; an interrupt is a result.
         """
@@ -437,6 +454,18 @@ class Agent:
         itself, as what is in ``middleware_messages``. ``config`` holds further fields of
         :class:`~sagents_nb.loop.config.LoopConfig`; None leaves the default.
         """
+        if self._asking is not None:
+            return self._asking.new_run(
+                state,
+                emitter,
+                files=files,
+                scope=scope,
+                local=local,
+                meter=meter or Meter(self.budget),
+                notify=notify,
+                middleware_messages=middleware_messages,
+                **config,
+            )
         if files is None:
             from .files import filesystems, open_filesystem
 
@@ -491,7 +520,7 @@ class Agent:
         check_unanswered(base, messages)
         overrides = dict(overrides)
         should_pause = overrides.pop("should_pause", None)
-        agent = self._overridden(overrides)
+        agent = self.overridden(overrides)
         emitter = Emitter(sink, session_id=agent.agent_id, run_id=new_run_id())
         loop = agent.new_run(base, emitter, local={}, should_pause=should_pause)
         return Execution(loop, messages, None, overrides)
@@ -500,14 +529,15 @@ class Agent:
         interrupt = result.interrupt
         if interrupt is None:
             raise InvalidDecision("This result waits for nothing; run again instead of resuming.")
-        agent = self._overridden(result.overrides)
+        agent = self.overridden(result.overrides)
         decisions = agent.checked(interrupt, given)
         result.take_answer()
         emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
         loop = agent.new_run(result.state, emitter, local=result.local, meter=result.meter)
         return Execution(loop, [], decisions, result.overrides)
 
-    def _overridden(self, overrides: dict[str, Any]) -> Agent:
+    def overridden(self, overrides: Mapping[str, Any]) -> Agent:
+        """This agent as one run is to have it; see :meth:`run`. None leaves the agent's own."""
         given = {name: value for name, value in overrides.items() if value is not None}
         unknown = sorted(set(given) - set(_OVERRIDES))
         if unknown:
@@ -515,6 +545,9 @@ class Agent:
                 f"A run has no option {', '.join(unknown)}; it takes {', '.join(_OVERRIDES)} and "
                 "should_pause."
             )
+        for name in {"options", "tool_context"} & given.keys():
+            if isinstance(given[name], Mapping):  # else with_() says what it is
+                given[name] = {**getattr(self, name), **given[name]}
         return self.with_(**given) if given else self
 
     def _names(self, option: str, value: str | Iterable[str] | None) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, get_type_hints
 
@@ -11,10 +11,11 @@ import msgspec
 from .context import AgentProtocol, joined_prompt
 from .errors import AgentError, ConfigurationError, MaxRunsExceeded, UntilToolNotCalled
 from .events import Emitter
+from .loop.config import Source, settled
 from .loop.execution import Execution, Prompt, new_run_id, starting_point
 from .loop.loop import Loop
 from .messages import Message, ToolResult
-from .result import RunResult
+from .result import Answered, RunResult
 from .state import State
 from .tools import Tool, ToolOutput, described, plain, read_arguments, readable
 
@@ -123,40 +124,54 @@ class Asking(Generic[A]):
         self.tool = name = next(name for name in names if name not in taken)
 
         async def submit(value: Any) -> ToolOutput:
-            return ToolOutput(output.data(value), artifact=(value,))  # None is a value too
+            return ToolOutput(output.data(value), artifact=Answered(value))
 
         tool = Tool(
             submit,
             name=name,
             description="Give the answer. It is checked, and you are done once it is right.",
             arguments=_OutputArguments(output),
+            display_text="Giving the answer",
         )
         self.reminder = f"Call {name} with your answer; text alone is not read."
         self.agent = agent.with_(
             system_prompt=joined_prompt(agent.system_prompt, self.reminder),
             tools=[*agent.own_tools, tool],
+            output_type=None,
             until_tool=None,
             until_tool_success=name,
             max_runs=max_runs + 1,  # else the last call's answer would not be looked at
         )
         self.max_runs = max_runs
 
-    def new_run(self, state: State, emitter: Emitter, **given: Any) -> Loop:
+    def new_run(
+        self,
+        state: State,
+        emitter: Emitter,
+        *,
+        follow_ups: Source | None = None,
+        should_stop: Callable[[Message, Sequence[ToolResult]], Any] | None = None,
+        **given: Any,
+    ) -> Loop:
         """One run, with the reminder where a run would end without an answer."""
         wrong = 0
 
-        def remind() -> Sequence[Message]:
+        async def remind() -> Sequence[Message]:
             nonlocal wrong
+            if follow_ups is not None and (said := await settled(follow_ups())):
+                return said
             wrong += 1
             return [Message.user(self.reminder)] if wrong < WRONG else ()
 
-        def enough(_: Message, results: Sequence[ToolResult]) -> bool:
+        async def enough(message: Message, results: Sequence[ToolResult]) -> bool:
             nonlocal wrong
             wrong += any(r.is_error and r.name == self.tool for r in results)
+            if should_stop is not None and await settled(should_stop(message, results)):
+                return True
             return wrong >= WRONG or loop.model_calls >= self.max_runs
 
         loop: Loop = self.agent.new_run(
-            state, emitter, follow_ups=remind, should_stop=enough, **given
+            state, emitter, follow_ups=remind, should_stop=enough, typed=True, **given
         )
         return loop
 
@@ -170,8 +185,7 @@ class Asking(Generic[A]):
         """The answer in the result; raises AgentError if the run ended before there was one."""
         if result.status != "completed" or result.tool_result is None:
             raise self.unanswered(result)
-        (value,) = result.artifacts[result.tool_result.tool_call_id]
-        return value
+        return result.output
 
     def unanswered(self, result: RunResult) -> AgentError:
         """Why there is no answer, of a run that is no error by itself."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from .budget import Meter
 from .errors import StaleApproval
@@ -10,6 +10,12 @@ from .interrupts import Interrupt
 from .messages import Message, StopReason, ToolResult, Usage
 from .state import State
 from .transcript import folded, run_summary
+
+
+class Answered(NamedTuple):
+    """What the tool that takes an answer of an ``output_type`` keeps: the value itself."""
+
+    value: Any
 
 
 class RunResult:
@@ -34,6 +40,7 @@ class RunResult:
         overrides: dict[str, Any] | None = None,
         local: dict[str, Any] | None = None,
         meter: Meter | None = None,
+        typed: bool = False,
     ) -> None:
         self.status = status
         self.state = state
@@ -45,6 +52,7 @@ class RunResult:
         self.overrides = overrides or {}
         self.local = {} if local is None else local
         self.meter = meter
+        self.typed = typed  # whether the run had an output_type
         self._unanswered = [True]  # a list, since its pop is atomic
 
     def take_answer(self) -> None:
@@ -62,6 +70,18 @@ class RunResult:
         """The text of the last assistant message; "" if there is none."""
         answer = self._answer
         return "" if answer is None else answer.text
+
+    @property
+    def output(self) -> Any:
+        """The answer as a value of the run's ``output_type``; the ``text`` where it had none.
+
+        None where the run stopped before there was a value, for people or by a cancellation.
+        """
+        if self.tool_result is not None:
+            kept = self.artifacts.get(self.tool_result.tool_call_id)
+            if isinstance(kept, Answered):
+                return kept.value
+        return None if self.typed else self.text
 
     @property
     def stop_reason(self) -> StopReason | None:

@@ -278,6 +278,8 @@ def _stand_in(annotation: Any) -> Any:
     import pydantic
 
     base, *extras = _parts(annotation)
+    if inspect.isroutine(base):
+        raise TypeError(f"{base!r} is a function and no type")
     known = [_as_field(extra) if isinstance(extra, msgspec.Meta) else extra for extra in extras]
     if any(isinstance(extra, msgspec.Meta) for extra in _metadata(base, set())):
         raise TypeError(f"{annotation} mixes msgspec.Meta and what only pydantic reads")
@@ -285,9 +287,11 @@ def _stand_in(annotation: Any) -> Any:
         base = Annotated[base, extra]
     try:
         adapter = pydantic.TypeAdapter(base)
-        adapter.json_schema()
+        says_something = adapter.json_schema()
     except pydantic.PydanticUserError as error:
         raise TypeError(str(error)) from None
+    if not says_something:
+        raise TypeError(f"{base} does not say what it is")
     return _ReadByPydantic("ReadByPydantic", (), {"adapter": adapter})
 
 

@@ -82,6 +82,7 @@ class MapRun:
     ) -> None:
         self._engine = engine or LocalEngine(concurrency)
         prompts, self.index = prompts_of(inputs, prompt)
+        output = agent.output_type if output is None else output
         self.asker = agent if output is None else Asking(agent, output, agent.max_runs)
         self.rows = keyed(self.asker, (() if isinstance(p, str) else p for p in prompts))
         self.journal: BatchJournal | None = None if cache is None else journal_at(cache)

@@ -89,7 +89,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     change what the model is shown, never what is kept. ``get_api_key`` is given the model's
     name before each model call. All but ``should_pause`` may be async. ``recorder`` is where
     it is written down; ``transcribe`` is given each message that is safe and about to be told,
-    and returns soon.
+    and returns soon. ``typed`` says that the answer is to be a value of a type.
     """
 
     model: ChatModel
@@ -112,6 +112,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
     recorder: Recorder | None = None
     transcribe: Transcribe | None = None
+    typed: bool = False
 
 
 class Outcome(msgspec.Struct):
@@ -119,7 +120,8 @@ class Outcome(msgspec.Struct):
 
     ``error`` is set if ``status`` is "error", and beside "interrupted" if the answers to the
     interrupt were refused, which then still stands. ``unfinished`` is what the next run has to
-    be given as ``recovered`` if it goes on with the calls of this one's last message.
+    be given as ``recovered`` if it goes on with the calls of this one's last message. ``typed``
+    is whether the answer was to be a value of a type.
     """
 
     status: str
@@ -130,3 +132,4 @@ class Outcome(msgspec.Struct):
     error: AgentError | None = None
     artifacts: dict[str, Any] = {}
     unfinished: Unfinished | None = None
+    typed: bool = False

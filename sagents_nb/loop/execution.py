@@ -214,6 +214,7 @@ def run_result(
         overrides=overrides,
         local=local,
         meter=meter,
+        typed=outcome.typed,
     )
     error: AgentError | None = outcome.error
     if error is not None:

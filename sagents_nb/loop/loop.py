@@ -164,6 +164,7 @@ class Loop:
             error,
             self._artifacts,
             self._unfinished if open_calls(self.state) else None,
+            self.config.typed,
         )
 
     async def _end(self, status: str, broken: Message | None) -> None:

@@ -174,6 +174,7 @@ def bare(
         "interrupt_on": None,
         "until_tool": None,
         "until_tool_success": None,
+        "output_type": None,
         "budget": None,  # the parent's meter counts for both
     }
     if "model" in changes:  # what may stand in for the parent's model is no match for this one

@@ -260,7 +260,7 @@ class Actor:
 
     # messages
 
-    def send(self, messages: list[Message], when: str) -> Run:
+    def send(self, messages: list[Message], when: str, overrides: Mapping[str, Any]) -> Run:
         """Start a run, or queue, steer or refuse, as the status and ``when`` say."""
         self.check_open()
         if self.status == "running":
@@ -273,14 +273,14 @@ class Actor:
                 self.enqueue(messages, "steer")
                 assert self.current_run is not None
                 return self.current_run
-            run = Run(self.session, new_run_id())
+            run = Run(self.session, new_run_id(), overrides=overrides)
             self.inbox.put(self._queued(messages, run.id, "queue"), run)
             for message in messages:
                 self._tell(MessageQueued, message=message, when=when)
             return run
         if self.status == "interrupted":
             self._drop_interrupt("another message came")
-        run = Run(self.session, new_run_id())
+        run = Run(self.session, new_run_id(), overrides=overrides)
         # Behind what an earlier stop left waiting.
         self.inbox.put(self._queued(messages, run.id, "queue"), run)
         self._start_next()
@@ -307,10 +307,10 @@ class Actor:
         last = messages[-1] if messages else Message("assistant")
         unanswered = last.role in ("user", "tool")
         if self.answers is not None or open_calls(self._state):
-            run = Run(self.session, new_run_id())
+            run = self._further_run(new_run_id())
             return self._start(run, [], decisions=self.answers, meter=self._meter)
         if self.status == "paused" and (unanswered or last.stop_reason == "pause_turn"):
-            return self._start(Run(self.session, new_run_id()), [], meter=self._meter)
+            return self._start(self._further_run(new_run_id()), [], meter=self._meter)
         while messages and _is_no_answer(messages[-1]):
             self._state = self._state.set_messages(messages[:-1])
             messages = self._state.messages
@@ -319,7 +319,13 @@ class Actor:
                 return self._start_next()
             if not (messages and self.inbox.has_messages):
                 raise NotRunning("There is nothing to retry: the last message is an answer.")
-        return self._start(Run(self.session, new_run_id()), [])
+        return self._start(self._further_run(new_run_id()), [])
+
+    def _further_run(self, id: str, since: int = 0) -> Run:
+        """One that goes on with the last: what was another agent's for that, is for it."""
+        last = self.current_run
+        overrides = {} if last is None else last.overrides
+        return Run(self.session, id, since, overrides)
 
     def _start_next(self) -> Run:
         messages, run = self.inbox.take()
@@ -338,7 +344,7 @@ class Actor:
         if self.journal is not None:
             self.journal.note(self._state)
             self.journal.run(LastRun(run.id, "running", usage=self.usage))
-        self._loop = loop = self.agent.new_run(
+        self._loop = loop = self.agent.overridden(run.overrides).new_run(
             self._state,
             self._emitter.for_run(run.id),
             files=self.files,
@@ -415,7 +421,7 @@ class Actor:
     ) -> tuple[Outcome, Mapping[str, Decision] | None]:
         """Nothing runs that is not written: messages wait on, decisions are asked for again."""
         if messages and self._loop is loop:
-            self.inbox.put_first(messages, Run(self.session, new_run_id()))
+            self.inbox.put_first(messages, self._further_run(new_run_id()))
         status = "error" if decisions is None else "interrupted"
         answers = self.answers
         if answers is not None:  # those were written long ago
@@ -564,7 +570,7 @@ class Actor:
         return interrupt
 
     def _take(self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str) -> Run | None:
-        run = Run(self.session, self._run_id or new_run_id(), since=self.log.last)
+        run = self._further_run(self._run_id or new_run_id(), since=self.log.last)
         emitter = self._emitter.for_run(run.id)
         before = self.approvals.taken
         complete = self.approvals.add(interrupt, decisions)

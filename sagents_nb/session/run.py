@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from ..errors import AgentError
@@ -42,8 +43,15 @@ class Run(RunHandle):
     A run that was resumed after an interrupt is a new handle with the same ``id``.
     """
 
-    def __init__(self, session: Conversing, run_id: str, since: int = 0) -> None:
+    def __init__(
+        self,
+        session: Conversing,
+        run_id: str,
+        since: int = 0,
+        overrides: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         super().__init__()
+        self.overrides = overrides  # of what the agent is, while it lasts
         self.session = session
         self.owner_id = session.id
         self.id = run_id

@@ -336,8 +336,10 @@ class Session:
 
     # talking
 
-    def send(self, prompt: Prompt, when: str = "queue") -> Run:
-        """Start a run with a message.
+    def send(self, prompt: Prompt, when: str = "queue", **overrides: Any) -> Run:
+        """Start a run with a message; ``overrides`` are those of :meth:`Agent.run`.
+
+        They are for this run and what goes on with it, as long as this process lives.
 
         While a run is active, ``when`` decides: "queue" runs it afterwards, "steer" gives it
         to the active run before its next model call, "raise" raises
@@ -346,7 +348,14 @@ class Session:
         """
         if when not in ("queue", "steer", "raise"):
             raise ConfigurationError(f"when is 'queue', 'steer' or 'raise', not {when!r}.")
-        return self._act(self.actor.send, self._said(prompt), when)
+        if overrides:
+            if when == "steer":
+                raise ConfigurationError(
+                    f"A steered message is no run of its own, so it has no "
+                    f"{', '.join(overrides)}; send it with when='queue'."
+                )
+            self.agent.overridden(overrides)  # raises for what cannot be
+        return self._act(self.actor.send, self._said(prompt), when, overrides)
 
     def _said(self, prompt: Prompt) -> list[Message]:
         _, messages = starting_point(prompt, None)
