@@ -107,6 +107,7 @@ class RunContext:
         self.notify = notify or (lambda middleware_id, message: None)
         self.cancelled = threading.Event()
         self.usage = Usage()
+        self.hidden: frozenset[str] = frozenset()  # tools that the last request left out
         self.state = State()
         self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
 

@@ -22,7 +22,7 @@ from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult
-from ..models.base import ModelRequest, tells_cost
+from ..models.base import ChatModel, ModelRequest, tells_cost
 from ..state import State
 from ..telemetry import current, tracing_of
 from ..text import said_by
@@ -302,16 +302,16 @@ class Loop:
         """Ask the model; what it said is a part of the conversation then."""
         config = self.config
         try:
-            request = await request_for(config, self.ctx, self._specs)
+            request, model = await request_for(config, self.ctx, self._specs)
         except BaseException as error:
             pass_on(error)
             failed = f"The model was not asked: {said_by(error)}"
             failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
             await self.commits.append(Message("assistant", stop_reason="error", error=str(failure)))
             raise failure from error
-        self.ctx.meter.before_model(tells_cost(config.model))
+        self.ctx.meter.before_model(tells_cost(model))
         self.model_calls += 1
-        answer = await self._model_answer(request)
+        answer = await self._model_answer(model, request)
         message = answer.message
         self.ctx.spend(message.usage)
         await self.commits.append_answer(answer)
@@ -329,12 +329,12 @@ class Loop:
             )
         return message
 
-    async def _model_answer(self, request: ModelRequest) -> ModelAnswer:
+    async def _model_answer(self, model: ChatModel, request: ModelRequest) -> ModelAnswer:
         tracing = current()
         if tracing is None:
-            return await call_model(self.config.model, request, self.ctx.emitter)
-        with tracing.chat(self.config.model) as said:
-            answer = await call_model(self.config.model, request, self.ctx.emitter)
+            return await call_model(model, request, self.ctx.emitter)
+        with tracing.chat(model) as said:
+            answer = await call_model(model, request, self.ctx.emitter)
             said(*answer)
             return answer
 

@@ -22,6 +22,7 @@ from ..messages import (
     ThinkingDelta,
     ThinkingPart,
 )
+from ..models import resilient, resolve_model
 from ..models.base import ChatModel, ModelRequest, RetryNotice
 from ..text import said_by
 from ..tools import ToolSpec
@@ -68,8 +69,8 @@ class ModelAnswer(NamedTuple):
 
 async def request_for(
     config: LoopConfig, ctx: RunContext, tools: tuple[ToolSpec, ...]
-) -> ModelRequest:
-    """What the model is asked next; raises whatever the functions of ``config`` raise."""
+) -> tuple[ModelRequest, ChatModel]:
+    """What is asked next, and of which model; raises whatever functions and hooks raise."""
     messages: Sequence[Message] = ctx.state.messages
     for change in (config.transform_context, config.convert_to_llm):
         if change is not None:
@@ -78,7 +79,7 @@ async def request_for(
     if not isinstance(system, str):
         system = await settled(system(ctx))
     key = await settled(config.get_api_key(config.model.name)) if config.get_api_key else None
-    return ModelRequest(
+    request = ModelRequest(
         messages=messages,
         system=system,
         tools=tools,
@@ -87,6 +88,14 @@ async def request_for(
         api_key=key,
         session_id=ctx.session_id,
     )
+    if not config.chain.hooks["before_model_request"]:
+        return request, config.model
+    request = await config.chain.model_request(request, ctx)
+    ctx.hidden = frozenset(ctx.tools) - {spec.name for spec in request.tools}
+    if request.model == config.model.name:
+        return request, config.model
+    model = resolve_model(request.model)
+    return msgspec.structs.replace(request, model=model.name), resilient(model)
 
 
 def _changed(change: Callable[..., Any], messages: Sequence[Message], ctx: RunContext) -> Any:

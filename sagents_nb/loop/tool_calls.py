@@ -129,9 +129,10 @@ async def _prepare(
     if isinstance(decision, Edit):
         prepared.edited = decision.arguments
         call = replace(call, arguments=decision.arguments)
-    tool = prepared.tool = ctx.tools.get(call.name)
+    hidden = call.name in ctx.hidden
+    tool = prepared.tool = None if hidden else ctx.tools.get(call.name)
     if tool is None:
-        known = ", ".join(ctx.tools) or "none"
+        known = ", ".join(name for name in ctx.tools if name not in ctx.hidden) or "none"
         return prepared.answer_with(f"There is no tool {call.name!r}. Tools: {known}.", "failed")
     if not _fits(call, tool, prepared):  # nobody needs to be asked about what cannot run
         return prepared

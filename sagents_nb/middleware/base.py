@@ -10,6 +10,7 @@ from ..context import RunContext
 from ..events import Event
 from ..interrupts import Decision, Interrupt
 from ..messages import ToolCall, ToolResult
+from ..models.base import ModelRequest
 from ..serialization import StateSchema
 from ..state import State
 from ..tools import Tool
@@ -46,6 +47,14 @@ class Middleware:
 
     def before_model(self, state: State, ctx: RunContext) -> Any:
         """Before every model call; in list order."""
+
+    def before_model_request(self, request: ModelRequest, ctx: RunContext) -> Any:
+        """What the model is about to be asked, once more for each call of it; in list order.
+
+        None, or a changed request for this call alone, which ``msgspec.structs.replace`` makes:
+        other ``messages``, ``system`` or ``options``, fewer ``tools`` (one that is left out is not
+        run in that turn), or another ``model``, by its spec ("openai:gpt-6.1-sol") or a ChatModel.
+        """
 
     def after_model(self, state: State, ctx: RunContext) -> Any:
         """After every model call; in reverse order."""

@@ -13,6 +13,7 @@ from ..context import RunContext
 from ..errors import AgentError, ConfigurationError, MiddlewareError, pass_on
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import ToolCall, ToolResult
+from ..models.base import ModelRequest
 from ..runtime.foreign import clock, stepwise, took
 from ..serialization import StateSchema
 from ..state import State
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 HOOKS = (
     "before_run",
     "before_model",
+    "before_model_request",
     "after_model",
     "after_run",
     "before_tool",
@@ -107,6 +109,20 @@ class Chain:
                 )
             state = ctx.state = outcome
         return state
+
+    async def model_request(self, request: ModelRequest, ctx: RunContext) -> ModelRequest:
+        """The request as the hooks leave it."""
+        for item, function in self.hooks["before_model_request"]:
+            outcome = await call_hook(item, "before_model_request", function, request, ctx)
+            if outcome is None:
+                continue
+            if not isinstance(outcome, ModelRequest):
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.before_model_request returned "
+                    f"{type(outcome).__name__}; return None or a ModelRequest."
+                )
+            request = outcome
+        return request
 
     async def handle_message(self, id: str, message: Any, state: State, ctx: RunContext) -> State:
         """Deliver a message to the middleware with that id; what goes wrong is only logged."""

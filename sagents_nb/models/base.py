@@ -14,7 +14,8 @@ from ..tools import ToolSpec
 class ModelRequest(msgspec.Struct, frozen=True):
     """One call of a model: the history, the system prompt, the tools and the options.
 
-    ``messages`` holds no system message. ``model`` is the model's name, for records.
+    ``messages`` holds no system message. ``model`` is the model's name, for records; a hook that
+    wants another one asked puts its spec there.
     ``api_key`` is used instead of the model's own key; no repr shows it. ``session_id`` says
     whose conversation it is.
     """
