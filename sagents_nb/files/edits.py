@@ -17,6 +17,17 @@ def split_lines(text: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
+def lines_from(text: str, first: int, limit: int) -> tuple[list[str], int]:
+    r"""Up to ``limit`` lines from line ``first`` (from 1) on, and how many there are in all.
+
+    >>> lines_from("a\nb\nc\n", 2, 9), lines_from("a\nb", 1, 1), lines_from("", 1, 1)
+    ((['b', 'c'], 3), (['a'], 2), ([], 0))
+    """
+    total = text.count("\n") + (not text.endswith("\n") and text != "")
+    last = min(total, first + limit - 1)
+    return text.split("\n", last)[first - 1 : last], total
+
+
 def replace_text(
     entry: FileEntry, old: str, new: str, *, everywhere: bool = False
 ) -> tuple[str, int, int]:

@@ -104,6 +104,25 @@ class FileSystem:
             entry = self._tree.file(path)
         return entry if entry.loaded else self._loading.load(path)
 
+    def read_lines(self, path: str, first: int = 1, limit: int = 2000) -> tuple[Paths, int | None]:
+        r"""Up to ``limit`` lines of a text file, from ``first`` (from 1) on, and how many it has.
+
+        Of a large file on a disk that is not in memory only these are read, whatever its size;
+        then nobody knows how many there are (None). Raises WrongKind for a file that is no text.
+
+        >>> from sagents_nb.files import FileSystem
+        >>> fs = FileSystem()
+        >>> _ = fs.write("/a.md", "one\ntwo\nthree\n")
+        >>> fs.read_lines("/a.md", 2, 1)
+        (['two'], 3)
+        """
+        if first < 1 or limit < 0:
+            raise FileError(f"Lines are counted from 1, so {first} with {limit} are none.", path)
+        path = paths.normalize(path)
+        with self._lock:
+            self._check_open()
+        return self._loading.lines(path, first, limit)
+
     def exists(self, path: str) -> bool:
         """Whether there is a file or a directory with that path."""
         path = paths.normalize(path)

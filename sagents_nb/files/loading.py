@@ -6,6 +6,7 @@ and no two of them for one path.
 
 from __future__ import annotations
 
+import io
 import itertools
 import logging
 import threading
@@ -13,13 +14,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from ..errors import pass_on
 from ..runtime.workers import workers
 from . import paths
+from .edits import lines_from
 from .entry import FileEntry, with_content
-from .errors import FileError, LimitExceeded, StorageFailed, reason
+from .errors import FileError, LimitExceeded, StorageFailed, WrongKind, reason
 from .storages.base import loaded_content
 from .tree import Tree
 
@@ -33,6 +35,9 @@ THREADS = 8
 SLOW = 0.005
 PART = 16
 LOOKS = 3
+# Bytes from which on a part of a file is read alone, and how much of one line of it.
+LARGE = 1_000_000
+LONGEST = 10_000
 # How many files are read ahead of who goes through them.
 READ_AHEAD = 1000
 
@@ -123,6 +128,46 @@ def _within(path: str, tree: str) -> bool:
     return path == tree or paths.is_below(path, tree)
 
 
+def _lines_of(file: IO[bytes], first: int, limit: int) -> list[str]:
+    lines: list[str] = []
+    with io.BufferedReader(file, 1 << 20) as buffered:  # type: ignore[type-var]
+        for _ in range(first - 1):
+            if not buffered.readline():
+                return lines
+        while len(lines) < limit and (line := buffered.readline(LONGEST)):
+            if not line.endswith(b"\n"):
+                while (rest := buffered.readline(1 << 20)) and not rest.endswith(b"\n"):
+                    pass
+                line = _whole_characters(line)
+            if b"\0" in line:
+                raise UnicodeDecodeError("utf-8", line, 0, 1, "a binary file")
+            lines.append(line.decode().removesuffix("\n"))
+    return lines
+
+
+def _whole_characters(line: bytes) -> bytes:
+    """Without the piece of a character at its end."""
+    for cut in range(min(4, len(line))):
+        try:
+            line[: len(line) - cut].decode()
+        except UnicodeDecodeError:
+            continue
+        return line[: len(line) - cut]
+    return line
+
+
+def _no_text(path: str) -> WrongKind:
+    return WrongKind(f"{path} is a binary file and has no lines; read it as a whole.", path)
+
+
+def _unreadable(path: str, error: BaseException) -> StorageFailed:
+    return StorageFailed(
+        f"{path} could not be read from its storage ({reason(error)}); "
+        "try again, or see with reset() what is there.",
+        path,
+    )
+
+
 class Loading:
     """Brings contents into a ``tree``; ``on_load(before, after)`` is called with the lock held."""
 
@@ -167,11 +212,7 @@ class Loading:
             content = loaded_content(mount.storage, self._scope, mount.inside(path))
         except BaseException as error:
             pass_on(error)
-            raise StorageFailed(
-                f"{path} could not be read from its storage ({reason(error)}); "
-                "try again, or see with reset() what is there.",
-                path,
-            ) from error
+            raise _unreadable(path, error) from error
         with self._lock:
             now = self._tree.file(path)
             if now.loaded:  # somebody wrote it meanwhile
@@ -181,6 +222,31 @@ class Loading:
                 self._tree.swap(loaded)
                 self._on_load(now, loaded)
             return loaded
+
+    def lines(self, path: str, first: int, limit: int) -> tuple[list[str], int | None]:
+        """Up to ``limit`` lines from line ``first`` on, and how many there are, if that is known.
+
+        Of a large file in a storage that opens files, only these are read, and a line of it is
+        cut after LONGEST bytes. Raises WrongKind for a file that is no text.
+        """
+        with self._claims.on([path]):
+            with self._lock:
+                entry = self._tree.file(path)
+                mount = self._tree.mounts.keeping(path)
+            opens = None if mount is None else getattr(mount.storage, "open", None)
+            if entry.loaded or entry.size < LARGE or mount is None or opens is None:
+                text = self._load(path, True).text
+                if text is None:
+                    raise _no_text(path)
+                return lines_from(text, first, limit)
+            try:
+                with opens(self._scope, mount.inside(path)) as file:
+                    return _lines_of(file, first, limit), None
+            except UnicodeDecodeError:
+                raise _no_text(path) from None
+            except BaseException as error:
+                pass_on(error)
+                raise _unreadable(path, error) from error
 
     def load_all(self, paths: Sequence[str]) -> None:
         """Load those files, several at a time; what cannot be read is logged."""

@@ -19,6 +19,7 @@ from ..files import (
     FileEntry,
     FileError,
     PathTaken,
+    WrongKind,
     normalize,
     replace_lines,
     replace_text,
@@ -218,19 +219,26 @@ class FileSystem(Middleware):
         limit: Annotated[int, Meta(ge=1, description="How many lines to show at most.")] = 2000,
     ) -> ToolOutput:
         """Read a text file, or see an image."""
-        entry = _files(ctx).read(file_path)
-        self._read_paths(ctx).add(entry.path)
-        if entry.text is None:
+        files, path, first = _files(ctx), normalize(file_path), max(offset, 1)
+        try:
+            # With one more than is asked for it is known whether more follow.
+            limit = min(limit, MAX_SHOWN // len(numbered(1, "")))
+            lines, total = files.read_lines(path, first, limit + 1)
+        except WrongKind:
+            entry = files.read(path)  # raises for a directory
+            self._read_paths(ctx).add(path)
             return binary(entry, sees=getattr(ctx.run.model, "reads_images", False))
-        lines = split_lines(entry.text)
-        first = max(offset, 1)
-        if first > max(len(lines), 1):
+        self._read_paths(ctx).add(path)
+        if total is None and len(lines) <= limit and (lines or first == 1):
+            total = first - 1 + len(lines)
+        if not lines and first > 1:
+            known = "fewer" if total is None else f"{total}"
             return ToolOutput(
-                f"{entry.path} is empty or the offset is beyond its end: it has {len(lines)} "
+                f"{path} is empty or the offset is beyond its end: it has {known} "
                 f"lines and the offset is {offset}.",
                 is_error=True,
             )
-        return ToolOutput(view(lines, first, limit))
+        return ToolOutput(part(lines[:limit], first, total))
 
     def write_file(
         self,
@@ -401,24 +409,25 @@ def numbered(number: int, line: str, mark: str = "\t") -> str:
     return f"{number:>6}{mark}{shown}"
 
 
-def view(lines: Sequence[str], first: int, limit: int) -> str:
-    """Up to ``limit`` numbered lines from line ``first`` on, with a header unless it is all.
+def part(lines: Sequence[str], first: int, total: int | None) -> str:
+    """Numbered lines, the first of which is ``first``, with a header unless they are all.
 
-    An empty file is one empty line.
+    ``total`` is how many the file has, if that is known. An empty file is one empty line.
     """
     if not lines:
         return numbered(1, "")
     shown: list[str] = []
     size = 0
-    for number in range(first, min(len(lines), first + limit - 1) + 1):
-        text = numbered(number, lines[number - 1])
+    for number, line in enumerate(lines, first):
+        text = numbered(number, line)
         size += len(text) + 1
         if shown and size > MAX_SHOWN:
             break
         shown.append(text)
-    if len(shown) == len(lines):
+    if len(shown) == total:
         return "\n".join(shown)
-    return f"Lines {first}–{first + len(shown) - 1} of {len(lines)}:\n" + "\n".join(shown)
+    of = "; more follow" if total is None else f" of {total}"
+    return f"Lines {first}–{first + len(shown) - 1}{of}:\n" + "\n".join(shown)
 
 
 def preview(text: str, first: int, last: int, context: int = 3, limit: int = 40) -> str:
@@ -426,7 +435,8 @@ def preview(text: str, first: int, last: int, context: int = 3, limit: int = 40)
     lines = split_lines(text)
     start = max(1, min(first, len(lines)) - context)
     end = min(len(lines), last + context)
-    return view(lines, start, max(1, min(end - start + 1, limit)))
+    count = max(1, min(end - start + 1, limit))
+    return part(lines[start - 1 : start - 1 + count], start, len(lines))
 
 
 def hits(lines: Sequence[str], found: Iterable[int], context: int) -> list[str]:

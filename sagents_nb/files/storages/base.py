@@ -35,6 +35,8 @@ class FileStorage(Protocol):
 
     - ``save_metadata(scope, entry)``: save all of an entry but its content, which may be
       absent (``entry.loaded`` is False).
+    - ``open(scope, path)``: a context manager that gives the bytes of one file as a binary file,
+      so that of a large one only a part is read. Raises FileNotFoundError.
     - ``move(scope, old, new)``: rename one file, with its metadata, and make what it needs
       above it; nothing is at ``new``.
     """

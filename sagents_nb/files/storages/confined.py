@@ -8,6 +8,7 @@ by the kernel, not by a check that came too early.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import threading
@@ -222,6 +223,12 @@ class Confined:
 
     def read(self, fd: int, names: Sequence[str]) -> tuple[bytes, os.stat_result]:
         """The bytes of a file and its status; FileNotFoundError if it is missing."""
+        with self.opened(fd, names) as (file, status):
+            return file.readall(), status
+
+    @contextmanager
+    def opened(self, fd: int, names: Sequence[str]) -> Iterator[tuple[io.FileIO, os.stat_result]]:
+        """A file to read and its status; FileNotFoundError if it is missing."""
         path = "/".join(names)
         # Asked before it is opened: to open a device may be to set it going.
         if self.status(fd, names) is None:
@@ -235,7 +242,7 @@ class Confined:
         with open(file, "rb", buffering=0) as opened:
             status = os.fstat(file)
             check_plain(status, path)
-            return opened.readall(), status
+            yield opened, status
 
 
 def check_plain(status: os.stat_result, path: str) -> None:

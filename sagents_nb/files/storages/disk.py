@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import logging
 import os
 import secrets
@@ -132,6 +133,17 @@ class DiskStorage:
             if entry.mime_type == "application/octet-stream":
                 entry = replace(entry, mime_type="text/plain")
         return replace(entry, content=content, size=len(data), sha256=digest, loaded=True)
+
+    @contextmanager
+    def open(self, scope: str, path: str) -> Iterator[io.FileIO]:
+        """The bytes of a file, to read a part of them."""
+        names = segments(path)
+        with (
+            self._root.telling(path, "read"),
+            self._root.directory(names[:-1]) as fd,
+            self._root.opened(fd, names) as (file, _),
+        ):
+            yield file
 
     # writing
 
