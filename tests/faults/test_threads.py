@@ -154,3 +154,88 @@ def test_b26_a_model_whose_error_has_no_text_ends_its_run() -> None:
     with pytest.raises(sa.ModelError, match="its text failed with ValueError"):
         session.send("x").result(PATIENCE)
     assert session.status == "error"
+
+
+# Eight agents, each of which asks the next in a sync tool; the last one's tool answers.
+CHAIN = """
+class Caller(sa.ChatModel):
+    name = "caller"
+    async def stream(self, request):
+        if any(m.role == "tool" for m in request.messages):
+            yield sa.Message.assistant(request.messages[-1].tool_results[0].text)
+        else:
+            yield sa.Message.assistant("", [sa.ToolCall("c", "deeper", {})])
+
+count, lock, most, working = 0, threading.Lock(), 0, 0
+
+def agent_at(depth):
+    below = agent_at(depth - 1) if depth > 1 else None
+
+    @sa.tool
+    def deeper() -> str:
+        "Ask the next."
+        global count, most, working
+        with lock:
+            count, working = count + 1, working + 1
+            most = max(most, working)
+        try:
+            return below.run("x").text if below else "bottom"
+        finally:
+            with lock:
+                working -= 1
+
+    return sa.Agent(Caller(), tools=[deeper], replace_default_middleware=True)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_b01_ten_thousand_nested_calls_all_come_back() -> None:
+    """Up to 200 at once, 8 deep."""
+    script = (
+        CHAIN
+        + """
+frame = agent_at(8).map([str(n) for n in range(1250)], concurrency=25, progress=False)
+print(set(frame["text"]), count, most <= 200, most > 8)
+"""
+    )
+    assert printed(script) == "{'bottom'} 10000 True True\n"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_b02_a_thousand_abandoned_calls_cost_little_while_they_last() -> None:
+    script = """
+import resource
+from pathlib import Path
+
+@sa.tool(timeout=0.05)
+def hang() -> str:
+    "Hang."
+    threading.Event().wait()
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+def leave(n):
+    for _ in range(n // 5):
+        calls = [sa.ToolCall(f"c{i}", "hang", {}) for i in range(5)]
+        model = sa.ScriptedModel([calls, "done"])
+        sa.Agent(model, tools=[hang], replace_default_middleware=True).run("x")
+
+leave(5)
+before, threads = resident(), threading.active_count()
+leave(1000)
+each = (resident() - before) / 1000
+print(threading.active_count() - threads, each <= 100_000)
+print(f"{each:,.0f} bytes each", file=sys.stderr)
+model = sa.ScriptedModel([sa.ToolCall("c", "look", {}), "done"])
+
+@sa.tool
+def look() -> str:
+    "Look."
+    return "seen"
+
+finish("another", lambda: sa.Agent(model, tools=[look]).run("x").text)
+"""
+    assert printed(script) == "1000 True\nanother ['done']\n"
