@@ -116,19 +116,31 @@ def _load() -> None:
 class Agent:
     """What an agent can do. Frozen and shareable; it holds no conversation.
 
-    ``model`` is a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the
-    default model. ``system_prompt`` is text, or a function of the
-    :class:`~sagents_nb.context.RunContext`, async or not, that is asked before each model call.
-    ``interrupt_on`` names the tools that ask people first. ``tool_timeout``, in seconds, is for
-    tools without one of their own; ``task``, which waits for sub-agents, has none. ``max_runs``
-    bounds the model calls of one run. With an ``output_type``, as :meth:`extract` takes it, a run
-    ends with a value of that type, ``result.output``. ``otel_attributes`` go to every span of its
-    runs, also of those of sub-agents, where OpenTelemetry is configured. See the README for the
-    whole list.
+    - ``model``: a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the default
+      model. ``fallback_models`` are asked in its place when it fails, ``before_fallback`` before
+      each of them. ``options`` are of each request: ``temperature``, ``max_tokens``, ``thinking``,
+      and whatever the provider knows.
+    - ``system_prompt``: text, or a function of the :class:`~sagents_nb.context.RunContext`, async
+      or not, that is asked before each model call.
+    - ``tools``: functions, and what :func:`~sagents_nb.tools.tool` makes of them. ``tool_context``
+      is what they see as ``ctx.values``. ``interrupt_on`` names those that ask people first.
+      ``tool_timeout``, in seconds, is for those without one of their own (``task``, which waits for
+      sub-agents, has none), and up to ``max_parallel_tools`` of a turn run at once.
+    - ``output_type``: a type as :meth:`extract` takes it; a run ends with a value of it, which is
+      ``result.output``.
+    - ``max_runs``: how often a run may call the model at most; ``budget`` limits more. A run ends
+      with the result of an ``until_tool``, or with one that is no error of ``until_tool_success``.
+    - ``middleware``: more capabilities, after the default ones (a to-do list, files, sub-agents,
+      summaries), which ``todo_options``, ``filesystem_options``, ``subagent_options`` and
+      ``summarization_options`` configure and ``replace_default_middleware`` leaves out.
+    - ``filesystem_scope``: whose files it works in, such as ``("user", 1)``; None is its own.
+    - ``name`` and ``agent_id`` are for people and traces. ``otel_attributes`` go to every span of
+      its runs, also of those of sub-agents, where OpenTelemetry is configured.
 
     All it was given can be read; beside that ``own_tools`` are those without its middleware's,
     ``tools_by_name`` all of them, ``middleware_chain`` the middleware as the loop calls it, and
     ``assembled_system_prompt`` what the model is told, but for what a function says at each call.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for what cannot work.
 
     >>> from sagents_nb import Agent, ScriptedModel
     >>> Agent(ScriptedModel(["Hello!"])).run("hi").text
