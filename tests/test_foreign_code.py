@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
+import pydantic
 import pytest
 
 import sagents_nb as sa
@@ -114,6 +115,33 @@ def in_async_tool(boom: Raise) -> Any:
 
     result = ends(session_of(call("bad"), "done", tools=[bad]))
     assert result.messages[2].tool_results[0].is_error
+    return result
+
+
+def in_prompt(boom: Raise) -> Any:
+    return ends(session_of("done", system_prompt=lambda ctx: boom()))
+
+
+def in_validator(boom: Raise) -> Any:
+    def check(n: int) -> int:
+        boom()
+        return n
+
+    def bad(n: Any) -> str:
+        return "ran"
+
+    bad.__annotations__["n"] = Annotated[int, pydantic.AfterValidator(check)]
+    result = ends(session_of(call("bad", n=1), "done", tools=[bad]))
+    if isinstance(result, sa.RunResult) and result.status == "completed":
+        assert result.messages[2].tool_results[0].is_error
+    return result
+
+
+def in_handler(boom: Raise) -> Any:
+    tool = sa.Tool.from_schema("bad", "", {"type": "object"}, lambda **arguments: boom())
+    result = ends(session_of(call("bad"), "done", tools=[tool]))
+    if isinstance(result, sa.RunResult) and result.status == "completed":
+        assert result.messages[2].tool_results[0].is_error
     return result
 
 
@@ -415,6 +443,10 @@ PLACES: dict[str, Callable[[Raise], Any]] = {
     "an argument's type": in_argument,
     "before_run": hook("before_run"),
     "before_model": hook("before_model"),
+    "before_model_request": hook("before_model_request"),
+    "a prompt": in_prompt,
+    "a validator": in_validator,
+    "a handler of a schema": in_handler,
     "after_model": hook("after_model"),
     "after_run": hook("after_run"),
     "before_tool": hook("before_tool"),
