@@ -10,6 +10,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.store import ConversationStore
 from tests.session.conftest import disk, store  # noqa: F401
+from tests.session.gates import Gate
 from tests.talking import PATIENCE, agent_of, call, roles, run, session_of
 
 
@@ -186,3 +187,27 @@ def test_what_a_run_does_not_have_is_named() -> None:
     with pytest.raises(sa.ConfigurationError, match="no run of its own, so it has no budget"):
         session.send("go", "steer", budget=sa.Budget())
     assert session.messages == []
+
+
+def test_another_agent_is_refused_while_a_run_waits_that_could_not_be_its() -> None:
+    @sa.tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    gate = Gate()
+    session = session_of(call("hold"), RuntimeError("bad"), tools=[look, gate.tool])
+    run = session.send("go", until_tool="look")
+    gate.wait()
+    queued = session.send("again", until_tool="look")
+    gate.open()
+    with pytest.raises(sa.ModelError):
+        run.result(PATIENCE)
+    assert not queued.done
+    other = agent_of("one", "two", "three")
+    with pytest.raises(sa.ConfigurationError, match="until_tool names look"):
+        session.replace(agent=other)
+    assert session.agent is not other
+    session.clear_queue()
+    session.replace(agent=other)
+    assert session.retry().result(PATIENCE).text  # as the new agent does it, with no until_tool

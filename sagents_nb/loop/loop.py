@@ -309,7 +309,8 @@ class Loop:
             failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
             await self.commits.append(Message("assistant", stop_reason="error", error=str(failure)))
             raise failure from error
-        self.ctx.meter.before_model(tells_cost(model))
+        meter = self.ctx.meter
+        meter.before_model(meter.budget.cost_usd is None or tells_cost(model))
         self.model_calls += 1
         answer = await self._model_answer(model, request)
         message = answer.message
@@ -319,7 +320,7 @@ class Loop:
             raise answer.failure
         if message.stop_reason == "refusal":
             raise _refusal(message)
-        self.ctx.meter.check_cost()
+        meter.check_cost()
         if _wants_more(message) and self.model_calls >= config.max_runs:
             limit = f"the limit of {config.max_runs} model calls was reached"
             self._end_turn(message, await self._close_open_calls(limit))

@@ -758,6 +758,11 @@ class Actor:
         self.check_open()
         if self.status == "running":
             raise Busy(f"Session {self.session.id!r} is running; cancel it or wait for it first.")
+        if agent is not None:
+            for run in self.inbox.runs:
+                agent.overridden(run.overrides)  # raises for what cannot be
+            if self.current_run is not None:
+                self.current_run.overrides = {}  # which were of the other
         self.agent = agent or self.agent
         if self.journal is not None:
             self.journal.schema = self.agent.middleware_chain.state_schema

@@ -82,6 +82,11 @@ class Inbox:
         self._runs.appendleft((messages, run))
 
     @property
+    def runs(self) -> list[Run]:
+        """Those that wait, the next one first."""
+        return [run for _, run in self._runs]
+
+    @property
     def has_runs(self) -> bool:
         """Whether a run waits."""
         return bool(self._runs)
@@ -113,7 +118,7 @@ class Inbox:
     def clear(self) -> list[Run]:
         """Empty all queues and forget a pause; returns the runs that will not happen."""
         self._pause = False
-        runs = [run for _, run in self._runs]
+        runs = self.runs
         self._steering.clear()
         self._follow_ups.clear()
         self._runs.clear()
