@@ -21,7 +21,7 @@ WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help tour test test-newest lock lint spec-check spec-coverage public-face test-python test-widgets test-notebooks \
-	test-packaging test-browser test-model soak bench clean
+	test-packaging test-browser test-model soak mutants bench clean
 
 help:  ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,10 @@ test-model: $(ENV)  ## With a real, small language model on this machine's CPU
 
 soak: $(ENV)  ## Tests that run for minutes
 	$(PYTEST) -m soak --timeout 3600 tests
+
+mutants: $(ENV)  ## Break what is committed in 300 small ways and see whether a test notices (hours)
+	$(INSTALL) --group mutation
+	$(PY) tests/mutants.py
 
 bench: $(ENV)  ## Print the benchmarks
 	@for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(PY) $$f || exit 1; done
