@@ -8,7 +8,11 @@ let controller: AbortController;
 let el: HTMLElement;
 let model: FakeModel;
 
-const settle = () => new Promise((resolve) => setTimeout(resolve, 30));
+// Drawing is a chain of timers, each made by the one before it: as many turns of them, and no stretch of
+// time, which a busy machine lets pass before the chain has begun.
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
+}
 const find = (id: string) => [...el.querySelectorAll<HTMLElement>(`[data-testid="${id}"]`)];
 const one = (id: string) => find(id)[0]!;
 const sent = (type: string) => model.sent.filter((message) => message.type === type);
