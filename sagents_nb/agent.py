@@ -313,9 +313,10 @@ class Agent:
         ``overrides`` are for this run and its resumption: ``model``, ``system_prompt``,
         ``output_type``, ``max_runs``, ``until_tool``, ``until_tool_success``, ``tool_timeout``,
         ``max_parallel_tools`` and ``budget`` stand for the agent's own; ``options`` and
-        ``tool_context`` are added to them. ``should_pause`` is a function that is asked after
-        each model call whether to stop there. Raises :class:`~sagents_nb.errors.AgentError`
-        subclasses, with the result so far in ``.result``; an interrupt is a result.
+        ``tool_context`` are added to them. ``should_pause`` is a function without arguments that
+        is asked after each model call whether to stop there. Raises
+        :class:`~sagents_nb.errors.AgentError` subclasses, with the result so far in ``.result``;
+        an interrupt is a result.
         """
         return self._start(prompt, state, overrides).result()
 
@@ -532,6 +533,10 @@ class Agent:
         check_unanswered(base, messages)
         overrides = dict(overrides)
         should_pause = overrides.pop("should_pause", None)
+        if should_pause is not None and not callable(should_pause):
+            raise ConfigurationError(
+                "should_pause is a function without arguments, asked after each model call."
+            )
         agent = self.overridden(overrides)
         emitter = Emitter(sink, session_id=agent.agent_id, run_id=new_run_id())
         loop = agent.new_run(base, emitter, local={}, should_pause=should_pause)
@@ -554,8 +559,7 @@ class Agent:
         unknown = sorted(set(given) - set(_OVERRIDES))
         if unknown:
             raise ConfigurationError(
-                f"A run has no option {', '.join(unknown)}; it takes {', '.join(_OVERRIDES)} and "
-                "should_pause."
+                f"A run has no option {', '.join(unknown)}; it takes {', '.join(_OVERRIDES)}."
             )
         for name in {"options", "tool_context"} & given.keys():
             if isinstance(given[name], Mapping):  # else with_() says what it is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import msgspec
 
@@ -50,6 +51,7 @@ class Meter:
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
+        self._tokens = self._cost = 0.0  # of what is a number from 0: a model may say anything
         self._untold = False  # what some answer cost
         self._running = 0
         self._began = 0.0
@@ -101,9 +103,11 @@ class Meter:
     def add(self, usage: Usage | None) -> None:
         """Count what a model call used."""
         if usage is not None:
+            self._tokens += _number(usage.total_tokens) or 0.0
+            cost = _number(usage.cost_usd)
+            self._cost += cost or 0.0
+            self._untold = self._untold or cost is None
             self.usage += usage
-        if usage is None or usage.cost_usd is None:
-            self._untold = True
 
     def check_cost(self) -> None:
         """Raises BudgetExceeded if money is limited, and some answer did not say what it cost."""
@@ -116,13 +120,13 @@ class Meter:
     def _check(self) -> None:
         budget = self.budget
         self.check_cost()
-        self._compare("tokens", self.usage.total_tokens + 1, budget.tokens)
-        if budget.cost_usd is not None and (self.usage.cost_usd or 0.0) >= budget.cost_usd:
+        self._compare("tokens", self._tokens + 1, budget.tokens)
+        if budget.cost_usd is not None and self._cost >= budget.cost_usd:
             self._stop("cost_usd", budget.cost_usd)
         if budget.seconds is not None and self.seconds >= budget.seconds:
             self._stop("seconds", budget.seconds)
 
-    def _compare(self, name: str, needed: int, limit: int | None) -> None:
+    def _compare(self, name: str, needed: float, limit: int | None) -> None:
         if limit is not None and needed > limit:
             self._stop(name, limit)
 
@@ -130,3 +134,9 @@ class Meter:
         raise BudgetExceeded(
             f"The budget of {limit:g} {name} is used up; raise it with Budget({name}=…) to go on."
         )
+
+
+def _number(value: Any) -> float | None:
+    """A number from 0, or None for anything else."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value < math.inf else None

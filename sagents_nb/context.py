@@ -107,7 +107,6 @@ class RunContext:
         self.notify = notify or (lambda middleware_id, message: None)
         self.cancelled = threading.Event()
         self.usage = Usage()
-        self.hidden: frozenset[str] = frozenset()  # tools that the last request left out
         self.state = State()
         self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
 
@@ -133,8 +132,8 @@ class RunContext:
 
     def spend(self, usage: Usage | None) -> None:
         """Count what a model call of this run used."""
-        self.meter.add(usage)
         if usage is not None:
+            self.meter.add(usage)
             self.usage += usage
 
     def publish(self, kind: type[Event], /, **fields: Any) -> None:

@@ -161,7 +161,7 @@ class Asking(Generic[A]):
             if follow_ups is not None and (said := await settled(follow_ups())):
                 return said
             wrong += 1
-            return [Message.user(self.reminder)] if wrong < WRONG else ()
+            return [Message.user(self.reminder, reminder=True)] if wrong < WRONG else ()
 
         async def enough(message: Message, results: Sequence[ToolResult]) -> bool:
             nonlocal wrong

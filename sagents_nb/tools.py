@@ -52,7 +52,7 @@ class FunctionArguments:
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         hints = _hints(name, function)
-        texts = _docstring_parameters(function)
+        texts = _docstring_parameters(_underlying(function))
         self.context_parameter: str | None = None
         fields: list[Any] = []
         defaults: dict[str, Any] = {}
@@ -125,9 +125,17 @@ def read_arguments(arguments: Mapping[str, Any], annotation: Any) -> Any:
         raise ValueError(f"Invalid arguments: {error}") from None
 
 
+def _underlying(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a :func:`functools.partial`, else what was given."""
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
 def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    if not inspect.isroutine(function):  # a functools.partial, or an object that can be called
-        function = getattr(function, "func", type(function).__call__)
+    function = _underlying(function)
+    if not inspect.isroutine(function):  # an object that can be called
+        function = type(function).__call__
     try:
         return get_type_hints(function, include_extras=True, localns=_names_around(function))
     except NameError as error:
@@ -162,7 +170,13 @@ def is_method(function: Callable[..., Any]) -> bool:
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    parameters = list(inspect.signature(function).parameters.values())
+    # A partial that was dressed as its function still takes fewer arguments.
+    dressed = not isinstance(function, partial)
+    try:
+        signature = inspect.signature(function, follow_wrapped=dressed)
+    except ValueError as error:  # of C code
+        raise ConfigurationError(f"{function!r} does not tell its parameters ({error}).") from None
+    parameters = list(signature.parameters.values())
     return parameters[1:] if is_method(function) else parameters
 
 
@@ -266,6 +280,10 @@ def readable(annotation: Any) -> Any:
         described(annotation)
         with contextlib.suppress(msgspec.ValidationError):  # only that this is none
             converted({}, annotation)
+    except NameError as error:  # of a class that is defined in a function, as its module's are not
+        raise TypeError(
+            f"{error}, of what a class in a function names; define both in the module"
+        ) from None
     except TypeError as error:
         try:
             return _stand_in(annotation)
@@ -514,7 +532,8 @@ class Tool:
         display_text: str | Callable[[dict[str, Any]], str] | None = None,
         arguments: Arguments | None = None,
     ) -> None:
-        self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
+        named = _underlying(function)
+        self.name: str = name or str(getattr(named, "__name__", type(named).__name__))
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
                 f"{self.name!r} is no tool name: use 1 to 64 letters, digits, '_' or '-'; "
@@ -526,6 +545,21 @@ class Tool:
         self.is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(
             function
         )
+        if timeout is not None and (
+            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0
+        ):
+            raise ConfigurationError(
+                f"Tool {self.name!r}: timeout is a number of seconds over 0, or None; "
+                f"not {timeout!r}."
+            )
+        if not isinstance(description or "", str):
+            raise ConfigurationError(
+                f"Tool {self.name!r}: description is text, not {type(description).__name__}."
+            )
+        if not callable(function):
+            raise ConfigurationError(
+                f"Tool {self.name!r} needs a function to call, not {type(function).__name__}."
+            )
         if run_on is not None and run_on not in get_args(RunOn):
             raise ConfigurationError(
                 f"Tool {self.name!r}: run_on is 'pool', 'loop', 'main' or 'caller', not {run_on!r}."
@@ -542,7 +576,7 @@ class Tool:
             )
         self.run_on: RunOn = run_on or ("loop" if self.is_async else "pool")
         self.arguments: Arguments = arguments or FunctionArguments(self.name, function)
-        self.description = description or short_description(function)
+        self.description = description or short_description(named)
         self.schema = schema or self.arguments.schema
         self.idempotent = idempotent
         self.timeout = timeout

@@ -106,6 +106,37 @@ def test_a_call_that_is_not_run_costs_nothing() -> None:
     assert agent_of(*turns, tools=[look], budget=sa.Budget(tool_calls=1)).run("go").text == "done"
 
 
+def test_a_call_that_failed_has_no_price_to_tell() -> None:
+    agent = agent_of(RuntimeError("bad"), costing(1, 0.1), "done", tools=[look])
+    with pytest.raises(sa.ModelError, match="bad"):
+        agent.run("go", budget=sa.Budget(cost_usd=1))
+    turns = [costing(1, 0.1), RuntimeError("away"), costing(1, 0.2, id="c2"), "never"]
+    session = session_of(*turns, tools=[look], budget=sa.Budget(cost_usd=0.2))
+    with pytest.raises(sa.ModelError, match="away"):
+        session.send("go").result()
+    with pytest.raises(sa.BudgetExceeded, match=r"budget of 0\.2 cost_usd is used up"):
+        session.retry().result()
+
+
+@pytest.mark.parametrize("cost", [float("nan"), -1.0, float("-inf"), float("inf"), "much"])
+def test_a_price_that_is_none_buys_nothing(cost: Any) -> None:
+    turns = [costing(1, cost), *(costing(1, 5.0, id=f"c{n}") for n in range(2, 9))]
+    agent = agent_of(*turns, tools=[look], budget=sa.Budget(cost_usd=1))
+    with pytest.raises(sa.AgentError):
+        agent.run("go")
+    assert len(agent.model.requests) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("tokens", [float("nan"), -5])
+def test_tokens_are_never_paid_back(tokens: Any) -> None:
+    odd = sa.Message.assistant("", [call("look", "c0")], usage=sa.Usage(tokens, 0))
+    turns = [odd, *(costing(6, id=f"c{n}") for n in range(1, 9))]
+    agent = agent_of(*turns, tools=[look], budget=sa.Budget(tokens=10))
+    with pytest.raises(sa.BudgetExceeded, match="10 tokens"):
+        agent.run("go")
+    assert len(agent.model.requests) == 3  # type: ignore[attr-defined]
+
+
 class Clock:
     """Time that goes on only when told to."""
 

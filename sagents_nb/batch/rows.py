@@ -156,6 +156,8 @@ def keyed(asker: Agent | Asking[Agent], prompts: Iterable[Sequence[Message]]) ->
     )
     until = sorted(agent.until_tool | agent.until_tool_success)
     fixed = f"{asked(agent.model, request).key} {agent.max_runs} {until}".encode()
+    if not isinstance(agent.system_prompt, str):
+        fixed += _likeness(agent.system_prompt)
     seen: Counter[bytes] = Counter()
     rows = []
     for prompt in prompts:
@@ -168,6 +170,16 @@ def keyed(asker: Agent | Asking[Agent], prompts: Iterable[Sequence[Message]]) ->
         digest = hashlib.sha256(b"%s %d %s" % (fixed, seen[text], text)).hexdigest()
         rows.append(Row(digest, tuple(prompt)))
     return rows
+
+
+def _likeness(function: Any) -> bytes:
+    """What tells a function from others: its code and what it closes over, as far as it shows."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return repr(function).encode()
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    shown = (code.co_code, code.co_consts, code.co_names, function.__defaults__, cells)
+    return repr(shown).encode(errors="replace")
 
 
 async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:

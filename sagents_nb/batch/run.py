@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import importlib
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from ..budget import Budget, Meter
-from ..errors import BudgetExceeded
+from ..errors import BudgetExceeded, ConfigurationError
 from ..extract import Asking
 from ..messages import Usage
 from ..models.base import tells_cost
@@ -34,6 +35,8 @@ _PATIENCE = 0.8  # seconds that a stopped map waits for its rows to end
 
 # What the last map that was stopped had finished, if nothing else keeps it.
 stopped_answers: dict[str, Answer] = {}
+
+logger = logging.getLogger(__name__)
 
 
 class Progress:
@@ -95,6 +98,8 @@ class MapRun:
                 self.answers[row.key] = earlier[row.key]
         self.earlier = {key for key in self.answers if key in earlier}
         self.failed = len(self.answers) - len(self.earlier)
+        if budget is not None and not isinstance(budget, Budget):
+            raise ConfigurationError(f"budget is a Budget(…); not {type(budget).__name__}.")
         self.meter = Meter(budget)
         self._tells_cost = tells_cost(agent.model)
         self._spent: BudgetExceeded | None = None
@@ -140,7 +145,7 @@ class MapRun:
         if answer.key in self.answers:
             return
         self.answers[answer.key] = answer
-        if answer.model_calls:
+        if answer.status == "completed" or answer.usage.total_tokens:
             self.meter.add(answer.usage)
         self.meter.model_calls += answer.model_calls
         self.meter.tool_calls += answer.tool_calls
@@ -180,6 +185,10 @@ class MapRun:
         if self.journal is None:
             for key in self.earlier:
                 stopped_answers.pop(key, None)
+        try:
+            self.meter.check_cost()
+        except BudgetExceeded as error:  # all rows had begun before the first told no price
+            logger.warning("The budget of the map was not kept: %s", error)
         why = self._spent or "The engine gave no answer to this row."
         answers = [self.answers.get(r.key) or not_asked(r, "not_run", why) for r in self.rows]
         output = self.asker.output if isinstance(self.asker, Asking) else None

@@ -21,7 +21,7 @@ from ..errors import AgentError, MaxRunsExceeded, ModelError, pass_on
 from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
-from ..messages import Message, ToolResult
+from ..messages import Message, ToolResult, Usage
 from ..models.base import ChatModel, ModelRequest, tells_cost
 from ..state import State
 from ..telemetry import current, tracing_of
@@ -29,7 +29,7 @@ from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Unfinished, settled
-from .model_call import ModelAnswer, call_model, request_for
+from .model_call import ModelAnswer, call_model, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, open_calls
 from .stop_conditions import StopConditions
 from .tool_calls import execute, prepare
@@ -313,8 +313,12 @@ class Loop:
         meter.before_model(meter.budget.cost_usd is None or tells_cost(model))
         self.model_calls += 1
         answer = await self._model_answer(model, request)
+        if config.chain.hooks["before_model_request"] and answer.message.tool_calls:
+            marked = without_hidden(answer.message, request, self.ctx)
+            answer = answer._replace(message=marked)
         message = answer.message
-        self.ctx.spend(message.usage)
+        # An answer that says nothing of what it used does not say what it cost either.
+        self.ctx.spend(message.usage or (Usage() if answer.failure is None else None))
         await self.commits.append_answer(answer)
         if answer.failure is not None:
             raise answer.failure

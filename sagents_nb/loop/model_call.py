@@ -21,6 +21,7 @@ from ..messages import (
     TextPart,
     ThinkingDelta,
     ThinkingPart,
+    ToolCall,
 )
 from ..models import resilient, resolve_model
 from ..models.base import ChatModel, ModelRequest, RetryNotice
@@ -59,6 +60,23 @@ class Partial:
         return Message("assistant", tuple(parts), stop_reason=stop_reason, error=error)
 
 
+def without_hidden(message: Message, request: ModelRequest, ctx: RunContext) -> Message:
+    """The answer, its calls of tools that a hook left out of the request marked as not to be run.
+
+    In the message itself, so that whoever goes on with it, from a store too, does not run them.
+    """
+    offered = {spec.name for spec in request.tools}
+
+    def marked(part: Part) -> Part:
+        if isinstance(part, ToolCall) and part.name in ctx.tools and part.name not in offered:
+            known = ", ".join(sorted(offered)) or "none"
+            error = f"there is no tool {part.name!r} in this turn. Tools: {known}."
+            return msgspec.structs.replace(part, error=part.error or error)
+        return part
+
+    return msgspec.structs.replace(message, parts=tuple(map(marked, message.parts)))
+
+
 class ModelAnswer(NamedTuple):
     """What a model said: ``failure`` is why no more came, ``model`` the one that answered."""
 
@@ -91,7 +109,6 @@ async def request_for(
     if not config.chain.hooks["before_model_request"]:
         return request, config.model
     request = await config.chain.model_request(request, ctx)
-    ctx.hidden = frozenset(ctx.tools) - {spec.name for spec in request.tools}
     if request.model == config.model.name:
         return request, config.model
     model = resolve_model(request.model)

@@ -129,10 +129,9 @@ async def _prepare(
     if isinstance(decision, Edit):
         prepared.edited = decision.arguments
         call = replace(call, arguments=decision.arguments)
-    hidden = call.name in ctx.hidden
-    tool = prepared.tool = None if hidden else ctx.tools.get(call.name)
+    tool = prepared.tool = ctx.tools.get(call.name)
     if tool is None:
-        known = ", ".join(name for name in ctx.tools if name not in ctx.hidden) or "none"
+        known = ", ".join(ctx.tools) or "none"
         return prepared.answer_with(f"There is no tool {call.name!r}. Tools: {known}.", "failed")
     if not _fits(call, tool, prepared):  # nobody needs to be asked about what cannot run
         return prepared

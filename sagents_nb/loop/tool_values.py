@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import GeneratorType
 from typing import Any
 
 import msgspec
 
+from ..interrupts import Interrupt
 from ..messages import ContentPart, TextPart, image_of
 from ..text import text_or_why, whole
+from ..tools import ToolOutput
 
 MANY = 1000
 """Arrays with more values than this are shown as numpy prints them."""
@@ -107,25 +109,44 @@ def _frame(value: Any) -> str | None:
 def drained(function: Callable[[], Any], tell: Tell) -> Any:
     """What the function gives; a generator is run, its pieces told as they come."""
     value = function()
-    return _joined(_told(value, tell)) if isinstance(value, _PIECES) else value
-
-
-def _told(pieces: Iterator[Any], tell: Tell) -> Iterator[Any]:
-    for piece in pieces:
-        tell(text_of(piece))
-        yield piece
+    if not isinstance(value, _PIECES):
+        return value
+    pieces = _Pieces(tell)
+    while True:
+        try:
+            pieces.add(next(value))
+        except StopIteration as end:
+            return pieces.joined() if end.value is None else end.value
 
 
 async def drained_async(pieces: AsyncIterator[Any], tell: Tell) -> Any:
-    """The same for an async generator."""
-    kept = []
+    """The same for an async generator, which cannot return a value."""
+    kept = _Pieces(tell)
     async for piece in pieces:
-        tell(text_of(piece))
-        kept.append(piece)
-    return _joined(iter(kept))
+        kept.add(piece)
+    return kept.joined()
 
 
-def _joined(pieces: Iterator[Any]) -> Any:
-    """Texts as one text, other pieces as a list."""
-    kept = list(pieces)
-    return "".join(kept) if all(isinstance(piece, str) for piece in kept) else kept
+class _Pieces:
+    """What a generator yields."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._kept: list[Any] = []
+        self._whole: ToolOutput | Interrupt | None = None
+
+    def add(self, piece: Any) -> None:
+        if isinstance(piece, ToolOutput | Interrupt):  # says what the call comes to
+            self._whole = piece
+        else:
+            self._tell(text_of(piece))
+            self._kept.append(piece)
+
+    def joined(self) -> Any:
+        """Texts as one text, one piece as it is, several as a list."""
+        if self._whole is not None:
+            return self._whole
+        if len(self._kept) == 1:
+            return self._kept[0]
+        texts = all(isinstance(piece, str) for piece in self._kept)
+        return "".join(self._kept) if texts else self._kept

@@ -194,7 +194,7 @@ class Chain:
             if isinstance(outcome, ToolResult):
                 return call, outcome
             if isinstance(outcome, Interrupt):
-                interrupts.append(outcome)
+                interrupts.append(_about(call, outcome))
             elif isinstance(outcome, ToolCall):  # whose answer it needs does not change
                 call = replace(outcome, id=call.id, name=call.name)
             elif outcome is not None:
@@ -226,6 +226,15 @@ def _answerable(interrupt: Interrupt, item: Middleware, hook: str) -> Interrupt:
     name = middleware_id(item)
     decisions = ("approve", "reject", "respond")
     request = ActionRequest(f"{name}.{hook}", name, {}, interrupt.message, decisions)
+    return replace(interrupt, action_requests=(request,))
+
+
+def _about(call: ToolCall, interrupt: Interrupt) -> Interrupt:
+    """A hook's question about a call, with a request to be answered by."""
+    if interrupt.action_requests or interrupt.type == "halt":
+        return interrupt
+    decisions = ("approve", "edit", "reject", "respond")
+    request = ActionRequest(call.id, call.name, call.arguments, interrupt.message, decisions)
     return replace(interrupt, action_requests=(request,))
 
 

@@ -52,14 +52,23 @@ class HumanInTheLoop(Middleware):
 def _allowed(name: str, value: Any) -> tuple[str, ...]:
     if value is True:
         return ALL_DECISIONS
-    if not value and not isinstance(value, Mapping):
+    if value is False or value is None:
         return ()
-    decisions = (
-        value.get("allowed_decisions", ALL_DECISIONS) if isinstance(value, Mapping) else value
-    )
+    decisions: Any = value
+    if isinstance(value, Mapping):
+        if others := sorted(map(str, value.keys() - {"allowed_decisions"})):
+            raise ConfigurationError(
+                f"interrupt_on[{name!r}] has {', '.join(others)}; its one key is allowed_decisions."
+            )
+        decisions = value.get("allowed_decisions", ALL_DECISIONS)
+    if not isinstance(decisions, list | tuple | set | frozenset) or not decisions:
+        raise ConfigurationError(
+            f"interrupt_on[{name!r}] is True, False, or a list of some of {', '.join(_DECISIONS)}; "
+            f"not {decisions!r}, which nobody could answer."
+        )
     unknown = [d for d in decisions if d not in _DECISIONS]
     if unknown:
         raise ConfigurationError(
             f"interrupt_on[{name!r}] allows {unknown}, which is none of {', '.join(_DECISIONS)}."
         )
-    return tuple(decisions)
+    return tuple(d for d in _DECISIONS if d in decisions)

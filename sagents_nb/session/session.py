@@ -121,6 +121,8 @@ class Session:
         **around: Any,
     ) -> None:
         _check_agent(agent)
+        _check_state(state)
+        _check_store(store)
         _load()
         options = SessionOptions(
             store=store,
@@ -193,6 +195,7 @@ class Session:
         not be read.
         """
         _check_agent(agent)
+        _check_store(store)
         _load()
         options = SessionOptions(store=store, **around)
         try:
@@ -339,7 +342,8 @@ class Session:
     def send(self, prompt: Prompt, when: str = "queue", **overrides: Any) -> Run:
         """Start a run with a message; ``overrides`` are those of :meth:`Agent.run`.
 
-        They are for this run and what goes on with it, as long as this process lives.
+        They are for this run and what goes on with it in this session; a conversation that is
+        opened again has none. :meth:`pause` is what ``should_pause`` is there.
 
         While a run is active, ``when`` decides: "queue" runs it afterwards, "steer" gives it
         to the active run before its next model call, "raise" raises
@@ -481,7 +485,11 @@ class Session:
         self._act(self.actor.pause, reason)
 
     def cancel(self) -> None:
-        """Stop the active run, or deny what waits; finished messages stay. Else nothing."""
+        """Stop the active run, or deny what waits; finished messages stay. Else nothing.
+
+        What is queued stays too: it runs with the next message or :meth:`retry`, unless
+        :meth:`clear_queue` forgets it.
+        """
         self._act(self.actor.cancel)
 
     def cancel_run(self, run: Run) -> None:
@@ -549,6 +557,9 @@ class Session:
 
     def replace(self, agent: Agent | None = None, state: State | None = None) -> None:
         """Go on with another agent or another state; raises Busy while a run is active."""
+        if agent is not None:
+            _check_agent(agent)
+        _check_state(state)
         self._act(self.actor.replace, agent, state)
 
     # watching
@@ -681,6 +692,19 @@ def _check_agent(agent: Any) -> None:
         raise ConfigurationError(
             f"A session needs an Agent, not {type(agent).__name__}; pass sa.Agent(…)."
         )
+
+
+def _check_state(state: Any) -> None:
+    if not isinstance(state, State | None):
+        raise ConfigurationError(
+            f"state is a State, such as result.state, not {type(state).__name__}; "
+            "Session.restore takes what State.export gave."
+        )
+
+
+def _check_store(store: Any) -> None:
+    if isinstance(store, str):
+        raise ConfigurationError("store is a sa.ConversationStore('sqlite:///…'), not text.")
 
 
 def _may_wait() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,8 +102,46 @@ def test_a_tool_that_is_left_out_is_not_run_in_that_turn_even_if_the_model_calls
     )
     state = agent.run("go").state
     assert [tool.name for tool in requests(agent)[0].tools] == ["look"]
-    assert results(state) == ["There is no tool 'wipe'. Tools: look.", "seen", "wiped"]
+    assert results(state) == [
+        "Not run: there is no tool 'wipe' in this turn. Tools: look.",
+        "seen",
+        "wiped",
+    ]
     assert RAN == ["look", "wipe"]
+
+
+def hiding(request: ModelRequest, ctx: sa.RunContext) -> ModelRequest:
+    return replace(request, tools=tuple(t for t in request.tools if t.name != "wipe"))
+
+
+@pytest.mark.parametrize("answer", [sa.Approve(), sa.Reject()])
+def test_nor_when_people_decide_on_another_call_of_that_turn(answer: Any, tmp_path: Path) -> None:
+    turns = [[call("look", "a"), call("wipe", "b")], "done"]
+    options: dict[str, Any] = {
+        "tools": [look, wipe],
+        "interrupt_on": {"look": True},
+        "middleware": [Asked(hiding)],
+    }
+    agent = agent_of(*turns, **options)
+    agent.resume(agent.run("go"), answer)
+    store = sa.ConversationStore(f"sqlite:///{tmp_path}/hidden.db")
+    session = sa.Session(agent_of(*turns, **options), id="c", store=store)
+    session.send("go").result()
+    session.close()
+    again = sa.Session.open("c", agent=agent_of("done", tools=[look, wipe]), store=store)
+    again.resume(answer).result()
+    store.close()
+    assert "wipe" not in RAN
+
+
+def test_nor_when_a_paused_run_goes_on() -> None:
+    agent = agent_of(call("wipe"), "done", tools=[wipe], middleware=[Asked(hiding)])
+    session = sa.Session(agent)
+    paused = agent.run("go", should_pause=lambda: True)
+    assert paused.status == "paused"
+    session.replace(state=paused.state)
+    session.retry().result()
+    assert RAN == []
 
 
 def test_another_model_may_be_asked_by_its_spec_or_as_it_is() -> None:

@@ -1,0 +1,213 @@
+"""Faults that people met who tried the package with work of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from tests.talking import PATIENCE, agent_of, call, results, session_of
+
+
+@sa.tool
+def scan() -> str:
+    """Scan."""
+    return "scanned"
+
+
+class Asks(sa.Middleware):
+    """Asks about every call, as briefly as it can."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> sa.Interrupt:
+        return sa.Interrupt(self.kind, message="Pay?")
+
+
+@pytest.mark.parametrize("kind", ["payment", "hitl", "question"])
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        (sa.Approve(), "scanned"),
+        (sa.Reject("no"), "A person rejected this call"),
+        (sa.Respond("later"), "later"),
+    ],
+)
+def test_a_call_that_a_hook_asks_about_can_be_answered(kind: str, decision: Any, told: str) -> None:
+    session = session_of(call("scan"), "done", tools=[scan], middleware=[Asks(kind)])
+    (request,) = session.send("go").result(PATIENCE).interrupt.action_requests  # type: ignore[union-attr]
+    assert (request.tool_call_id, request.tool_name) == ("c1", "scan")
+    assert request.display_text == "Pay?"
+    assert session.resume(decision).result(PATIENCE).text == "done"
+    assert results(session.state)[0].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("gate", "sentence"),
+    [
+        ({"allowed_decisions": []}, r"nobody could answer"),
+        ([], r"nobody could answer"),
+        ({"allowed_decisions": None}, r"nobody could answer"),
+        ({"allowed": ["approve"]}, r"has allowed; its one key is allowed_decisions"),
+        (1, r"is True, False, or a list"),
+        (lambda call: True, r"is True, False, or a list"),
+        ("approve", r"is True, False, or a list"),
+        (["agree"], r"none of approve"),
+    ],
+)
+def test_a_gate_that_nobody_could_open_is_refused(gate: Any, sentence: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match=sentence):
+        agent_of(tools=[scan], interrupt_on={"scan": gate})
+
+
+def ends_with_a_value() -> Iterator[str]:
+    """Works in steps."""
+    yield "step 1"
+    return {"mean": 4.2}
+
+
+def ends_with_an_output() -> Iterator[Any]:
+    """Works in steps."""
+    yield "step 1"
+    yield sa.ToolOutput("final", artifact=[1], update={"metadata": {"k": 1}})
+
+
+async def ends_with_an_output_later() -> AsyncIterator[Any]:
+    """Works in steps."""
+    yield "step 1"
+    yield sa.ToolOutput("final", artifact=[1], update={"metadata": {"k": 1}})
+
+
+def gives_one_piece() -> Iterator[Any]:
+    """Works in one step."""
+    yield {"a": 1}
+
+
+def test_what_a_generator_returns_or_yields_as_an_output_is_what_the_call_comes_to() -> None:
+    def result(tool: Any) -> sa.RunResult:
+        return agent_of(call(tool.__name__), "done", tools=[tool]).run("go")
+
+    assert results(result(ends_with_a_value).state) == ['{"mean":4.2}']
+    for tool in (ends_with_an_output, ends_with_an_output_later):
+        given = result(tool)
+        assert results(given.state) == ["final"]
+        assert given.artifacts == {"c1": [1]}
+        assert given.state.metadata == {"k": 1}
+    assert results(result(gives_one_piece).state) == ['{"a":1}']
+
+
+def test_a_generator_may_ask_people() -> None:
+    def asks() -> Iterator[Any]:
+        yield "looking"
+        yield sa.Interrupt("question", message="Which?")
+
+    agent = agent_of(call("asks"), "done", tools=[asks])
+    waiting = agent.run("go")
+    assert waiting.status == "interrupted"
+    assert results(agent.resume(waiting, sa.Respond("that one")).state) == ["that one"]
+
+
+def test_a_class_that_cannot_see_its_neighbour_is_named_with_the_tool() -> None:
+    @dataclasses.dataclass
+    class Point:
+        x: float
+
+    @dataclasses.dataclass
+    class Route:
+        points: list[Point]
+
+    def length(route: Route) -> float:
+        return 0.0
+
+    with pytest.raises(sa.ConfigurationError, match=r"'length': 'route'.*Point.*in the module"):
+        sa.tool(length)
+    with pytest.raises(sa.ConfigurationError, match=r"No answer can be a Route.*in the module"):
+        agent_of(output_type=Route)
+
+
+def test_a_partial_is_a_tool_with_the_name_and_the_arguments_that_are_left() -> None:
+    def area(w: float, h: float) -> float:
+        """The area.
+
+        Args:
+            h: How high it is.
+        """
+        return w * h
+
+    plain = functools.partial(area, 2.0)
+    dressed = functools.update_wrapper(functools.partial(area, 2.0), area)
+    for function in (plain, dressed):
+        agent = agent_of(call("area", h=3), "done", tools=[function])
+        (tool,) = agent.tools
+        assert (tool.name, tool.description) == ("area", "The area.")
+        described = {"type": "number", "description": "How high it is."}
+        assert tool.schema["properties"] == {"h": described}
+        assert results(agent.run("go").state) == ["6.0"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"timeout": 0}, "timeout is a number of seconds over 0"),
+        ({"timeout": -1}, "timeout is a number of seconds over 0"),
+        ({"timeout": "1"}, "timeout is a number of seconds over 0"),
+        ({"description": 5}, "description is text, not int"),
+    ],
+)
+def test_a_tool_of_wrong_kinds_is_refused(options: Any, sentence: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match=sentence):
+        sa.tool(**options)(scan.function)
+    with pytest.raises(sa.ConfigurationError, match="needs a function to call, not str"):
+        sa.Tool.from_schema("x", "", {"type": "object"}, "text")  # type: ignore[arg-type]
+
+
+def test_what_is_no_store_state_or_agent_is_named() -> None:
+    agent = agent_of()
+    for attempt, sentence in (
+        (lambda: sa.Session(agent, store="x.db"), "store is a sa.ConversationStore"),
+        (lambda: sa.Session.open("c", agent=agent, store="x.db"), "store is a sa.Conversa"),
+        (lambda: sa.Session(agent, state="x"), "state is a State.*not str"),  # type: ignore[arg-type]
+        (lambda: sa.Session(agent).replace(agent=5), "needs an Agent, not int"),  # type: ignore[arg-type]
+        (lambda: sa.Session(agent).replace(state={}), "state is a State.*not dict"),  # type: ignore[arg-type]
+        (lambda: agent.run("go", should_pause=True), "should_pause is a function"),
+        (lambda: agent.map(["a"], budget=5, progress=False), "budget is a Budget"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(sa.ConfigurationError, match=sentence):
+            attempt()
+
+
+def test_a_map_keeps_answers_of_one_prompt_from_another(tmp_path: Path) -> None:
+    model = sa.ScriptedModel(["bonjour", "guten Tag"])
+
+    def answers(language: str) -> list[str]:
+        agent = sa.Agent(
+            model, lambda ctx: f"Answer in {language}.", replace_default_middleware=True
+        )
+        frame = agent.map(["hello"], cache=tmp_path / "rows", progress=False)
+        return list(frame.text)
+
+    assert answers("French") == ["bonjour"]
+    assert answers("German") == ["guten Tag"]
+    assert answers("French") == ["bonjour"]
+
+
+def test_a_map_says_when_its_budget_of_money_was_not_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    agent = agent_of(*["x"] * 3)
+    with caplog.at_level(logging.WARNING):
+        agent.map(["a", "b", "c"], budget=sa.Budget(cost_usd=1), progress=False)
+    assert "does not say what its calls cost" in caplog.text
+
+
+def test_the_reminder_of_a_typed_run_is_told_from_what_people_said() -> None:
+    result = agent_of("Oslo!", call("submit", value="Oslo"), output_type=str).run("Where?")
+    said = [m for m in result.messages if m.role == "user"]
+    assert [bool(m.metadata.get("reminder")) for m in said] == [False, True]
