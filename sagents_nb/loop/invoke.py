@@ -17,7 +17,7 @@ from ..interrupts import ActionRequest, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import clock, stepwise, took
-from ..runtime.futures import executing
+from ..runtime.futures import executing, in_tool
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
 from ..text import said_by
@@ -95,6 +95,14 @@ def _advice(error: BaseException) -> str:
 
 async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     """What the function returns or raises, wherever it runs."""
+    token = in_tool.set(executing.get())
+    try:
+        return await _called(tool, arguments, context)
+    finally:
+        in_tool.reset(token)
+
+
+async def _called(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     function = partial(tool.function, **arguments)
     tell = context.progress
     if tool.run_on == "caller":

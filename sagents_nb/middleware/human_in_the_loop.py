@@ -52,7 +52,7 @@ class HumanInTheLoop(Middleware):
 def _allowed(name: str, value: Any) -> tuple[str, ...]:
     if value is True:
         return ALL_DECISIONS
-    if value is False or value is None:
+    if value is False or value is None or value == []:  # as Sagents has it
         return ()
     decisions: Any = value
     if isinstance(value, Mapping):

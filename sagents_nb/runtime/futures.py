@@ -108,6 +108,10 @@ executing: ContextVar[RunHandle | None] = ContextVar("sagents_run", default=None
 """The run in whose tool or hook the caller is; it may have ended since."""
 
 
+in_tool: ContextVar[RunHandle | None] = ContextVar("sagents_tool", default=None)
+"""The run in whose async tool the caller is, on the runtime loop."""
+
+
 async def wait_uncancelled(work: asyncio.Future[Any]) -> None:
     """Return once ``work`` is done, also when whoever waits for it is cancelled meanwhile.
 

@@ -27,6 +27,7 @@ from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
+from ..runtime.futures import in_tool
 from ..runtime.thread import runtime
 from ..state import State, Todo, restore_or_new, restore_state
 
@@ -642,9 +643,9 @@ class Session:
         return value
 
     def _refuse_inside(self, what: str) -> None:
-        """Raise Busy in a sync tool of its own, which would wait for itself."""
+        """Raise Busy in a tool of its own, which would end itself or wait for itself."""
         run = self.current_run
-        if run is not None and not runtime.here():
+        if run is not None and (in_tool.get() is run or not runtime.here()):
             run.refuse_inside(what, "do it once the run has ended")
 
     def _wake(self) -> None:

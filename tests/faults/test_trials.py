@@ -53,7 +53,6 @@ def test_a_call_that_a_hook_asks_about_can_be_answered(kind: str, decision: Any,
     ("gate", "sentence"),
     [
         ({"allowed_decisions": []}, r"nobody could answer"),
-        ([], r"nobody could answer"),
         ({"allowed_decisions": None}, r"nobody could answer"),
         ({"allowed": ["approve"]}, r"has allowed; its one key is allowed_decisions"),
         (1, r"is True, False, or a list"),
@@ -211,3 +210,27 @@ def test_the_reminder_of_a_typed_run_is_told_from_what_people_said() -> None:
     result = agent_of("Oslo!", call("submit", value="Oslo"), output_type=str).run("Where?")
     said = [m for m in result.messages if m.role == "user"]
     assert [bool(m.metadata.get("reminder")) for m in said] == [False, True]
+
+
+@pytest.mark.parametrize("what", ["close", "reset", "transfer"])
+def test_an_async_tool_cannot_end_its_own_session_under_itself(what: str) -> None:
+    async def leave() -> str:
+        """Leave."""
+        getattr(session, what)()
+        return "left"
+
+    session = session_of(call("leave"), "done", tools=[leave])
+    result = session.send("go").result(PATIENCE)
+    assert result.text == "done"
+    assert results(result.state)[0].startswith("Busy: ")
+    assert "inside one of its own tools" in results(result.state)[0]
+    getattr(session, what)()  # afterwards it may
+    other = session_of("x")
+
+    async def leave_another() -> str:
+        """Leave another one."""
+        other.close()
+        return "left"
+
+    agent = agent_of(call("leave_another"), "done", tools=[leave_another])
+    assert results(sa.Session(agent).send("go").result(PATIENCE).state) == ["left"]

@@ -97,7 +97,6 @@ def test_one_gated_call_holds_the_whole_turn() -> None:
         (["approve", "reject"], ("approve", "reject")),
         (False, None),
         ([], None),
-        ({"allowed_decisions": []}, None),
         (None, None),
     ],
 )
