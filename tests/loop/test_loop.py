@@ -283,6 +283,7 @@ def test_a_failing_model_raises_and_what_it_had_said_is_kept_and_marked() -> Non
     assert result.status == "error"
 
 
+@pytest.mark.spec("S1.2.7")
 def test_a_stream_that_ends_without_a_message_is_an_error() -> None:
     class Cut(sa.ChatModel):
         name = "cut"
@@ -300,6 +301,28 @@ def test_a_message_that_says_it_failed_fails_the_run() -> None:
     failed = sa.Message("assistant", (sa.TextPart("so f"),), stop_reason="error", error="cut")
     with pytest.raises(sa.ModelError, match="cut"):
         agent_of(failed).run("go")
+
+
+@pytest.mark.spec("S1.2.7")
+def test_an_answer_that_a_content_filter_refused_fails_the_run_with_what_it_said() -> None:
+    refused = sa.Message("assistant", (sa.TextPart("Not that."),), stop_reason="refusal")
+    with pytest.raises(sa.ModelError, match="declined to answer: Not that") as raised:
+        agent_of(refused).run("go")
+    assert (raised.value.kind, raised.value.result.status) == ("refusal", "error")
+
+
+@pytest.mark.spec("S1.2.7")
+def test_calls_of_a_message_that_says_it_failed_are_not_run() -> None:
+    ran: list[str] = []
+
+    def act() -> None:
+        ran.append("act")
+
+    failed = sa.Message("assistant", (call("act"),), stop_reason="error", error="cut")
+    with pytest.raises(sa.ModelError, match="cut") as raised:
+        agent_of(failed, "never", tools=[act]).run("go")
+    assert ran == []
+    assert not unanswered(raised.value.result.state.messages)
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()])
