@@ -406,6 +406,33 @@ def test_the_loop_may_be_told_to_stop_after_a_turn(is_async: bool) -> None:
     assert (of(AgentEnd, events)[0].status, len(asked(config))) == ("completed", 1)
 
 
+@pytest.mark.spec("A2.3.7")
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_loop_asks_after_each_turn_whether_to_stop_and_goes_on_until_then(
+    is_async: bool,
+) -> None:
+    seen: list[Any] = []
+    follow_ups = [sa.Message.user("and then"), sa.Message.user("never heard")]
+
+    def stop(message: sa.Message, results: Any) -> bool:
+        seen.append((message.text, [r.text for r in results]))
+        return message.text == "two"
+
+    async def stop_later(message: sa.Message, results: Any) -> bool:
+        return stop(message, results)
+
+    config = config_of(
+        *(call("look", at="a"), "one", "two", "never"),
+        should_stop_after_turn=stop_later if is_async else stop,
+        get_follow_up_messages=lambda: [follow_ups.pop(0)],
+    )
+    events = all_of(sa.agent_loop("go", sa.AgentContext(tools=[look]), config))
+    assert seen == [("", ["saw a"]), ("one", []), ("two", [])]
+    end = of(AgentEnd, events)[0]
+    assert (end.status, end.messages[-1].text, len(asked(config))) == ("completed", "two", 3)
+    assert [m.text for m in follow_ups] == ["never heard"]
+
+
 @pytest.mark.parametrize(
     ("context", "options", "said"),
     [
