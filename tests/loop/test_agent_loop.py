@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 import sagents_nb as sa
@@ -155,9 +156,16 @@ def test_context_is_transformed_then_converted_on_every_turn_and_the_key_asked_f
 
         return later if is_async else function
 
+    def said(turn: Any) -> Any:
+        def model(request: ModelRequest) -> Any:
+            order.append("model")
+            return turn
+
+        return model
+
     config = config_of(
-        call("look"),
-        "done",
+        said(call("look")),
+        said("done"),
         transform_context=maybe(transform),
         convert_to_llm=maybe(convert),
         get_api_key=maybe(key),
@@ -165,9 +173,9 @@ def test_context_is_transformed_then_converted_on_every_turn_and_the_key_asked_f
         session_id="s1",
     )
     note = sa.Message("note", (sa.TextPart("for the transcript"),))
-    prompts = [note, sa.Message.user("go")]
-    events = all_of(sa.agent_loop(prompts, sa.AgentContext(tools=[look]), config))
-    assert order == ["transform", "convert", "key"] * 2
+    context = sa.AgentContext(messages=[note], tools=[look])
+    events = all_of(sa.agent_loop("go", context, config))
+    assert order == ["transform", "convert", "key", "model"] * 2
     assert [roles(r.messages) for r in asked(config)] == [
         ["user", "user"],
         ["user", "assistant", "tool", "user"],
@@ -175,11 +183,37 @@ def test_context_is_transformed_then_converted_on_every_turn_and_the_key_asked_f
     assert [r.api_key for r in asked(config)] == ["key of scripted, 1", "key of scripted, 2"]
     assert {r.session_id for r in asked(config)} == {"s1"} == {e.session_id for e in events}
     assert asked(config)[0].options == {"thinking": "high", "thinking_budgets": {"high": 9}}
-    assert roles(of(AgentEnd, events)[0].messages) == [
-        *("note", "user", "assistant", "tool", "assistant"),
-    ]
+    assert roles(of(AgentEnd, events)[0].messages) == ["user", "assistant", "tool", "assistant"]
+    assert context.messages == [note]
 
 
+@pytest.mark.spec("A2.1.7")
+def test_each_turn_is_made_from_what_is_kept_and_not_from_what_was_shown_before() -> None:
+    given: list[list[str]] = []
+
+    def newest(messages: Any) -> Any:
+        given.append([m.text or m.role for m in messages])
+        return [sa.Message.user("only this")]
+
+    turns = [call("look", "a"), call("look", "b"), "done"]
+    config = config_of(*turns, transform_context=newest)
+    seen: list[Any] = []
+
+    def stop(message: sa.Message, results: Any) -> bool:
+        seen.append([r.text for r in results])
+        return False
+
+    config = msgspec.structs.replace(config, should_stop_after_turn=stop)
+    events = all_of(sa.agent_loop("go", sa.AgentContext(tools=[look]), config))
+    more = ["assistant", "tool"]
+    assert given == [["go"], ["go", *more], ["go", *more, *more]]
+    assert seen == [["saw "], ["saw "], []]
+    texts = [[m.text for m in request.messages] for request in asked(config)]
+    assert texts == [["only this"]] * 3
+    assert roles(of(AgentEnd, events)[0].messages) == ["user", *more, *more, "assistant"]
+
+
+@pytest.mark.spec("A2.1.7")
 def test_thinking_that_is_off_reaches_the_model_as_off() -> None:
     config = config_of("ok", options={"thinking": "off"})
     all_of(sa.agent_loop("go", sa.AgentContext(), config))

@@ -102,6 +102,7 @@ def test_a_call_that_waits_is_interrupted_before_the_status_says_so_and_keeps_th
     assert result.content_type == "tool_result"
 
 
+@pytest.mark.spec("S1.4.5")
 def test_an_answer_takes_the_place_of_what_stood_for_it(store: ConversationStore) -> None:
     question = call(
         "ask_user",
