@@ -185,6 +185,23 @@ def test_a_viewer_who_comes_back_in_time_keeps_it(hours: Hours) -> None:
 
 
 @pytest.mark.spec("S1.11.10")
+def test_the_delay_begins_when_the_last_viewer_leaves_and_anew_each_time(hours: Hours) -> None:
+    session = living("a", inactivity_timeout=None, presence_timeout=4 * SOON)
+    heard = Heard(session)
+    first, second = session.watch("page"), session.watch("other page")
+    first()
+    hours.pass_by(8 * SOON)
+    assert session.status == "idle"
+    second()
+    hours.pass_by(3 * SOON)
+    session.watch("page")()
+    hours.pass_by(3 * SOON)
+    assert session.status == "idle"
+    hours.pass_by(SOON)
+    assert heard.wait_for(AgentShutdown).reason == "no_viewers"
+
+
+@pytest.mark.spec("S1.11.10")
 def test_who_runs_or_waits_for_people_is_not_stopped_by_their_absence(
     gate: Gate, hours: Hours
 ) -> None:
@@ -208,7 +225,9 @@ def test_who_runs_or_waits_for_people_is_not_stopped_by_their_absence(
     gate.open()
     assert run is not None
     run.result()
-    hours.pass_by(SOON)
+    hours.pass_by(SOON - 1)
+    assert session.status == "idle"
+    hours.pass_by(1)
     assert heard.wait_for(AgentShutdown).reason == "no_viewers"  # asked again when the run ended
 
 
