@@ -107,19 +107,27 @@ def test_a_hook_that_fails_or_interrupts_stops_those_after_it(hook: str, does: A
 
 
 @pytest.mark.spec("S1.2.4")
-def test_who_comes_last_sees_once_what_the_others_prepared() -> None:
+def test_who_comes_last_sees_once_in_a_run_what_all_the_others_prepared() -> None:
     seen: list[Any] = []
 
     class Prepares(sa.Middleware):
-        def before_run(self, state: sa.State, ctx: sa.RunContext) -> Any:
-            return state.put_metadata("prepared", True)
+        def __init__(self, id: str) -> None:
+            self.id = id
+
+        async def before_run(self, state: sa.State, ctx: sa.RunContext) -> Any:
+            return state.put_metadata("by", [*state.get_metadata("by", []), self.id])
 
     class Last(sa.Middleware):
         def before_run(self, state: sa.State, ctx: sa.RunContext) -> None:
-            seen.append(state.metadata)
+            seen.append((state.metadata["by"], ctx.state is state))
 
-    agent_of(*THREE_ROUNDS, tools=[look], middleware=[Prepares(), Last()]).run("go")
-    assert seen == [{"prepared": True}]
+    stack = [Prepares("a"), Counting([], "c"), Prepares("b"), Last()]
+    agent = agent_of(*THREE_ROUNDS, "more", tools=[look], middleware=stack)
+    result = agent.run("go")
+    assert seen == [(["a", "b"], True)]
+    assert result.state.metadata == {"by": ["a", "b"]}
+    agent.run("on", result.state)
+    assert seen[1:] == [(["a", "b", "a", "b"], True)]
 
 
 @pytest.mark.spec("S1.1.7")
@@ -146,6 +154,72 @@ def test_hooks_that_are_not_there_are_passed_and_all_who_listen_hear() -> None:
 
 
 @pytest.mark.spec("S1.1.3")
+def test_own_tools_come_first_then_those_of_each_middleware_in_list_order() -> None:
+    def named(*names: str) -> list[sa.Tool]:
+        return [sa.Tool(lambda: "", name=name) for name in names]
+
+    class Brings(sa.Middleware):
+        def __init__(self, id: str, *names: str) -> None:
+            self.id = id
+            self.names = names
+
+        def tools(self) -> list[sa.Tool]:
+            return named(*self.names)
+
+    stack = [Brings("one", "y", "c"), Brings("two", "b", "x")]
+    agent = agent_of("ok", tools=named("z", "m"), middleware=stack)
+    agent.run("go")
+    (request,) = agent.model.requests  # type: ignore[attr-defined]
+    for tools in (agent.tools, request.tools):
+        assert [tool.name for tool in tools] == ["z", "m", "y", "c", "b", "x"]
+
+
+HOOKS = [
+    "on_session_start",
+    "before_run",
+    "before_model",
+    "before_model_request",
+    "after_model",
+    "before_tool",
+    "after_tool",
+    "after_run",
+    "on_event",
+    "handle_message",
+    "handle_resume",
+]
+
+
+@pytest.mark.spec("S1.1.3")
+@pytest.mark.parametrize("hook", HOOKS)
+def test_each_hook_finds_the_agents_id_model_and_scope_in_its_context(hook: str) -> None:
+    found: list[Any] = []
+
+    def finds(self: Any, *given: Any) -> None:
+        ctx = given[-1]
+        found.append((ctx.agent_id, ctx.model, ctx.agent.filesystem_scope))
+
+    @sa.tool
+    def ask() -> Any:
+        return sa.Interrupt("tool", message="?")
+
+    agent = agent_of(
+        call("ask"),
+        "done",
+        tools=[ask],
+        middleware=[type("Finds", (sa.Middleware,), {hook: finds})()],
+        agent_id="mine",
+        filesystem_scope=("user", 1),
+    )
+    session = sa.Session(agent, "another-id")
+    session.notify_middleware("Finds", "hello")
+    session.send("go").result()
+    session.resume(sa.Respond("!")).result()
+    session.close()
+    assert found
+    assert all(seen == ("mine", agent.model, ("user", 1)) for seen in found)
+
+
+@pytest.mark.spec("S1.1.3")
 def test_a_middleware_sees_whose_it_is_and_an_option_of_its_own_wins() -> None:
     seen: list[Any] = []
 
@@ -166,6 +240,21 @@ def test_a_middleware_sees_whose_it_is_and_an_option_of_its_own_wins() -> None:
     agent.run("go")
     agent_of("x", middleware=[Own(sa.DemoModel())], **options).run("go")
     assert seen == [("mine", "scripted", ("user", 1)), ("mine", "demo", ("user", 1))]
+
+
+@pytest.mark.spec("S1.1.3")
+def test_the_model_that_a_hook_finds_is_the_one_that_answers_this_run() -> None:
+    found: list[Any] = []
+
+    class Finds(sa.Middleware):
+        def before_run(self, state: sa.State, ctx: sa.RunContext) -> None:
+            found.append(ctx.model)
+
+    other = sa.ScriptedModel(["from the other"])
+    agent = agent_of("from its own", middleware=[Finds()])
+    assert agent.run("go", model=other).text == "from the other"
+    assert agent.run("go").text == "from its own"
+    assert found == [other, agent.model]
 
 
 # one turn
@@ -225,9 +314,27 @@ def test_max_runs_counts_model_calls_of_each_run_anew() -> None:
 def test_a_model_error_leaves_the_callers_state_as_it_was() -> None:
     state = sa.State(messages=[sa.Message.user("a"), sa.Message.assistant("b")])
     before = state.export()["state"]
-    with pytest.raises(sa.ModelError):
+    with pytest.raises(sa.ModelError, match="ValueError: no"):
         agent_of(ValueError("no")).run("go", state)
     assert state.export()["state"] == before
+
+
+@pytest.mark.spec("S1.2.7")
+def test_a_model_that_fails_later_leaves_the_callers_state_and_gives_the_run_so_far() -> None:
+    class Changes(sa.Middleware):
+        def before_model(self, state: sa.State, ctx: sa.RunContext) -> Any:
+            return state.put_metadata("asked", state.get_metadata("asked", 0) + 1)
+
+    state = sa.State(messages=[sa.Message.user("a"), sa.Message.assistant("b")], metadata={"k": 1})
+    before = state.export()["state"]
+    agent = agent_of(call("look"), ValueError("no"), tools=[look], middleware=[Changes()])
+    with pytest.raises(sa.ModelError, match="ValueError: no") as raised:
+        agent.run("go", state)
+    assert state.export()["state"] == before
+    result = raised.value.result
+    assert result.status == "error"
+    assert roles(result.state.messages)[2:] == ["user", "assistant", "tool", "assistant"]
+    assert result.state.metadata == {"k": 1, "asked": 2}
 
 
 # failures

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 import sys
 import threading
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -16,11 +18,14 @@ from tests.talking import PATIENCE, agent_of, call, of, results, run, session_of
 
 
 def ask(tool: Any, **arguments: Any) -> sa.ToolResult:
-    """The result of one call of the tool, inside a run that goes on after it."""
+    """The result of one call of the tool, as the model reads it and as it is kept."""
     tool = tool if isinstance(tool, sa.Tool) else sa.tool(tool)
-    result = agent_of(call(tool.name, **arguments), "done", tools=[tool]).run("go")
+    agent = agent_of(call(tool.name, **arguments), "done", tools=[tool])
+    result = agent.run("go")
     assert result.text == "done"
     (answer,) = result.state.messages[2].tool_results
+    _, request = agent.model.requests  # type: ignore[attr-defined]
+    assert request.messages[-1].tool_results == [answer]
     return answer
 
 
@@ -71,12 +76,23 @@ class Opaque:
     def __str__(self) -> str:
         return "an opaque thing"
 
+    __repr__ = __str__
+
 
 class Unspeakable:
     def __str__(self) -> str:
         raise ValueError("no words")
 
     __repr__ = __str__
+
+
+@dataclass
+class Point:
+    x: int
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
 
 
 @pytest.mark.spec("S1.2.17")
@@ -90,7 +106,11 @@ class Unspeakable:
         ({"a": [1, True]}, '{"a":[1,true]}'),
         ([], "[]"),
         (Opaque(), "an opaque thing"),
+        ({"a": [Opaque(), {"b": Opaque()}]}, '{"a":["an opaque thing",{"b":"an opaque thing"}]}'),
         ({1, 2}, "[1,2]"),
+        (Point(1), '{"x":1}'),
+        (math.nan, "null"),
+        (CIRCLE, "[[...]]"),
         (Unspeakable(), "<Unspeakable: its text failed with ValueError>"),
         ("half a \ud800 character", "half a ? character"),
     ],
@@ -103,17 +123,31 @@ def test_any_value_becomes_text(value: Any, text: str) -> None:
     assert (answer.content, answer.is_error) == (text, False)
 
 
+@pytest.mark.spec("S1.2.17")
 def test_parts_stay_parts() -> None:
-    image = sa.ImagePart(data="aGk=")
+    image, file = sa.ImagePart(data="aGk="), sa.FilePart(data="aGk=", name="a.pdf")
+    data = sa.JsonPart({"a": [1]})
 
-    def draw() -> Any:
-        return [sa.TextPart("look"), image]
+    def given(value: Any) -> Any:
+        def draw() -> Any:
+            return value
 
-    def one() -> Any:
-        return image
+        return ask(draw).content
 
-    assert ask(draw).content == [sa.TextPart("look"), image]
-    assert ask(one).content == [image]
+    for part in (sa.TextPart("look"), image, file, data):
+        assert given(part) == [part]
+    assert given([sa.TextPart("look"), image, data]) == [sa.TextPart("look"), image, data]
+    assert given(("look", image)) == [sa.TextPart("look"), image]
+    assert given(sa.ToolOutput([image])) == [image]
+
+
+@pytest.mark.spec("S1.2.17")
+def test_a_result_that_a_tool_made_itself_is_the_answer_to_its_call() -> None:
+    def give() -> Any:
+        return sa.ToolResult("another id", "another name", "made", is_error=True, metadata={"k": 1})
+
+    made = sa.ToolResult("c1", "give", "made", is_error=True, metadata={"k": 1})
+    assert ask(give) == made
 
 
 @pytest.mark.spec("S1.2.18", "P15")
@@ -358,6 +392,7 @@ def test_an_async_tool_that_takes_too_long_is_stopped() -> None:
     assert stopped.is_set()
 
 
+@pytest.mark.spec("A2.3.7")
 def test_a_sync_tool_that_takes_too_long_is_left_behind_and_its_late_progress_dropped() -> None:
     gate, left = threading.Event(), threading.Event()
 

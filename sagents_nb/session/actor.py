@@ -694,6 +694,7 @@ class Actor:
         self._told = True
         if status != previous or reason in REPLACED:
             self._tell(StatusChanged, status=status, previous=previous, reason=reason)
+        self.presence.touch()
 
     def _tell_todos(self, before: State | None = None) -> None:
         todos = tuple(self.state.todos)

@@ -74,6 +74,7 @@ def test_b04_what_was_rejected_before_a_reopening_stays_so(tmp_path: Path) -> No
     assert RAN == ["/other"]
 
 
+@pytest.mark.spec("P4")
 def test_b05_a_result_is_resumed_once() -> None:
     agent = gated(call("delete", path="/a"), "one", "two")
     result = agent.run("go")
@@ -84,6 +85,7 @@ def test_b05_a_result_is_resumed_once() -> None:
     assert RAN == ["/a"]
 
 
+@pytest.mark.spec("P4")
 def test_b05_of_three_threads_one_resumes_it() -> None:
     agent = gated(call("delete", path="/a"), *["done"] * 3)
     result = agent.run("go")
@@ -100,6 +102,7 @@ def test_b05_of_three_threads_one_resumes_it() -> None:
     assert RAN == ["/a"]
 
 
+@pytest.mark.spec("P4")
 def test_b05_a_wrong_decision_takes_nothing_away_and_equal_runs_are_two() -> None:
     agent = gated(call("delete", path="/a"), call("delete", path="/a"), "one", "two")
     first, second = agent.run("go"), agent.run("go")

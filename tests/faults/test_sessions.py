@@ -73,6 +73,8 @@ OPTIONS = [{"label": "Deep red", "value": "r"}, {"label": "Blue", "value": "b"}]
         ("single_select", "b", "Blue"),
         ("multi_select", ["r", "b"], "Deep red, Blue"),
         ("single_select", {"other_text": "Green"}, "Green"),
+        ("multi_select", {"selected": ["b"], "other_text": "Green"}, "Blue, Green"),
+        ("freeform", "Like the sea", "Like the sea"),
     ],
 )
 @pytest.mark.spec("S1.4.5")
@@ -80,8 +82,9 @@ def test_b23_what_people_answered_is_a_row_of_theirs(
     kind: str, answer: Any, text: str, tmp_path: Path
 ) -> None:
     store = sa.ConversationStore(f"sqlite:///{tmp_path / 'c.db'}")
+    options = [] if kind == "freeform" else OPTIONS
     question = call(
-        "ask_user", question="Color?", response_type=kind, options=OPTIONS, allow_other=True
+        "ask_user", question="Color?", response_type=kind, options=options, allow_other=True
     )
     session = sa.Session(agent_of(question, "ok", middleware=[sa.AskUser()]), id="c", store=store)
     session.send("x").result(PATIENCE)
@@ -99,6 +102,27 @@ def test_b23_what_people_answered_is_a_row_of_theirs(
     assert row.metadata["tool_call_id"] == "c1"
     told = [e.display_message["content"] for e in of(DisplayMessageSaved, heard)]
     assert {"text": text} in told
+
+
+@pytest.mark.spec("S1.4.5")
+def test_b23_what_people_answered_to_several_questions_is_a_row_for_each(tmp_path: Path) -> None:
+    store = sa.ConversationStore(f"sqlite:///{tmp_path / 'c.db'}")
+    about: dict[str, Any] = {"response_type": "single_select", "options": OPTIONS}
+    turn = [call("ask_user", id, question=f"Color {id}?", **about) for id in "abc"]
+    session = sa.Session(agent_of(turn, "ok", middleware=[sa.AskUser()]), id="c", store=store)
+    session.send("x").result(PATIENCE)
+    session.resume(
+        {"a": sa.Respond("b"), "b": sa.Respond({"cancel": True}), "c": sa.Respond("r")}
+    ).result(PATIENCE)
+    session.close()
+    rows = [r for r in store.load_display_messages("c") if r.content_type == "text"]
+    assert [(r.message_type, r.content["text"]) for r in rows] == [
+        ("user", "x"),
+        ("user", "Blue"),
+        ("user", "Deep red"),
+        ("assistant", "ok"),
+    ]
+    assert [r.metadata["tool_call_id"] for r in rows[1:3]] == ["a", "c"]
 
 
 def test_b23_a_question_that_was_left_unanswered_is_no_row(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 import sagents_nb as sa
@@ -156,9 +157,16 @@ def test_context_is_transformed_then_converted_on_every_turn_and_the_key_asked_f
 
         return later if is_async else function
 
+    def said(turn: Any) -> Any:
+        def model(request: ModelRequest) -> Any:
+            order.append("model")
+            return turn
+
+        return model
+
     config = config_of(
-        call("look"),
-        "done",
+        said(call("look")),
+        said("done"),
         transform_context=maybe(transform),
         convert_to_llm=maybe(convert),
         get_api_key=maybe(key),
@@ -166,9 +174,9 @@ def test_context_is_transformed_then_converted_on_every_turn_and_the_key_asked_f
         session_id="s1",
     )
     note = sa.Message("note", (sa.TextPart("for the transcript"),))
-    prompts = [note, sa.Message.user("go")]
-    events = all_of(sa.agent_loop(prompts, sa.AgentContext(tools=[look]), config))
-    assert order == ["transform", "convert", "key"] * 2
+    context = sa.AgentContext(messages=[note], tools=[look])
+    events = all_of(sa.agent_loop("go", context, config))
+    assert order == ["transform", "convert", "key", "model"] * 2
     assert [roles(r.messages) for r in asked(config)] == [
         ["user", "user"],
         ["user", "assistant", "tool", "user"],
@@ -176,11 +184,37 @@ def test_context_is_transformed_then_converted_on_every_turn_and_the_key_asked_f
     assert [r.api_key for r in asked(config)] == ["key of scripted, 1", "key of scripted, 2"]
     assert {r.session_id for r in asked(config)} == {"s1"} == {e.session_id for e in events}
     assert asked(config)[0].options == {"thinking": "high", "thinking_budgets": {"high": 9}}
-    assert roles(of(AgentEnd, events)[0].messages) == [
-        *("note", "user", "assistant", "tool", "assistant"),
-    ]
+    assert roles(of(AgentEnd, events)[0].messages) == ["user", "assistant", "tool", "assistant"]
+    assert context.messages == [note]
 
 
+@pytest.mark.spec("A2.1.7")
+def test_each_turn_is_made_from_what_is_kept_and_not_from_what_was_shown_before() -> None:
+    given: list[list[str]] = []
+
+    def newest(messages: Any) -> Any:
+        given.append([m.text or m.role for m in messages])
+        return [sa.Message.user("only this")]
+
+    turns = [call("look", "a"), call("look", "b"), "done"]
+    config = config_of(*turns, transform_context=newest)
+    seen: list[Any] = []
+
+    def stop(message: sa.Message, results: Any) -> bool:
+        seen.append([r.text for r in results])
+        return False
+
+    config = msgspec.structs.replace(config, should_stop_after_turn=stop)
+    events = all_of(sa.agent_loop("go", sa.AgentContext(tools=[look]), config))
+    more = ["assistant", "tool"]
+    assert given == [["go"], ["go", *more], ["go", *more, *more]]
+    assert seen == [["saw "], ["saw "], []]
+    texts = [[m.text for m in request.messages] for request in asked(config)]
+    assert texts == [["only this"]] * 3
+    assert roles(of(AgentEnd, events)[0].messages) == ["user", *more, *more, "assistant"]
+
+
+@pytest.mark.spec("A2.1.7")
 def test_thinking_that_is_off_reaches_the_model_as_off() -> None:
     config = config_of("ok", options={"thinking": "off"})
     all_of(sa.agent_loop("go", sa.AgentContext(), config))
@@ -413,6 +447,33 @@ def test_the_loop_may_be_told_to_stop_after_a_turn(is_async: bool) -> None:
     events = all_of(sa.agent_loop("go", sa.AgentContext(tools=[look]), config))
     assert seen == [("look", ["saw a"])]
     assert (of(AgentEnd, events)[0].status, len(asked(config))) == ("completed", 1)
+
+
+@pytest.mark.spec("A2.3.7")
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_loop_asks_after_each_turn_whether_to_stop_and_goes_on_until_then(
+    is_async: bool,
+) -> None:
+    seen: list[Any] = []
+    follow_ups = [sa.Message.user("and then"), sa.Message.user("never heard")]
+
+    def stop(message: sa.Message, results: Any) -> bool:
+        seen.append((message.text, [r.text for r in results]))
+        return message.text == "two"
+
+    async def stop_later(message: sa.Message, results: Any) -> bool:
+        return stop(message, results)
+
+    config = config_of(
+        *(call("look", at="a"), "one", "two", "never"),
+        should_stop_after_turn=stop_later if is_async else stop,
+        get_follow_up_messages=lambda: [follow_ups.pop(0)],
+    )
+    events = all_of(sa.agent_loop("go", sa.AgentContext(tools=[look]), config))
+    assert seen == [("", ["saw a"]), ("one", []), ("two", [])]
+    end = of(AgentEnd, events)[0]
+    assert (end.status, end.messages[-1].text, len(asked(config))) == ("completed", "two", 3)
+    assert [m.text for m in follow_ups] == ["never heard"]
 
 
 @pytest.mark.parametrize(

@@ -370,6 +370,94 @@ def test_the_same_call_in_another_session_or_later_has_another_digest() -> None:
     assert len({digest_in(one), digest_in(one), digest_in(other)}) == 3
 
 
+@pytest.mark.spec("P4")
+@pytest.mark.parametrize(
+    "other",
+    [call("write", "x", path="/w"), call("delete", "w", path="/w"), call("write", "w", path="/x")],
+    ids=["another call", "another tool", "other arguments"],
+)
+def test_an_approval_counts_for_the_call_the_tool_and_the_arguments_that_were_seen(
+    other: sa.ToolCall,
+) -> None:
+    def asking(asked: sa.ToolCall) -> tuple[sa.Session, str]:
+        """One in a session of the same name and epoch, and the digest of what it asks."""
+        agent = agent_of(asked, "done", tools=TOOLS, interrupt_on=GATED)
+        session = sa.Session(agent, "one-name")
+        session.send("go").result()
+        assert session.interrupt is not None
+        return session, session.interrupt.action_requests[0].digest
+
+    session, digest = asking(TURN[1])
+    assert session.interrupt is not None
+    seen = {"interrupt_id": session.interrupt.id, "by": "page"}
+    with pytest.raises(sa.StaleApproval):
+        session.decide({"w": sa.Approve()}, digests={"w": asking(other)[1]}, **seen)
+    assert RAN == []
+    assert asking(TURN[1])[1] == digest
+    session.decide({"w": sa.Approve()}, digests={"w": digest}, **seen).result()  # type: ignore[union-attr]
+    assert RAN == [("write", "/w")]
+
+
+@pytest.mark.spec("P4")
+def test_of_two_calls_that_wait_each_has_an_approval_of_its_own() -> None:
+    turn = [call("write", "a", path="/a"), call("write", "b", path="/b")]
+    session = session_of(turn, "done", tools=TOOLS, interrupt_on=GATED)
+    session.send("go").result()
+    assert session.interrupt is not None
+    first, second = session.interrupt.action_requests
+    swapped = {"a": second.digest, "b": first.digest}
+    for decided in (["a"], ["b"], ["a", "b"]):
+        with pytest.raises(sa.StaleApproval):
+            session.decide(
+                dict.fromkeys(decided, sa.Approve()),
+                interrupt_id=session.interrupt.id,
+                digests=swapped,
+                by="page",
+            )
+    assert (session.status, RAN) == ("interrupted", [])
+
+
+@pytest.mark.spec("P4")
+def test_a_call_that_was_decided_is_not_decided_again_while_others_still_wait() -> None:
+    session = session_of(TURN, "done", tools=TOOLS, interrupt_on=GATED)
+    session.send("go").result()
+    interrupt = session.interrupt
+    assert interrupt is not None
+    digests = {request.tool_call_id: request.digest for request in interrupt.action_requests}
+
+    def decide() -> None:
+        session.decide({"w": sa.Approve()}, interrupt_id=interrupt.id, digests=digests, by="page")
+
+    session.reject("w")
+    for again in (
+        decide,
+        lambda: session.approve("w"),
+        lambda: session.resume({"w": sa.Approve(), "d": sa.Approve()}),
+    ):
+        with pytest.raises(sa.StaleApproval):
+            again()
+    assert (session.status, RAN) == ("interrupted", [])
+    session.approve("d").result()  # type: ignore[union-attr]
+    assert sorted(RAN) == [("delete", "/d"), ("read", "/r")]
+
+
+@pytest.mark.spec("P4")
+def test_a_session_that_goes_on_from_a_state_takes_no_approval_of_where_it_was() -> None:
+    session = session_of([TURN[1]], tools=TOOLS, interrupt_on=GATED)
+    session.send("go").result()
+    old = session.interrupt
+    assert old is not None
+    fork = sa.Session.restore(session.export_state(), agent=session.agent)
+    now = fork.interrupt
+    assert now is not None
+    digests = {"w": old.action_requests[0].digest}
+    for interrupt_id in (old.id, now.id):
+        with pytest.raises(sa.StaleApproval):
+            fork.decide({"w": sa.Approve()}, interrupt_id=interrupt_id, digests=digests, by="page")
+    assert (fork.status, RAN) == ("interrupted", [])
+
+
+@pytest.mark.spec("P4")
 def test_an_approval_does_not_cover_arguments_that_changed_since() -> None:
     class Moving(sa.Middleware):
         count = 0

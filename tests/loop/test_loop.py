@@ -283,6 +283,7 @@ def test_a_failing_model_raises_and_what_it_had_said_is_kept_and_marked() -> Non
     assert result.status == "error"
 
 
+@pytest.mark.spec("S1.2.7")
 def test_a_stream_that_ends_without_a_message_is_an_error() -> None:
     class Cut(sa.ChatModel):
         name = "cut"
@@ -300,6 +301,28 @@ def test_a_message_that_says_it_failed_fails_the_run() -> None:
     failed = sa.Message("assistant", (sa.TextPart("so f"),), stop_reason="error", error="cut")
     with pytest.raises(sa.ModelError, match="cut"):
         agent_of(failed).run("go")
+
+
+@pytest.mark.spec("S1.2.7")
+def test_an_answer_that_a_content_filter_refused_fails_the_run_with_what_it_said() -> None:
+    refused = sa.Message("assistant", (sa.TextPart("Not that."),), stop_reason="refusal")
+    with pytest.raises(sa.ModelError, match="declined to answer: Not that") as raised:
+        agent_of(refused).run("go")
+    assert (raised.value.kind, raised.value.result.status) == ("refusal", "error")
+
+
+@pytest.mark.spec("S1.2.7")
+def test_calls_of_a_message_that_says_it_failed_are_not_run() -> None:
+    ran: list[str] = []
+
+    def act() -> None:
+        ran.append("act")
+
+    failed = sa.Message("assistant", (call("act"),), stop_reason="error", error="cut")
+    with pytest.raises(sa.ModelError, match="cut") as raised:
+        agent_of(failed, "never", tools=[act]).run("go")
+    assert ran == []
+    assert not unanswered(raised.value.result.state.messages)
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()])
@@ -468,6 +491,44 @@ def test_a_hook_may_answer_a_call_in_the_tools_place() -> None:
 
 
 @pytest.mark.spec("A2.3.6")
+@pytest.mark.parametrize("text", ["from the cache", ""])
+def test_an_answer_of_a_hook_is_a_result_like_any_other_and_the_tool_is_not_run(text: str) -> None:
+    ran: list[str] = []
+
+    def act() -> None:
+        ran.append("act")
+
+    class Cached(sa.Middleware):
+        async def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
+            return sa.ToolResult("?", "?", text, metadata={"cached": True})
+
+    agent = agent_of(call("act"), "ok", tools=[act], middleware=[Cached()])
+    events = streamed(agent)
+    end = next(e for e in events if e.type == "tool_execution_end")
+    answer = sa.ToolResult("c1", "act", text, metadata={"cached": True})
+    assert (end.status, end.result) == ("completed", answer)  # type: ignore[attr-defined]
+    assert agent.model.requests[1].messages[-1].tool_results == [answer]  # type: ignore[attr-defined]
+    assert ran == []
+
+
+@pytest.mark.spec("A2.3.6")
+def test_each_hook_is_given_the_call_and_the_result_as_the_last_one_left_them() -> None:
+    class Adds(sa.Middleware):
+        def __init__(self, id: str) -> None:
+            self.id = id
+
+        async def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
+            return replace(call, arguments={"at": call.arguments["at"] + self.id})
+
+        async def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: Any) -> Any:
+            return replace(result, content=f"{result.text}<{self.id}{call.arguments['at']}")
+
+    stack = [Adds("a"), Adds("b")]
+    agent = agent_of(call("look", at="x"), "ok", tools=[look], middleware=stack)
+    assert results(agent.run("go").state) == ["saw xab<bxab<axab"]
+
+
+@pytest.mark.spec("A2.3.6")
 def test_a_call_that_a_hook_blocks_without_a_reason_still_has_an_answer() -> None:
     class Block(sa.Middleware):
         def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
@@ -487,11 +548,17 @@ def test_hooks_are_asked_about_calls_that_fit_and_what_they_change_must_fit_too(
             asked.append(call.arguments)
             return sa.ToolCall(call.id, call.name, {"at": 7})
 
-    turn = [call("look", "a", at=5), call("look", "b", at="sky")]
+    turn = [
+        call("look", "a", at=5),
+        call("look", "b", at="sky"),
+        call("nothing", "c"),
+        sa.ToolCall("d", "look", error="it was cut off"),
+    ]
     result = agent_of(turn, "ok", tools=[look], middleware=[Spoil()]).run("go")
     assert asked == [{"at": "sky"}]
     answers = result.state.messages[2].tool_results
-    assert [(r.is_error, r.text.split()[0]) for r in answers] == [(True, "Invalid")] * 2
+    said = ["Invalid", "Invalid", "There", "Not"]
+    assert [(r.is_error, r.text.split()[0]) for r in answers] == [(True, word) for word in said]
 
 
 @pytest.mark.spec("A2.3.6")
@@ -510,6 +577,29 @@ def test_a_hook_that_raises_before_a_tool_ends_the_run_and_nothing_ran() -> None
         session.send("go").result()
     (answer,) = session.messages[-1].tool_results
     assert (ran, answer.is_error) == ([], True)
+
+
+@pytest.mark.spec("A2.3.6")
+@pytest.mark.parametrize("broken", ["a", "b", "c"])
+def test_a_hook_that_raises_on_one_call_keeps_the_whole_turn_from_running(broken: str) -> None:
+    ran: list[str] = []
+
+    def act(n: str) -> None:
+        ran.append(n)
+
+    class Broken(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> None:
+            if call.id == broken:
+                raise ValueError("no policy")
+
+    agent = agent_of([call("act", n, n=n) for n in "abc"], tools=[act], middleware=[Broken()])
+    with pytest.raises(
+        sa.MiddlewareError, match=r"Broken\.before_tool failed.*no policy"
+    ) as raised:
+        agent.run("go")
+    answers = raised.value.result.state.messages[-1].tool_results
+    assert (ran, [answer.is_error for answer in answers]) == ([], [True] * 3)
+    assert len(agent.model.requests) == 1  # type: ignore[attr-defined]
 
 
 @pytest.mark.spec("A2.3.6")
@@ -535,6 +625,24 @@ def test_a_hook_may_replace_one_field_of_a_result(field: dict[str, Any]) -> None
     agent = agent_of(call("look", at="sky"), "ok", tools=[look], middleware=[Change()])
     plain = sa.ToolResult("c1", "look", "saw sky")
     assert agent.run("go").state.messages[2].tool_results == [replace(plain, **field)]
+    changed = agent.model.requests[1].messages[-1].tool_results  # type: ignore[attr-defined]
+    assert changed == [replace(plain, **field)]
+
+
+@pytest.mark.spec("A2.3.6")
+def test_a_hook_may_make_a_failure_good() -> None:
+    @sa.tool
+    def fail() -> str:
+        raise ValueError("cable out")
+
+    class Mends(sa.Middleware):
+        def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: Any) -> Any:
+            assert (result.is_error, result.text) == (True, "ValueError: cable out")
+            return replace(result, is_error=False, content="the spare cable is in")
+
+    result = agent_of(call("fail"), "ok", tools=[fail], middleware=[Mends()]).run("go")
+    (answer,) = result.state.messages[2].tool_results
+    assert answer == sa.ToolResult("c1", "fail", "the spare cable is in")
 
 
 def test_what_tools_did_is_kept_when_a_hook_after_them_raises() -> None:

@@ -18,6 +18,7 @@ from tests.talking import (
     of,
     results,
     roles,
+    run,
     session_of,
     streamed,
     types,
@@ -223,11 +224,29 @@ def test_what_insists_on_an_idle_session_is_told_how_to_talk_to_a_busy_one() -> 
 def test_who_waits_for_a_run_comes_after_those_who_listen_to_its_end() -> None:
     session = session_of("ok")
     heard: list[str] = []
-    session.subscribe(lambda event: heard.append(event.type))
-    running = session.send("go")
+    over: list[bool] = []
+
+    def listen(event: Any) -> None:
+        heard.append(event.type)
+        if session.current_run is not None:
+            over.append(session.current_run.done)
+
+    session.subscribe(listen)
+    assert session.send("go").result().text == "ok"
+    assert heard[-2:] == ["agent_end", "status_changed"]
+    assert set(over) == {False}
+
+
+@pytest.mark.spec("A2.3.5")
+def test_who_waits_for_a_run_that_is_over_goes_on_at_once() -> None:
+    running = session_of("ok").send("go")
     running.result()
-    assert "agent_end" in heard
-    running.result(0)  # at once
+    assert running.result(0).text == "ok"
+
+    async def again() -> str:
+        return (await running).text
+
+    assert run(again()) == "ok"
 
 
 @pytest.mark.spec("A2.3.5")
@@ -236,9 +255,29 @@ def test_a_reset_forgets_messages_queues_and_the_error() -> None:
     with pytest.raises(sa.ModelError):
         session.send("go").result()
     session.steer("waits")
+    session.follow_up("waits too")
     session.reset()
     assert (session.messages, session.error, session.info()["queued"]) == ([], None, 0)
     assert session.send("again").result().text == "ok"
+    assert [m.text for m in session.messages] == ["again", "ok"]
+
+
+@pytest.mark.spec("A2.3.5")
+def test_a_reset_during_a_run_stops_it_and_forgets_the_calls_at_work() -> None:
+    """Where the original refuses: here a running run is stopped first (P12)."""
+    gate = Gate()
+    session = session_of(call("hold"), "ok", tools=[gate.tool])
+    running = session.send("go")
+    gate.wait()
+    behind = session.send("behind")
+    assert session.pending_tool_calls == ["c1"]
+    session.reset()
+    assert (session.pending_tool_calls, session.stream_message) == ([], None)
+    assert (session.messages, session.status, session.info()["queued"]) == ([], "idle", 0)
+    gate.open()
+    assert running.result().status == behind.result().status == "cancelled"
+    assert session.send("again").result().text == "ok"
+    assert [m.text for m in session.messages] == ["again", "ok"]
 
 
 @pytest.mark.spec("A2.1.6")
@@ -260,12 +299,12 @@ def test_a_new_subscriber_hears_how_it_stands_and_nothing_of_settings() -> None:
 def test_a_subscriber_may_be_async_and_hears_one_event_after_the_other() -> None:
     done = threading.Event()
     heard: list[str] = []
-    inside = 0
+    inside = most = 0
 
     async def listen(event: Any) -> None:
-        nonlocal inside
+        nonlocal inside, most
         inside += 1
-        assert inside == 1
+        most = max(most, inside)
         await asyncio.sleep(0)
         heard.append(event.type)
         inside -= 1
@@ -280,6 +319,7 @@ def test_a_subscriber_may_be_async_and_hears_one_event_after_the_other() -> None
     session.subscribe(listen)
     session.send("go").result()
     assert done.wait(PATIENCE)
+    assert most == 1
     assert heard == told[: len(heard)]
     assert "agent_end" in heard
 

@@ -182,5 +182,9 @@ def test_a_turn_whose_tools_all_say_so_ends_the_run() -> None:
         turn = [call("leave", f"c{n}", really=value) for n, value in enumerate(really)]
         return agent_of(turn, "still here", tools=[leave]).run("go")
 
-    assert roles(run(True, True).messages) == ["user", "assistant", "tool"]
-    assert run(True, False).text == "still here"
+    for together in ((True,), (True, True)):
+        ended = run(*together)
+        assert roles(ended.messages) == ["user", "assistant", "tool"]
+        assert ended.status == "completed"
+    for apart in ((True, False), (False, True), (False, False), (True, False, True)):
+        assert run(*apart).text == "still here"

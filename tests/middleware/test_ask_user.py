@@ -201,6 +201,8 @@ def test_an_answer_takes_the_place_of_the_question_and_the_agent_goes_on(
     arguments: dict[str, Any], answer: Any, text: str, labels: list[str]
 ) -> None:
     session = asking(arguments)
+    (placeholder,) = session.messages[2].tool_results
+    assert placeholder.is_interrupt
     heard: list[Any] = []
     session.subscribe(heard.append)
     assert session.resume(sa.Respond(answer)).result().text == "I see"
@@ -210,6 +212,8 @@ def test_an_answer_takes_the_place_of_the_question_and_the_agent_goes_on(
     assert (result.is_error, result.is_interrupt) == (False, False)
     assert [e.result for e in of(ToolExecutionEnd, heard)] == [result]
     assert not unanswered(session.messages)
+    _, request = session.agent.model.requests  # type: ignore[attr-defined]
+    assert [r for m in request.messages for r in m.tool_results] == [result]
 
 
 @pytest.mark.spec("S1.4.4")

@@ -153,6 +153,26 @@ def test_an_event_says_how_many_were_patched() -> None:
     assert [(event.type, event.count) for event in heard] == [("tool_calls_patched", 2)]
 
 
+@pytest.mark.spec("S1.6.3")
+@pytest.mark.parametrize(
+    ("messages", "made_up"),
+    [
+        ([calling("A", "B", "C"), user()], 3),
+        ([calling("A", "B"), user(), answered("A"), user()], 1),
+        ([calling("A"), user(), answered("A")], 0),
+        ([user(), answered("X"), user()], 0),
+    ],
+    ids=["three of one message", "one came late, one never", "one came late", "nobody's result"],
+)
+def test_only_results_that_were_made_up_are_counted(messages: list[Message], made_up: int) -> None:
+    heard: list[Any] = []
+    repaired = PatchToolCalls().before_model(State(messages=messages), context(heard))
+    assert repaired is not None
+    assert [event.count for event in heard] == [made_up]
+    patches = [r.metadata.get("patched") for m in repaired.messages for r in m.tool_results]
+    assert patches.count(True) == made_up
+
+
 @pytest.mark.spec("S1.6.2")
 def test_a_whole_history_is_no_event_and_no_change() -> None:
     heard: list[Any] = []
@@ -160,7 +180,7 @@ def test_a_whole_history_is_no_event_and_no_change() -> None:
     assert heard == []
 
 
-@pytest.mark.spec("S1.6.1", "P16")
+@pytest.mark.spec("S1.6.1", "S1.6.3", "P16")
 def test_a_repair_is_made_once_and_kept() -> None:
     agent = agent_of(call("look"), "fine", "again", tools=[look], middleware=[PatchToolCalls()])
     session = sa.Session(agent, state=State(messages=[user(), calling("A"), user(), said()]))

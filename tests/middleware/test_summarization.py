@@ -155,6 +155,42 @@ def test_the_prompt_can_be_another() -> None:
     assert model.requests[0].system == "In one word."
 
 
+@pytest.mark.spec("S1.5.8")
+def test_in_a_run_the_agents_model_summarises_with_the_prompt_of_summaries_and_no_other() -> None:
+    middleware = Summarization(1, 2, token_counter=one)
+    agent = agent_of("summary", "hi", system_prompt="You are a pirate.", middleware=[middleware])
+    result = agent.run("go", State(messages=TALK))
+    assert [m.text for m in result.state.messages if m.metadata.get("summary")] == ["summary"]
+    asked = [request.system for request in agent.model.requests]  # type: ignore[attr-defined]
+    assert asked == [PROMPT, "You are a pirate."]
+
+
+@pytest.mark.spec("S1.5.8")
+def test_in_a_run_of_another_model_that_one_summarises() -> None:
+    agent = agent_of(middleware=[Summarization(1, 2, token_counter=one)])
+    other = ScriptedModel(["summary", "hi"])
+    assert agent.run("go", State(messages=TALK), model=other).text == "hi"
+    assert other.requests[0].system == PROMPT
+
+
+@pytest.mark.spec("S1.5.8")
+def test_model_and_prompt_of_summaries_are_options_of_the_default_middleware() -> None:
+    own, model = ScriptedModel(["summary"]), ScriptedModel(["hi"])
+    options = {"max_tokens": 1, "keep": 2, "model": own, "prompt": "In one word."}
+    agent = sa.Agent(model, summarization_options=options)
+    assert agent.run("go", State(messages=TALK)).text == "hi"
+    assert [request.system for request in own.requests] == ["In one word."]
+    assert len(model.requests) == 1
+
+
+@pytest.mark.spec("S1.5.8")
+def test_the_model_of_summaries_may_be_named() -> None:
+    middleware = Summarization(1, 2, "demo", token_counter=one)
+    agents = ScriptedModel(["agent's"])
+    assert before_model(middleware, State(messages=TALK), context(model=agents)) is not None
+    assert agents.requests == []
+
+
 # When it fails
 
 

@@ -84,7 +84,7 @@ class Sequential:
             self.hard |= not message.text.endswith("talk")
 
     def _send(self, step: Step) -> str:
-        messages, when = step.args
+        messages, when, _ = step.args
         if self.status == "closed":
             return "NotRunning"
         if self.status == "running" and when == "raise":

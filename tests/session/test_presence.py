@@ -185,6 +185,23 @@ def test_a_viewer_who_comes_back_in_time_keeps_it(hours: Hours) -> None:
 
 
 @pytest.mark.spec("S1.11.10")
+def test_the_delay_begins_when_the_last_viewer_leaves_and_anew_each_time(hours: Hours) -> None:
+    session = living("a", inactivity_timeout=None, presence_timeout=4 * SOON)
+    heard = Heard(session)
+    first, second = session.watch("page"), session.watch("other page")
+    first()
+    hours.pass_by(8 * SOON)
+    assert session.status == "idle"
+    second()
+    hours.pass_by(3 * SOON)
+    session.watch("page")()
+    hours.pass_by(3 * SOON)
+    assert session.status == "idle"
+    hours.pass_by(SOON)
+    assert heard.wait_for(AgentShutdown).reason == "no_viewers"
+
+
+@pytest.mark.spec("S1.11.10")
 def test_who_runs_or_waits_for_people_is_not_stopped_by_their_absence(
     gate: Gate, hours: Hours
 ) -> None:
@@ -208,8 +225,64 @@ def test_who_runs_or_waits_for_people_is_not_stopped_by_their_absence(
     gate.open()
     assert run is not None
     run.result()
-    hours.pass_by(SOON)
+    hours.pass_by(SOON - 1)
+    assert session.status == "idle"
+    hours.pass_by(1)
     assert heard.wait_for(AgentShutdown).reason == "no_viewers"  # asked again when the run ended
+
+
+@pytest.mark.spec("S1.11.10")
+@pytest.mark.parametrize(
+    "let_go",
+    [
+        lambda session: session.cancel(),
+        lambda session: session.reset(),
+        lambda session: session.replace(state=sa.State()),
+    ],
+    ids=["cancel", "reset", "replace"],
+)
+def test_a_question_that_is_let_go_while_nobody_watches_begins_the_delay(
+    let_go: Any, gate: Gate, hours: Hours
+) -> None:
+    session = living(
+        call("hold"),
+        tools=[gate.tool],
+        gated={"hold": True},
+        inactivity_timeout=None,
+        presence_timeout=SOON,
+    )
+    session.watch("page")()
+    session.send("go").result()
+    hours.pass_by(3 * SOON)
+    heard = Heard(session)
+    let_go(session)
+    hours.pass_by(SOON - 1)
+    assert session.status in ("idle", "cancelled")
+    hours.pass_by(1)
+    assert heard.wait_for(AgentShutdown).reason == "no_viewers"
+
+
+@pytest.mark.spec("S1.11.9", "S1.11.10")
+@pytest.mark.parametrize(
+    ("around", "reason"),
+    [
+        ({"inactivity_timeout": SOON}, "inactivity"),
+        ({"inactivity_timeout": None, "presence_timeout": SOON}, "no_viewers"),
+    ],
+)
+def test_a_reset_of_a_run_that_took_longer_than_the_timeout_begins_it_anew(
+    around: dict[str, Any], reason: str, gate: Gate, hours: Hours
+) -> None:
+    session = living(call("hold"), tools=[gate.tool], **around)
+    session.watch("page")()
+    session.send("go")
+    gate.wait()
+    hours.pass_by(3 * SOON)
+    heard = Heard(session)
+    session.reset()
+    assert session.status == "idle"
+    hours.pass_by(SOON)
+    assert heard.wait_for(AgentShutdown).reason == reason
 
 
 def test_who_watches_keeps_a_session_awake(hours: Hours) -> None:

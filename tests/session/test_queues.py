@@ -10,7 +10,7 @@ import sagents_nb as sa
 from sagents_nb.store import ConversationStore
 from tests.session.gates import Gate
 from tests.session.stored import folded
-from tests.talking import PATIENCE, agent_of, call, session_of
+from tests.talking import PATIENCE, agent_of, call, session_of, until
 
 
 def waiting(gate: Gate, **options: Any) -> tuple[sa.Session, sa.Run, sa.Run]:
@@ -55,6 +55,50 @@ def test_a_queue_is_emptied_while_the_run_goes_on(
         session.close()
         assert folded(store).queued == []
         assert [m.text for m in folded(store).state.messages if m.role == "user"] == left
+
+
+@pytest.mark.spec("A2.2.6")
+@pytest.mark.parametrize("reopened", [False, True])
+def test_all_that_waits_survives_a_cancellation_and_is_answered_later(
+    reopened: bool, gate: Gate, store: ConversationStore
+) -> None:
+    session, run, behind = waiting(gate, store=store)
+    run.cancel()
+    assert run.result(PATIENCE).status == "cancelled"
+    gate.open()
+    assert session.info()["queued"] == 3
+    if reopened:
+        session.close()
+        session = sa.Session.open("c1", agent=agent_of(*["said"] * 4), store=store)
+        assert session.info()["queued"] == 3
+    else:
+        assert not behind.done
+    session.retry().result(PATIENCE)
+    until(lambda: users(session) == ["first", "steered", "followed", "behind"])
+    until(lambda: session.status == "idle")
+    assert session.info()["queued"] == 0
+
+
+@pytest.mark.spec("A2.2.6")
+@pytest.mark.parametrize("while_it_runs", [False, True])
+def test_nothing_that_waits_survives_a_reset(
+    while_it_runs: bool, gate: Gate, store: ConversationStore
+) -> None:
+    session, run, behind = waiting(gate, store=store)
+    if not while_it_runs:
+        run.cancel()
+        run.result(PATIENCE)
+    session.reset()
+    gate.open()
+    assert behind.result(PATIENCE).status == "cancelled"
+    assert session.info()["queued"] == 0
+    session.send("again").result(PATIENCE)
+    assert users(session) == ["again"]
+    session.close()
+    assert folded(store).queued == []
+    again = sa.Session.open("c1", agent=agent_of("said"), store=store)
+    assert again.info()["queued"] == 0
+    assert users(again) == ["again"]
 
 
 def test_a_queue_that_there_is_not_is_named() -> None:

@@ -12,8 +12,9 @@ import sagents_nb as sa
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.session import Sessions
 from sagents_nb.store import ConversationStore
+from tests.session.gates import Gate
 from tests.session.hours import Hours
-from tests.talking import PATIENCE, agent_of, all_of, in_threads
+from tests.talking import PATIENCE, agent_of, all_of, call, in_threads
 
 
 @pytest.fixture
@@ -41,6 +42,38 @@ def test_starting_from_many_threads_at_once_makes_one(sessions: Sessions) -> Non
     assert sessions.count() == 2
 
 
+@pytest.mark.spec("S1.11.17")
+def test_one_that_runs_or_asks_is_live_and_goes_on_with_the_agent_it_has(
+    sessions: Sessions, gate: Gate
+) -> None:
+    turns = [call("hold"), call("look", "c2"), "done"]
+    tools = [gate.tool, sa.Tool(lambda: "", name="look")]
+    agent = agent_of(*turns, tools=tools, interrupt_on={"look": True})
+    session = sessions.start(agent, id="a")
+    run = session.send("go")
+    gate.wait()
+    assert sessions.start(agent_of("another's"), id="a") is session
+    assert session.status == "running"
+    gate.open()
+    run.result()
+    assert sessions.start(agent_of("another's"), id="a") is session
+    assert (session.status, session.agent) == ("interrupted", agent)
+    assert session.approve().result().text == "done"  # type: ignore[union-attr]
+
+
+@pytest.mark.spec("S1.11.17")
+def test_a_stored_one_is_opened_once_by_many_threads(
+    sessions: Sessions, store: ConversationStore
+) -> None:
+    before = sa.Session(agent_of("hi"), "a", store=store)
+    before.send("go").result()
+    before.close()
+    started = in_threads(8, lambda index: sessions.start(agent_of("on"), id="a", store=store))
+    assert {id(session) for session in started} == {id(sessions.get("a"))}
+    assert sessions.get("a").send("again").result().text == "on"
+    assert [m.text for m in sessions.get("a").messages] == ["go", "hi", "again", "on"]
+
+
 @pytest.mark.spec("S1.11.15")
 def test_sessions_are_listed_by_pattern_and_counted(sessions: Sessions) -> None:
     for name in ("conversation-2", "conversation-1", "job-1"):
@@ -58,6 +91,7 @@ def test_what_is_not_there_is_not_found(sessions: Sessions) -> None:
             attempt("nobody")
 
 
+@pytest.mark.spec("S1.11.17")
 def test_a_stopped_or_closed_session_is_gone_and_can_be_started_anew(sessions: Sessions) -> None:
     first = sessions.start(agent_of(), id="a")
     sessions.stop("a")
@@ -113,7 +147,7 @@ class Resting:
             self._rests.set()
 
 
-@pytest.mark.spec("S1.11.15")
+@pytest.mark.spec("S1.11.15", "S1.11.17")
 def test_a_session_that_rests_is_found_and_wakes_when_it_is_needed(
     sessions: Sessions, hours: Hours
 ) -> None:

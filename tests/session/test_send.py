@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.events import MessageQueued
+from sagents_nb.events import AgentEnd, MessageEnd, MessageQueued
 from tests.session.gates import Gate
 from tests.talking import agent_of, call, of, roles, session_of, types, unanswered
 
@@ -72,6 +73,65 @@ def test_no_idle_status_is_told_between_runs_that_wait(gate: Gate) -> None:
     last.result()
     changes = [e.status for e in heard if e.type == "status_changed" and e.reason != "snapshot"]
     assert changes == ["idle"]
+
+
+@pytest.mark.spec("S1.11.2")
+def test_each_message_that_waits_has_a_run_of_its_own_with_the_id_of_its_handle(gate: Gate) -> None:
+    session, first = held(gate, "one", "two", "three")
+    heard: list[Any] = []
+    session.subscribe(heard.append, since=0)
+    second, third = session.send("second"), session.send("third")
+    gate.open()
+    third.result()
+    asked = {e.message.text: e.run_id for e in of(MessageEnd, heard) if e.message.role == "user"}
+    assert asked == {"first": first.id, "second": second.id, "third": third.id}
+    assert [e.run_id for e in of(AgentEnd, heard)] == [first.id, second.id, third.id]
+    assert len(set(asked.values())) == 3
+
+
+def paused(session: sa.Session, first: sa.Run) -> str:
+    session.pause()
+    return "paused"
+
+
+def cancelled(session: sa.Session, first: sa.Run) -> str:
+    first.cancel()
+    return "cancelled"
+
+
+ENDS: dict[str, tuple[Any, Any]] = {
+    "asks": (call("look", "c2"), lambda session, first: "interrupted"),
+    "fails": (ConnectionError("cable"), lambda session, first: "error"),
+    "pauses": (call("free", "c2"), paused),
+    "is cancelled": ("first done", cancelled),
+}
+
+
+@pytest.mark.spec("S1.11.2")
+@pytest.mark.parametrize("how", ENDS)
+def test_what_waits_stays_behind_a_run_that_did_not_complete_until_it_has(
+    how: str, gate: Gate
+) -> None:
+    turn, end = ENDS[how]
+    tools = [gate.tool, sa.Tool(lambda: "", name="look"), sa.Tool(lambda: "", name="free")]
+    turns = [turn] if how == "is cancelled" else [turn, "first done"]
+    agent = agent_of(call("hold"), *turns, "second done", tools=tools, interrupt_on={"look": True})
+    session = sa.Session(agent)
+    first = session.send("first")
+    gate.wait()
+    behind = session.send("second")
+    status = end(session, first)
+    gate.open()
+    with suppress(sa.ModelError):
+        first.result()
+    assert (first.status, session.info()["queued"]) == (status, 1)
+    assert not behind.done
+    again = session.approve() if how == "asks" else session.retry()
+    assert again is not None
+    assert again.result().text == "first done"
+    assert behind.result().text == "second done"
+    texts = [m.text for m in session.messages if m.role in ("user", "assistant") and m.text]
+    assert texts == ["first", "first done", "second", "second done"]
 
 
 @pytest.mark.spec("S1.11.1")
@@ -167,6 +227,7 @@ def test_queues_survive_a_cancellation_and_not_a_reset(gate: Gate) -> None:
     assert session.messages == []
 
 
+@pytest.mark.spec("S1.11.2")
 def test_what_an_earlier_stop_left_waiting_comes_first() -> None:
     gate = Gate()
     session, first = held(gate, "to the second", "to the third")

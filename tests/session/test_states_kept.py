@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ class States:
     def __init__(self) -> None:
         self.broken = False
         self.kept: list[tuple[str, int]] = []
+        self.states: list[sa.State] = []
         self.scopes: list[Any] = []
         self.log: list[str] = []
 
@@ -31,6 +33,7 @@ class States:
         assert conversation_id == "c1"
         self.scopes.append(scope)
         self.kept.append((context, len(exported["state"]["messages"])))
+        self.states.append(sa.State.restore(exported))
         self.log.append(context)
 
     def load_state(self, scope: Any, conversation_id: str) -> None:
@@ -130,6 +133,60 @@ def test_who_cannot_keep_it_stops_nothing_and_is_given_it_again(
     states.broken = False
     session.send("again").result()
     assert states.kept == [("on_completion", 4)]
+
+
+@pytest.mark.spec("S1.12.2")
+@pytest.mark.parametrize("broken", [False, True])
+def test_at_each_turn_the_state_of_that_moment_is_given_and_the_agent_goes_on(
+    broken: bool, gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    states = States()
+    states.broken = broken
+    title = sa.ConversationTitle(model=sa.ScriptedModel(["Birds"]))
+    turns = ["hi", call("look"), call("hold", "c2"), ConnectionError("cable"), call("look", "c3")]
+    agent = agent_of(
+        *turns,
+        middleware=[title],
+        tools=[gate.tool, sa.Tool(lambda: "", name="look")],
+        interrupt_on={"look": True},
+    )
+    session = sa.Session(agent, "c1", agent_persistence=states)
+    titled = threading.Event()
+    session.subscribe(lambda e: titled.set() if e.type == "title_generated" else None)
+    moments: list[sa.State] = []
+
+    def ended(run: sa.Run | None, status: str) -> None:
+        assert run is not None
+        with suppress(sa.ModelError):
+            run.result()
+        assert session.status == status
+        moments.append(session.state)
+
+    ended(session.send("go"), "idle")
+    assert titled.wait(PATIENCE)
+    ended(session.send("look"), "interrupted")
+    run = session.approve()
+    gate.wait()
+    session.cancel()
+    ended(run, "cancelled")
+    ended(session.send("again"), "error")
+    ended(session.retry(), "interrupted")
+    session.close()
+    moments.append(session.state)
+    contexts = ["on_completion", "on_interrupt", "on_cancel", "on_error", "on_interrupt"]
+    contexts += ["on_shutdown"]
+    if broken:
+        assert states.kept == []
+        for context in [*contexts, "on_title_generated"]:
+            assert f"not saved {context}: OSError: no room" in caplog.text
+        return
+    assert caplog.text == ""
+    kept = list(zip((context for context, _ in states.kept), states.states, strict=True))
+    given = [(context, state) for context, state in kept if context != "on_title_generated"]
+    assert [context for context, _ in given] == contexts
+    assert [state.messages for _, state in given] == [state.messages for state in moments]
+    assert [state.interrupt for _, state in given] == [state.interrupt for state in moments]
+    assert len(kept) == len(given) + 1
 
 
 @pytest.mark.spec("S1.12.2")

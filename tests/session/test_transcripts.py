@@ -102,6 +102,7 @@ def test_a_call_that_waits_is_interrupted_before_the_status_says_so_and_keeps_th
     assert result.content_type == "tool_result"
 
 
+@pytest.mark.spec("S1.4.5")
 def test_an_answer_takes_the_place_of_what_stood_for_it(store: ConversationStore) -> None:
     question = call(
         "ask_user",
@@ -241,6 +242,60 @@ def test_anybody_may_keep_the_transcript_and_is_told_the_scope_first() -> None:
         ("message", scope, "c1", "assistant", "fine"),
     ]
     assert "ann" not in str(session.export_state())
+
+
+class Told(Transcript):
+    """Keeps the state too; ``log`` tells in one line what was kept and which status came."""
+
+    def __init__(self, *turns: Any, gated: bool = False) -> None:
+        super().__init__()
+        self.log: list[str] = []
+        agent = agent_of(*turns, tools=[look], interrupt_on={"look": gated})
+        self.session = sa.Session(agent, "c1", display_persistence=self, agent_persistence=self)
+        self.session.subscribe(self._hear)
+
+    def _take(self, kind: str, *what: Any) -> None:
+        super()._take(kind, *what)
+        if kind in ("row", "status"):
+            self.log.append(f"{kind} {what[-1]}")
+
+    def save_state(self, scope: Any, conversation_id: str, exported: Any, context: str) -> None:
+        self.log.append(context)
+
+    def load_state(self, scope: Any, conversation_id: str) -> None:
+        return None
+
+    def _hear(self, event: Any) -> None:
+        if event.type == "interrupt":
+            self.log.append(event.type)
+        elif event.type == "status_changed":
+            waits = self.session.interrupt is not None
+            self.log.append(f"{event.status}, {event.reason}, {'asking' if waits else 'done'}")
+
+
+@pytest.mark.spec("S1.11.6")
+def test_what_waits_is_told_marked_and_kept_before_the_status_says_that_it_waits() -> None:
+    told = Told([call("look", where="here"), call("look", "c2", where="there")], gated=True)
+    told.session.send("go").result()
+    *earlier, status = told.log
+    assert status == "interrupted, None, asking"
+    assert earlier == [
+        *("running, None, done", "interrupt"),
+        *("status interrupted", "status interrupted", "on_interrupt"),
+    ]
+
+
+@pytest.mark.spec("S1.11.6")
+@pytest.mark.parametrize("limit", [False, True])
+def test_a_failure_has_its_row_and_its_state_before_the_status_says_why(limit: bool) -> None:
+    told = Told(call("look", where="here"), *([] if limit else [ConnectionError("cable")]))
+    with pytest.raises(sa.AgentError) as raised:
+        told.session.send("go", **({"max_runs": 1} if limit else {})).result()
+    *earlier, status = told.log
+    assert status == f"error, {raised.value}, done"
+    # The row before the state, which the original keeps the other way round.
+    assert earlier[-2:] == ["row error", "on_error"]
+    assert told.session.error == str(raised.value)
 
 
 @pytest.mark.spec("S1.12.2", "S1.12.3")

@@ -9,7 +9,9 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.events import Debug, Event, StatusChanged
-from tests.talking import PATIENCE, agent_of, call, of, session_of, types
+from sagents_nb.store import ConversationStore
+from tests.middleware.delegating import helper, look, parent_of, task
+from tests.talking import PATIENCE, agent_of, all_of, call, of, session_of, types
 
 
 @pytest.mark.spec("S1.11.16")
@@ -55,6 +57,39 @@ def test_every_event_says_which_session_and_run_it_belongs_to() -> None:
     run.result()
     assert {event.session_id for event in heard} == {session.id}
     assert {event.run_id for event in heard if event.type != "status_changed"} == {run.id}
+
+
+@pytest.mark.spec("S1.11.3")
+def test_whatever_happens_in_a_run_names_the_run_also_once_people_have_answered(
+    store: ConversationStore,
+) -> None:
+    todo = call("write_todos", "t", merge=False, todos=[{"content": "a"}])
+    turn = [todo, call("look", "l"), task("s")]
+    agent = parent_of(
+        *(turn, "done", "again"),
+        subagents=[helper(call("look", "w"), "found")],
+        middleware=[sa.TodoList()],
+        tools=[look],
+        interrupt_on={"look": True},
+    )
+    session, heard = sa.Session(agent, store=store), list[Any]()
+    session.subscribe(heard.append, debug=True)
+    first = session.send("go")
+    first.result()
+    resumed = session.approve()
+    assert resumed is not None
+    resumed.result()
+    before = len(heard)
+    second = session.send("more")
+    second.result()
+    assert {event.session_id for event in heard} == {session.id}
+    for run, events in ((first, heard[:before]), (second, heard[before:])):
+        assert {e.run_id for e in events if e.type != "status_changed"} == {run.id}
+    assert resumed.id == first.id != second.id
+    assert set(types(heard)) >= {
+        *("interrupt", "decision", "todos_updated", "subagent_event", "debug"),
+        *("display_message_saved", "display_message_updated", "tool_execution_end", "agent_end"),
+    }
 
 
 class Diary(sa.Middleware):
@@ -111,6 +146,29 @@ def test_a_failing_model_is_told_behind_the_scenes_with_its_kind() -> None:
     (told,) = [event for event in of(Debug, heard) if event.kind == "llm_error"]
     assert "cable" in told.data["error"]
     assert told.data["error_type"]
+
+
+@pytest.mark.spec("S1.11.3")
+def test_nobody_else_hears_it_be_it_by_a_stream_a_run_or_later() -> None:
+    session, plain = session_of(ConnectionError("cable"), "ok"), list[Any]()
+    curious: list[Any] = []
+    stream = session.events()
+    session.subscribe(plain.append)
+    leave = session.subscribe(curious.append, debug=True)
+    run = session.send("go")
+    with pytest.raises(sa.ModelError):
+        run.result()
+    assert {event.kind for event in of(Debug, curious)} == {"llm_error", "state_updated"}
+    leave()
+    heard = len(curious)
+    session.send("again").result()
+    late: list[Any] = []
+    session.subscribe(late.append, since=0)
+    session.close()
+    assert len(curious) == heard
+    for events in (plain, late, all_of(stream), all_of(run)):
+        assert events
+        assert of(Debug, events) == []
 
 
 class Alarm(Event, frozen=True, tag="alarm"):
