@@ -23,10 +23,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
-
 ROOT = Path(__file__).parents[1]
 
 # What is broken, and who has to notice: the quick tests first.
@@ -65,6 +61,9 @@ class Mutant(NamedTuple):
 
     def changed(self, source: str) -> str:
         """The file with the change."""
+        from cosmic_ray.mutating import mutate_code
+        from cosmic_ray.plugins import get_operator
+
         code = mutate_code(source, get_operator(self.operator)(), self.occurrence)
         assert code is not None
         return str(code)
@@ -72,6 +71,9 @@ class Mutant(NamedTuple):
 
 def mutants_of(subject: str, path: Path) -> Iterator[Mutant]:
     """All mutants of a file."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.plugins import get_operator, operator_names
+
     nodes = list(ast_nodes(get_ast(path.read_text())))
     for name in operator_names():
         if name.startswith(NOT_USED) or get_operator(name).arguments():

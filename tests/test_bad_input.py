@@ -68,7 +68,7 @@ def opaque(at: Opaque) -> str:
         ({"tools": [of_something]}, "names something that is not there.*define or import it"),
         (
             {"tools": [opaque]},
-            "'opaque' cannot be described .type .*Opaque.*; use",
+            "'opaque': 'at' cannot be described .type .*Opaque.*; use",
         ),
         ({"tools": [3]}, "3 is no tool; decorate a function"),
         ({"max_runs": 0}, "max_runs must be a whole number from 1, not 0"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gc
 import logging
 import threading
 import uuid
@@ -27,7 +26,6 @@ from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
-from ..runtime.futures import in_tool
 from ..runtime.thread import runtime
 from ..state import State, Todo, restore_or_new, restore_state
 
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
 
     from ..loop.approvals import bound_anew
     from ..loop.execution import Prompt, starting_point
+    from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
     from .event_log import stored_events
@@ -64,9 +63,10 @@ def _load() -> None:
     """Load what makes and runs sessions, with the first: importing the package stays light."""
     global Actor, MessageContext, OpenedConversation, SessionOptions
     global conversations_of, create_conversation, from_state, here, kept_state, open_conversation
-    global bound_anew, preprocessed, starting_point, stored_events, workers
+    global bound_anew, in_tool, preprocessed, starting_point, stored_events, workers
     from ..loop.approvals import bound_anew
     from ..loop.execution import starting_point
+    from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
     from .event_log import stored_events
@@ -681,10 +681,10 @@ def _close_unneeded(owned: Owned, id: str) -> None:
     database = database_of(owned.owner)
     if database is None:
         raise owned
-    gc.collect()  # a session and its actor have each other
-    database.run(lambda connection: None)  # what nobody has was let go before that
     session = _stored.get((owned.owner, id))
-    if session is not None and not session.close_if_unneeded():
+    if session is None:
+        database.run(lambda connection: None)  # what nobody has was let go before that
+    elif not session.close_if_unneeded():
         raise owned
 
 
