@@ -152,9 +152,11 @@ def test_what_belongs_to_the_process_and_its_user_is_never_exported() -> None:
         tool_context={"key": "canary-key"},
         filesystem_scope=("user", "canary-scope"),
         options={"api": "canary-option"},
+        otel_attributes={"team": "canary-team"},
         system_prompt="canary-prompt",
     )
-    text = json.dumps(agent.run("hi").state.export())
+    given = {"tool_context": {"key": "canary-too"}, "options": {"api": "canary-too"}}
+    text = json.dumps(agent.run("hi", **given).state.export())
     assert "hello" in text
     assert "canary" not in text
 

@@ -158,8 +158,8 @@ class Actor:
 
         def hear(event: Event) -> None:
             if isinstance(event, TitleGenerated):
-                for one in titled:
-                    one.post("on_title_generated")
+                for one in titled:  # soon: a hook tells of a title before the state has it
+                    runtime.loop.call_soon(one.post, "on_title_generated")
 
         if titled:
             self.log.subscribe(hear)

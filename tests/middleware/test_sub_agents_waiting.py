@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.events import ToolExecutionEnd
+from sagents_nb.events import StatusChanged, ToolExecutionEnd
 from sagents_nb.middleware.sub_agent_runs import SubAgentRun
 from tests.grammar import ungrammatical
 from tests.middleware.delegating import helper, parent_of, requests_of, task, wrapped
-from tests.talking import agent_of, call, of, results, roles, unanswered, unbound
+from tests.talking import agent_of, call, of, results, roles, streamed, unanswered, unbound
 
 RAN: list[tuple[str, Any]] = []
 
@@ -381,28 +382,124 @@ def test_cancelling_while_a_sub_agent_goes_on_leaves_nothing_open() -> None:
     assert session.send("and now?").result().text == "next"
 
 
+class Driver:
+    """Starts and resumes one sub-agent from inside a tool, as the tool ``task`` does."""
+
+    def __init__(self, *turns: Any, **options: Any) -> None:
+        self.heard: list[Any] = []
+        self.work = SubAgentRun(agent_of(*turns, agent_id="x", **options), "kind", sa.State())
+        self.refused: list[str] = []
+
+    def drive(self, body: Any) -> list[str]:
+        """Run ``body(ctx)`` inside a run; the changes of the status, as they were told."""
+
+        @sa.tool
+        async def drive(ctx: sa.ToolContext) -> str:
+            """Drive."""
+            await body(ctx.run)
+            return "ok"
+
+        agent = agent_of(call("drive"), "done", tools=[drive])
+        events = streamed(agent)
+        assert [e.result.text for e in of(ToolExecutionEnd, events)] == ["ok"]
+        changes = of(StatusChanged, wrapped(events))
+        assert all(earlier.status == later.previous for earlier, later in pairwise(changes))
+        return [changes[0].previous or "", *(change.status for change in changes)]
+
+    async def start(self, ctx: sa.RunContext) -> Any:
+        return await self.work.start(ctx, "c", [sa.Message.user("go")], self.heard.append)
+
+    async def resume(self, ctx: sa.RunContext, **decisions: Any) -> Any:
+        given = {f"c/{id}": decision for id, decision in decisions.items()}
+        return await self.work.resume(ctx, "c", given, self.heard.append)
+
+    async def refuses_to(self, ctx: sa.RunContext, *what: str) -> None:
+        """It does none of that, and says in which status it is."""
+        for name in what:
+            before = len(requests_of(self.work.agent))
+            with pytest.raises(sa.NotRunning, match=f"'x' is {self.work.status}"):
+                await getattr(self, name)(ctx)
+            assert len(requests_of(self.work.agent)) == before
+
+
 @pytest.mark.spec("S1.13.9")
-def test_a_sub_agent_starts_once_and_resumes_only_when_it_waits() -> None:
-    outcomes: list[str] = []
+@pytest.mark.parametrize(("turn", "status"), [("hi", "completed"), (ValueError("cable"), "error")])
+def test_a_sub_agent_starts_once_and_a_finished_one_is_over(turn: Any, status: str) -> None:
+    driver = Driver(turn)
+
+    async def body(ctx: sa.RunContext) -> None:
+        assert driver.work.status == "idle"
+        await driver.refuses_to(ctx, "resume")
+        await driver.start(ctx)
+        assert driver.work.status == status
+        await driver.refuses_to(ctx, "start", "resume")
+
+    assert driver.drive(body) == ["idle", "running", status]
+
+
+@pytest.mark.spec("S1.13.9")
+def test_a_sub_agent_that_waits_resumes_and_does_not_start_again() -> None:
+    driver = Driver(
+        *(writing(), writing("w2", "/2"), "done"), tools=[write], interrupt_on={"write": True}
+    )
+
+    async def body(ctx: sa.RunContext) -> None:
+        for id in ("w", "w2"):
+            asked = await (driver.start(ctx) if id == "w" else driver.resume(ctx, w=sa.Approve()))
+            assert isinstance(asked, sa.Interrupt)
+            assert driver.work.status == "interrupted"
+            await driver.refuses_to(ctx, "start")
+        await driver.resume(ctx, w2=sa.Reject())
+        await driver.refuses_to(ctx, "start", "resume")
+
+    changes = driver.drive(body)
+    assert changes == ["idle", *["running", "interrupted"] * 2, "running", "completed"]
+    assert RAN == [("write", "/w")]
+
+
+@pytest.mark.spec("S1.13.9")
+def test_a_sub_agent_at_work_neither_starts_nor_resumes() -> None:
+    inside: list[str] = []
 
     @sa.tool
-    async def drive(ctx: sa.ToolContext) -> str:
-        """Drive."""
-        work = SubAgentRun(agent_of("hi", agent_id="x"), "kind", sa.State())
-        messages = [sa.Message.user("go")]
-        outcomes.append(work.status)
-        with pytest.raises(sa.NotRunning, match="idle"):
-            await work.resume(ctx.run, "c", {}, outcomes.append)
-        await work.start(ctx.run, "c", messages, outcomes.append)
-        outcomes.append(work.status)
-        with pytest.raises(sa.NotRunning, match="completed"):
-            await work.start(ctx.run, "c", messages, outcomes.append)
-        with pytest.raises(sa.NotRunning, match="completed"):
-            await work.resume(ctx.run, "c", {}, outcomes.append)
-        return "ok"
+    async def look() -> str:
+        """Look."""
+        assert driver.work.status == "running"
+        await driver.refuses_to(run, "start", "resume")
+        inside.append("refused")
+        return "saw"
 
-    assert results(agent_of(call("drive"), "done", tools=[drive]).run("go").state) == ["ok"]
-    assert outcomes == ["idle", "completed"]
+    driver = Driver(call("look"), "done", tools=[look])
+
+    async def body(ctx: sa.RunContext) -> None:
+        nonlocal run
+        run = ctx
+        await driver.start(ctx)
+
+    run: Any = None
+    assert driver.drive(body) == ["idle", "running", "completed"]
+    assert inside == ["refused"]
+
+
+@pytest.mark.spec("S1.13.9")
+def test_a_sub_agent_whose_parent_is_cancelled_says_so_and_is_over() -> None:
+    began = asyncio.Event()
+
+    async def forever(request: Any) -> Any:
+        began.set()
+        await asyncio.Event().wait()
+
+    driver = Driver(forever)
+
+    async def body(ctx: sa.RunContext) -> None:
+        work = asyncio.ensure_future(driver.start(ctx))
+        await began.wait()
+        work.cancel()
+        await asyncio.wait([work])
+        assert work.cancelled()
+        await driver.refuses_to(ctx, "start", "resume")
+
+    assert driver.drive(body) == ["idle", "running", "cancelled"]
 
 
 # halt

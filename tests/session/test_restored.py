@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
 from sagents_nb.events import TodosUpdated
+from sagents_nb.store import ConversationStore
 from tests.middleware.delegating import helper, parent_of, task
+from tests.session.stored import rows_of
 from tests.talking import agent_of, call, of, results, session_of, unanswered, unbound
 
 RAN: list[str] = []
@@ -41,6 +44,65 @@ def asking_parent(*more: Any) -> sa.Session:
     session = sa.Session(agent)
     assert session.send("go").result().status == "interrupted"
     return session
+
+
+# what is not taken along
+
+
+class Keeps:
+    """Keeps what a session gives, as somebody's program does."""
+
+    def __init__(self) -> None:
+        self.contexts: list[str] = []
+        self.texts: list[str] = []
+
+    def save_state(self, scope: Any, id: str, exported: dict[str, Any], context: str) -> None:
+        self.contexts.append(context)
+        self.texts.append(json.dumps(exported))
+
+    def load_state(self, scope: Any, id: str) -> None:
+        return None
+
+
+@pytest.mark.spec("S1.10.7")
+def test_neither_an_export_nor_a_journal_nor_a_keeper_has_what_is_of_the_process_or_its_user(
+    store: ConversationStore,
+) -> None:
+    used: list[Any] = []
+
+    @sa.tool
+    def look(ctx: sa.ToolContext) -> str:
+        """Look."""
+        used.append((dict(ctx.values), ctx.scope))
+        ctx.run.local["handle"] = "canary-handle"
+        return "saw"
+
+    agent = agent_of(
+        *(call("look"), call("write", "w", path="/a"), "done", "again"),
+        tools=[look, write],
+        interrupt_on={"write": True},
+        agent_id="canary-agent",
+        system_prompt="canary-prompt",
+        tool_context={"key": "canary-key"},
+        filesystem_scope=("user", "canary-files"),
+        options={"api": "canary-option"},
+        otel_attributes={"team": "canary-team"},
+    )
+    keeps, mine = Keeps(), sa.Scope(user="canary-user")
+    session = sa.Session(agent, "c1", store=store, scope=mine, agent_persistence=keeps)
+    given = {"tool_context": {"more": "canary-more"}, "options": {"top": "canary-top"}}
+    session.send("go", **given).result()
+    exports = [json.dumps(session.export_state())]
+    session.approve().result()  # type: ignore[union-attr]
+    session.send("and on", **given).result()
+    exports.append(json.dumps(session.export_state()))
+    session.close()
+    assert used == [({"key": "canary-key", "more": "canary-more"}, mine)]
+    assert keeps.contexts == ["on_interrupt", "on_completion", "on_completion", "on_shutdown"]
+    journal = json.dumps(rows_of(store.database.name))
+    for text in (*exports, *keeps.texts, journal):
+        assert "/a" in text
+        assert "canary" not in text
 
 
 # what waits

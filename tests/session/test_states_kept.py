@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.events import Debug
+from sagents_nb.events import Debug, TitleGenerated
 from tests.session.gates import Gate
 from tests.session.hours import Hours
 from tests.talking import PATIENCE, agent_of, call, of
@@ -101,6 +101,39 @@ def test_a_title_is_kept_and_told() -> None:
     assert titled.wait(PATIENCE)
     session.close()
     assert "on_title_generated" in [context for context, _ in states.kept]
+
+
+@pytest.mark.spec("S1.12.2")
+@pytest.mark.parametrize("while_it_runs", [False, True])
+def test_the_state_that_is_kept_at_a_new_title_has_it(while_it_runs: bool, gate: Gate) -> None:
+    class Titles(States):
+        async def save_state(self, scope: Any, id: str, exported: Any, context: str) -> None:
+            await super().save_state(scope, id, exported, context)
+            if context == "on_title_generated":
+                kept.set()
+
+    states, kept = Titles(), threading.Event()
+
+    class Named(sa.Middleware):
+        def handle_message(self, message: Any, state: sa.State, ctx: sa.RunContext) -> sa.State:
+            ctx.publish_kept(TitleGenerated, title=message)
+            return state.put_metadata("title", message)
+
+    agent = agent_of(call("hold"), "hi", tools=[gate.tool], middleware=[Named()])
+    session = sa.Session(agent, "c1", agent_persistence=states)
+    run = session.send("go")
+    gate.wait()
+    if while_it_runs:
+        session.notify_middleware("Named", "Birds")
+        gate.open()
+    else:
+        gate.open()
+        run.result()
+        session.notify_middleware("Named", "Birds")
+    assert kept.wait(PATIENCE)
+    contexts = [context for context, _ in states.kept]
+    at_the_title = states.states[contexts.index("on_title_generated")]
+    assert at_the_title.metadata == {"title": "Birds"}
 
 
 @pytest.mark.spec("S1.12.2")
