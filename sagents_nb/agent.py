@@ -245,7 +245,8 @@ class Agent:
         prompts = [system_prompt, *self.middleware_chain.prompts()]
         put("_instructions", joined_prompt(*prompts))
         texts = [text for text in prompts if isinstance(text, str)]
-        put("assembled_system_prompt", joined_prompt(*texts))
+        whole = len(texts) == len(prompts)
+        put("assembled_system_prompt", self._instructions if whole else joined_prompt(*texts))
         if output_type is not None:
             from .extract import Asking
 

@@ -102,12 +102,18 @@ class Meter:
 
     def add(self, usage: Usage | None) -> None:
         """Count what a model call used."""
-        if usage is not None:
+        if usage is None:
+            return
+        self.usage += usage
+        if self._limited:
             self._tokens += _number(usage.total_tokens) or 0.0
             cost = _number(usage.cost_usd)
             self._cost += cost or 0.0
             self._untold = self._untold or cost is None
-            self.usage += usage
+
+    def add_untold(self) -> None:
+        """Count an answer that says nothing of what it used, and so not what it cost."""
+        self._untold = True
 
     def check_cost(self) -> None:
         """Raises BudgetExceeded if money is limited, and some answer did not say what it cost."""

@@ -55,6 +55,7 @@ async def invoke(
     if tool.arguments.context_parameter:
         arguments = {**arguments, tool.arguments.context_parameter: context}
     limit: asyncio.Timeout | None = None
+    inside = in_tool.set(executing.get())
     try:
         if timeout is None or timeout == math.inf:
             value = await _call(tool, arguments, context)
@@ -79,6 +80,8 @@ async def invoke(
             more = "" if tool.is_async else " It may still be working in the background."
             return _failure(call, f"Timed out after {timeout:g} seconds.{more}")
         return _failure(call, said_by(error) + _advice(error))
+    finally:
+        in_tool.reset(inside)
 
 
 _ON_CALLER = (
@@ -95,14 +98,6 @@ def _advice(error: BaseException) -> str:
 
 async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     """What the function returns or raises, wherever it runs."""
-    token = in_tool.set(executing.get())
-    try:
-        return await _called(tool, arguments, context)
-    finally:
-        in_tool.reset(token)
-
-
-async def _called(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     function = partial(tool.function, **arguments)
     tell = context.progress
     if tool.run_on == "caller":

@@ -21,7 +21,7 @@ from ..errors import AgentError, MaxRunsExceeded, ModelError, pass_on
 from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
-from ..messages import Message, ToolResult, Usage
+from ..messages import Message, ToolResult
 from ..models.base import ChatModel, ModelRequest, tells_cost
 from ..state import State
 from ..telemetry import current, tracing_of
@@ -317,8 +317,9 @@ class Loop:
             marked = without_hidden(answer.message, request, self.ctx)
             answer = answer._replace(message=marked)
         message = answer.message
-        # An answer that says nothing of what it used does not say what it cost either.
-        self.ctx.spend(message.usage or (Usage() if answer.failure is None else None))
+        self.ctx.spend(message.usage)
+        if message.usage is None and answer.failure is None:
+            meter.add_untold()
         await self.commits.append_answer(answer)
         if answer.failure is not None:
             raise answer.failure
