@@ -55,7 +55,8 @@ async def invoke(
     if tool.arguments.context_parameter:
         arguments = {**arguments, tool.arguments.context_parameter: context}
     limit: asyncio.Timeout | None = None
-    inside = in_tool.set(executing.get())
+    around = in_tool.get()
+    in_tool.set(executing.get())
     try:
         if timeout is None or timeout == math.inf:
             value = await _call(tool, arguments, context)
@@ -81,7 +82,7 @@ async def invoke(
             return _failure(call, f"Timed out after {timeout:g} seconds.{more}")
         return _failure(call, said_by(error) + _advice(error))
     finally:
-        in_tool.reset(inside)
+        in_tool.set(around)  # not by a token: who is forgotten ends in another context
 
 
 _ON_CALLER = (
