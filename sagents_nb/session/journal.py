@@ -48,6 +48,8 @@ class SessionJournal:
     """
 
     def __init__(self, journal: Journal, schema: StateSchema) -> None:
+        from ..store.database.thread import forgotten  # of the extra, as the journal is
+
         self.journal = journal
         self.schema = schema
         self._rows = Rows()  # as they are committed
@@ -61,7 +63,7 @@ class SessionJournal:
         self._then: Future[None] | None = None  # of who waits for what came meanwhile
         self.on_lost: Callable[[AgentError], None] = lambda error: None
         # A session that nobody has any more has nobody to close it.
-        self._forgotten = weakref.finalize(self, journal.release)
+        self._forgotten = weakref.finalize(self, forgotten.append, journal.release)
         self._forgotten.atexit = False  # the store gives up all that it has
 
     @property

@@ -676,8 +676,9 @@ def _close_unneeded(owned: Owned, id: str) -> None:
     It is one that nobody has, or that this thread opened itself, as a cell that is run again
     has, and that is not at work. Raises ``owned`` for any other.
     """
-    from ..store.database.thread import database_of
+    from ..store.database.thread import database_of, let_go_of_forgotten
 
+    let_go_of_forgotten()
     database = database_of(owned.owner)
     if database is None:
         raise owned

@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
@@ -116,6 +117,7 @@ class Database:
         is_open = True
         while is_open:
             jobs, is_open = self._take()
+            let_go_of_forgotten()
             if self.held and (not is_open or self._until_beat() <= 0):
                 jobs.append(self._beat(leases.renew_all if is_open else leases.release_all))
             if jobs:
@@ -161,6 +163,17 @@ def _settle(jobs: list[_Job], outcomes: list[Outcome]) -> None:
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
+
+# How to let go of what nobody has any more. A finalizer only adds to it, since it may run at any
+# depth of any thread's stack.
+forgotten: deque[Callable[[], Any]] = deque()
+
+
+def let_go_of_forgotten() -> None:
+    """Let go of what nobody has any more."""
+    with contextlib.suppress(IndexError):
+        while True:
+            forgotten.popleft()()
 
 
 def database_of(owner: str) -> Database | None:
