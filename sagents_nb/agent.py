@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import ConfigurationError, InvalidDecision
-from .tools import Tool, as_tool
+from .tools import Tool, as_tool, is_duration
 
 # Here for type checkers; when it runs, by _load().
 if TYPE_CHECKING:
@@ -77,10 +77,6 @@ def _check_kinds(config: Mapping[str, Any]) -> None:
         if what:
             kind = "None" if value is None else type(value).__name__
             raise ConfigurationError(f"{option} is {what}; not {kind}.")
-
-
-def _is_duration(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
 @cache
@@ -204,7 +200,7 @@ class Agent:
                 f"max_parallel_tools must be a whole number from 1, not {max_parallel_tools!r}."
             )
         put("max_parallel_tools", max_parallel_tools)
-        if tool_timeout is not None and not _is_duration(tool_timeout):
+        if tool_timeout is not None and not is_duration(tool_timeout):
             raise ConfigurationError(
                 f"tool_timeout is a number of seconds over 0, or None; not {tool_timeout!r}."
             )
@@ -475,7 +471,7 @@ class Agent:
                 files=files,
                 scope=scope,
                 local=local,
-                meter=meter or Meter(self.budget),
+                meter=meter,
                 notify=notify,
                 middleware_messages=middleware_messages,
                 **config,

@@ -463,6 +463,11 @@ def decoded_texts(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def is_duration(value: Any) -> bool:
+    """Whether it is a number of seconds that somebody can wait for."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
 RunOn = Literal["pool", "loop", "main", "caller"]
 
 # Both providers refuse other names (Messages and Responses API references, 2026).
@@ -545,9 +550,7 @@ class Tool:
         self.is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(
             function
         )
-        if timeout is not None and (
-            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0
-        ):
+        if timeout is not None and not is_duration(timeout):
             raise ConfigurationError(
                 f"Tool {self.name!r}: timeout is a number of seconds over 0, or None; "
                 f"not {timeout!r}."

@@ -35,6 +35,7 @@ HOOKS = (
     "on_event",
     "on_session_start",
 )
+_ALL = ("approve", "edit", "reject", "respond")
 _REVERSED = ("after_model", "after_run", "after_tool")
 
 
@@ -101,7 +102,8 @@ class Chain:
             if outcome is None:
                 continue
             if isinstance(outcome, Interrupt):
-                return state.with_interrupt(_answerable(outcome, item, hook))
+                name = middleware_id(item)
+                return state.with_interrupt(_answerable(outcome, f"{name}.{hook}", name, None))
             if not isinstance(outcome, State):
                 raise MiddlewareError(
                     f"{middleware_id(item)}.{hook} returned {type(outcome).__name__}; "
@@ -194,7 +196,7 @@ class Chain:
             if isinstance(outcome, ToolResult):
                 return call, outcome
             if isinstance(outcome, Interrupt):
-                interrupts.append(_about(call, outcome))
+                interrupts.append(_answerable(outcome, call.id, call.name, call))
             elif isinstance(outcome, ToolCall):  # whose answer it needs does not change
                 call = replace(outcome, id=call.id, name=call.name)
             elif outcome is not None:
@@ -219,22 +221,14 @@ class Chain:
         return result
 
 
-def _answerable(interrupt: Interrupt, item: Middleware, hook: str) -> Interrupt:
-    """A hook's question with a request of its own, if it is about no call, to be answered by."""
+def _answerable(interrupt: Interrupt, id: str, name: str, call: ToolCall | None) -> Interrupt:
+    """A hook's question, about a call or none, with a request to be answered by."""
     if interrupt.action_requests or interrupt.type == "halt":
         return interrupt
-    name = middleware_id(item)
-    decisions = ("approve", "reject", "respond")
-    request = ActionRequest(f"{name}.{hook}", name, {}, interrupt.message, decisions)
-    return replace(interrupt, action_requests=(request,))
-
-
-def _about(call: ToolCall, interrupt: Interrupt) -> Interrupt:
-    """A hook's question about a call, with a request to be answered by."""
-    if interrupt.action_requests or interrupt.type == "halt":
-        return interrupt
-    decisions = ("approve", "edit", "reject", "respond")
-    request = ActionRequest(call.id, call.name, call.arguments, interrupt.message, decisions)
+    # Without a call there are no arguments to edit.
+    decisions = ("approve", "reject", "respond") if call is None else _ALL
+    arguments = {} if call is None else call.arguments
+    request = ActionRequest(id, name, arguments, interrupt.message, decisions)
     return replace(interrupt, action_requests=(request,))
 
 

@@ -118,10 +118,7 @@ class Inbox:
     def clear(self) -> list[Run]:
         """Empty all queues and forget a pause; returns the runs that will not happen."""
         self._pause = False
-        runs = self.runs
-        self._steering.clear()
-        self._follow_ups.clear()
-        self._runs.clear()
+        _, runs = self.clear_queue("all")
         return runs
 
 

@@ -148,6 +148,9 @@ class ProviderModel(ChatModel):
             host = urlsplit(url).hostname or ""
         except ValueError:  # no address, as the client says once it is made
             return False
+        return self._is_its_own(host)
+
+    def _is_its_own(self, host: str) -> bool:
         return host.endswith(f"{self.sdk.package}.com")
 
     def preload(self) -> None:
@@ -171,7 +174,7 @@ class ProviderModel(ChatModel):
         secrets = [self.key.value]
         secrets += [getattr(client, name, None) for name in ("api_key", "auth_token")]
         url = urlsplit(str(client.base_url))
-        official = (url.hostname or "").endswith(f"{self.sdk.package}.com")
+        official = self._is_its_own(url.hostname or "")
         return Where(
             self.sdk.label if official else "the server",
             self.name,
