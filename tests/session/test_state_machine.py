@@ -200,7 +200,10 @@ class Life:
         for run in self.runs:
             with suppress(sa.AgentError):
                 run.result(PATIENCE)
-        runtime.submit(self.session.actor.middleware.idle()).result(PATIENCE)
+        actor = self.session.actor
+        runtime.submit(actor.middleware.idle()).result(PATIENCE)
+        if actor.journal is not None:  # nobody is told when what they made of the state is kept
+            runtime.submit(actor.journal.committed()).result(PATIENCE)
 
 
 def within(seconds: float, work: Callable[[], None]) -> None:
