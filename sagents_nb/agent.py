@@ -543,6 +543,11 @@ class Agent:
         interrupt = result.interrupt
         if interrupt is None:
             raise InvalidDecision("This result waits for nothing; run again instead of resuming.")
+        if result.session_id:  # where others may decide it, and what was approved is remembered
+            raise InvalidDecision(
+                f"This result is of session {result.session_id!r}, which waits for the decision; "
+                "give it there, by session.approve(…), reject(…) or resume(…)."
+            )
         agent = self.overridden(result.overrides)
         decisions = agent.checked(interrupt, given)
         result.take_answer()

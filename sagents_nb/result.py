@@ -18,13 +18,30 @@ class Answered(NamedTuple):
     value: Any
 
 
+class _Once:
+    """What can be taken once, by one thread, also of copies."""
+
+    def __init__(self) -> None:
+        self._left = [True]  # a list, since its pop is atomic
+
+    def take(self) -> bool:
+        """Whether it was there."""
+        try:
+            return self._left.pop()
+        except IndexError:
+            return False
+
+    def __deepcopy__(self, memo: Any) -> _Once:
+        return self
+
+
 class RunResult:
     """The outcome of one run.
 
     ``status`` is "completed", "interrupted", "paused" or "cancelled" ("error" only on the
     ``result`` of an exception). ``messages`` are the new ones, ``state`` is the whole;
     ``duration`` is in seconds; ``artifacts`` holds what tools kept in the process, by
-    tool call id.
+    tool call id; ``session_id`` names the session whose run it was, "" without one.
     """
 
     def __init__(
@@ -41,6 +58,7 @@ class RunResult:
         local: dict[str, Any] | None = None,
         meter: Meter | None = None,
         typed: bool = False,
+        session_id: str = "",
     ) -> None:
         self.status = status
         self.state = state
@@ -53,17 +71,16 @@ class RunResult:
         self.local = {} if local is None else local
         self.meter = meter
         self.typed = typed  # whether the run had an output_type
-        self._unanswered = [True]  # a list, since its pop is atomic
+        self.session_id = session_id
+        self._unanswered = _Once()
 
     def take_answer(self) -> None:
         """Say that its interrupt is answered; raises StaleApproval the second time."""
-        try:
-            self._unanswered.pop()
-        except IndexError:
+        if not self._unanswered.take():
             raise StaleApproval(
                 "This result was resumed before, so nothing was run for it now; go on with what "
                 "that gave, or with the 'result' of its error."
-            ) from None
+            )
 
     @property
     def text(self) -> str:

@@ -25,6 +25,8 @@ def whole(text: str, mark: str = "?") -> str:
     >>> whole("a\ud83d b\ud83d\ude00")
     'a? b😀'
     """
+    if text.isascii():  # known without a look
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -130,26 +130,36 @@ def tool_calls(conversations: Conversations) -> Values:
     ends: list[ToolExecutionEnd | None] = []
     for c in conversations:
         before = len(calls)
-        ended: dict[str | None, dict[str, ToolExecutionEnd]] = {None: {}}
+        ended: dict[tuple[str | None, str], list[ToolExecutionEnd]] = {}
         inner: list[tuple[str, ToolCall]] = []
         for who, e in unwrapped(c.events):
             if isinstance(e, ToolExecutionEnd):
-                ended.setdefault(who, {})[e.tool_call_id] = e
+                known = ended.setdefault((who, e.tool_call_id), [])
+                if known and known[-1].status == "interrupted":  # now it went on
+                    known.pop()
+                known.append(e)
             elif who is not None and isinstance(e, ToolExecutionStart):
                 inner.append((who, e.tool_call))
-        answers: dict[str, ToolResult] = {}
+        answered: dict[int, ToolResult] = {}
+        last: dict[str, int] = {}  # some models use the same ids in each turn
         for message in c.state.messages:
             for part in message.parts:
                 if type(part) is ToolCall:
+                    last[part.id] = len(calls)
                     calls.append(part)
-                elif type(part) is ToolResult:
-                    answers[part.tool_call_id] = part
-        own = calls[before:]
-        ends += [ended[None].get(call.id) for call in own]
-        results += [answers.get(call.id) for call in own]
+                elif type(part) is ToolResult and part.tool_call_id in last:
+                    answered[last[part.tool_call_id]] = part
+        own = range(before, len(calls))
+        results += map(answered.get, own)
         inside += [None] * len(own)
-        for who, call in inner:
-            end = ended.get(who, {}).get(call.id)
+        found: dict[int, ToolExecutionEnd] = {}
+        for i in sorted(answered, reverse=True):  # of those with one id, the last were seen
+            if seen := ended.get((None, calls[i].id)):
+                found[i] = seen.pop()
+        ends += map(found.get, own)
+        for who, call in inner:  # all of which were seen
+            seen = ended.get((who, call.id), [])
+            end = seen.pop(0) if seen else None
             calls.append(call)
             ends.append(end)
             results.append(end.result if end else None)
@@ -288,12 +298,13 @@ def decisions(conversations: Conversations) -> Values:
     items: list[tuple[str, DecisionMade, str | None, float | None]] = []
     for c in conversations:
         asked: dict[str, tuple[str, float]] = {}
+        names = {call.id: call.name for m in c.state.messages for call in m.tool_calls}
         for _, e in unwrapped(c.events):
             if isinstance(e, Interrupt):
                 requests = e.interrupt.action_requests
                 asked |= {r.tool_call_id: (r.tool_name, e.ts) for r in requests}
             elif isinstance(e, DecisionMade):
-                name, since = asked.get(e.tool_call_id, (None, None))
+                name, since = asked.get(e.tool_call_id, (names.get(e.tool_call_id), None))
                 waited = None if since is None else e.ts - since
                 items.append((c.session_id, e, name, waited))
     return {

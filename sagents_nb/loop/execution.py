@@ -201,6 +201,7 @@ def run_result(
     overrides: dict[str, Any],
     local: dict[str, Any],
     meter: Meter | None = None,
+    session_id: str = "",
 ) -> RunResult:
     """The result of an outcome; raises its error, with the result attached."""
     result = RunResult(
@@ -215,6 +216,7 @@ def run_result(
         local=local,
         meter=meter,
         typed=outcome.typed,
+        session_id=session_id,
     )
     error: AgentError | None = outcome.error
     if error is not None:

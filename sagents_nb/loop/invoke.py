@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from functools import partial
+from types import CoroutineType
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,12 +20,15 @@ from ..interrupts import ActionRequest, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import clock, stepwise, took
-from ..runtime.futures import executing, in_tool
+from ..runtime.futures import executing, in_tool, wait_uncancelled
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
 from ..text import said_by
 from ..tools import Tool, ToolOutput
 from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_of
+
+# How long a tool that is cancelled may clean up after itself, in seconds.
+GRACE = 2.0
 
 
 class Executed:
@@ -54,15 +60,12 @@ async def invoke(
     timeout = timeout if tool.timeout is None else tool.timeout
     if tool.arguments.context_parameter:
         arguments = {**arguments, tool.arguments.context_parameter: context}
-    limit: asyncio.Timeout | None = None
-    around = in_tool.get()
-    in_tool.set(executing.get())
     try:
+        work = _call(tool, arguments, context)
         if timeout is None or timeout == math.inf:
-            value = await _call(tool, arguments, context)
+            value = await work
         else:
-            async with asyncio.timeout(timeout) as limit:
-                value = await _call(tool, arguments, context)
+            value = await _within(timeout, work, tool)
         executed = _executed(call, value)
         if executed.update:
             context.state.update(executed.update)  # an impossible one is the tool's error
@@ -75,14 +78,55 @@ async def invoke(
         if tool.run_on == "main":  # a person stopped the kernel, so the whole run
             context.run.cancelled.set()
         return _failure(call, "KeyboardInterrupt: a person stopped this call")
+    except _TimedOut as late:
+        more = " It may still be working in the background." if late.goes_on else ""
+        return _failure(call, f"Timed out after {timeout:g} seconds.{more}")
     except BaseException as error:  # SystemExit too: it would end the runtime thread
         pass_on(error)
-        if isinstance(error, TimeoutError) and limit is not None and limit.expired():
-            more = "" if tool.is_async else " It may still be working in the background."
-            return _failure(call, f"Timed out after {timeout:g} seconds.{more}")
         return _failure(call, said_by(error) + _advice(error))
-    finally:
-        in_tool.set(around)  # not by a token: who is forgotten ends in another context
+
+
+class _TimedOut(Exception):
+    """The tool took longer than it may; it may go on if it cannot be stopped."""
+
+    def __init__(self, goes_on: bool) -> None:
+        super().__init__()
+        self.goes_on = goes_on
+
+
+async def _within(timeout: float, work: Coroutine[Any, Any, Any], tool: Tool) -> Any:
+    """What ``work`` gives in that time.
+
+    In a task of its own, so that one which takes no notice of being cancelled is left to itself.
+    """
+    task = asyncio.ensure_future(_outcome(work))
+    try:
+        await asyncio.wait([task], timeout=timeout)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=GRACE)
+            if not task.done():
+                _abandon(task, tool)
+            if not task.done() or task.cancelled():
+                raise _TimedOut(not (task.done() and tool.is_async))
+        value, error = task.result()
+    except asyncio.CancelledError:
+        task.cancel()
+        await wait_uncancelled(task)
+        raise
+    if error is not None:
+        raise error
+    return value
+
+
+async def _outcome(work: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
+    """What it gives and what it raises: SystemExit in a task would end the runtime thread."""
+    try:
+        return await work, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return None, error
 
 
 _ON_CALLER = (
@@ -99,13 +143,16 @@ def _advice(error: BaseException) -> str:
 
 async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     """What the function returns or raises, wherever it runs."""
+    if tool.is_async and tool.run_on != "caller":
+        in_tool.set(executing.get())  # in the context of the call's own task, for good
+        value = tool.function(**arguments)
+        work = value if type(value) is CoroutineType else _work(value, context.progress)
+        return await stepwise(work, "The tool", tool.function)
     function = partial(tool.function, **arguments)
     tell = context.progress
     if tool.run_on == "caller":
         return await run_on_caller(_awaited, function, tell)
-    if tool.is_async:
-        return await stepwise(_work(function(), tell), "The tool", function)
-    body = partial(drained, function, tell)
+    body = partial(_ready, function, tell)
     if tool.run_on == "main":
         outcome = await asyncio.wrap_future(main_thread.submit(outcome_of, body))
     elif tool.run_on == "pool":
@@ -117,9 +164,28 @@ async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) 
     value, error = outcome
     if error is not None:
         raise error
-    if type(value) not in PLAIN and (inspect.isawaitable(value) or inspect.isasyncgen(value)):
+    if type(value) not in PLAIN and _has_more(value):
+        in_tool.set(executing.get())
         return await stepwise(_work(value, tell), "The tool", function)
     return value
+
+
+def _ready(function: Callable[[], Any], tell: Tell) -> Any:
+    """What the function gives, as far as can be as content: where it ran, that holds up nobody."""
+    value = drained(function, tell)
+    output = value if isinstance(value, ToolOutput) else None
+    inner = value if output is None else output.content
+    plain = type(inner) in PLAIN and type(inner) is not dict  # which may hold anything
+    if plain or isinstance(inner, Interrupt | ToolResult) or _has_more(inner):
+        return value
+    output = ToolOutput() if output is None else copy.copy(output)
+    output.content = content_of(inner)
+    return output
+
+
+def _has_more(value: Any) -> bool:
+    """Whether a sync function gave what has to be awaited."""
+    return inspect.isawaitable(value) or inspect.isasyncgen(value)
 
 
 async def _awaited(function: Callable[[], Any], tell: Tell) -> Any:
@@ -137,9 +203,13 @@ async def _in_thread(tool: Tool, function: partial[Any]) -> Any:
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:  # by a timeout, or with the run: it goes on, as threads do
-        run = executing.get()
-        workers.abandon(future, run.owner_id if run else "", tool.name)
+        _abandon(future, tool)
         raise
+
+
+def _abandon(work: Future[Any] | asyncio.Future[Any], tool: Tool) -> None:
+    run = executing.get()
+    workers.abandon(work, run.owner_id if run else "", tool.name)
 
 
 def _failure(call: ToolCall, text: str) -> Executed:

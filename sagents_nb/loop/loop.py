@@ -22,14 +22,14 @@ from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult
-from ..models.base import ChatModel, ModelRequest, tells_cost
+from ..models.base import tells_cost
 from ..state import State
 from ..telemetry import current, tracing_of
 from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Unfinished, settled
-from .model_call import ModelAnswer, call_model, request_for, without_hidden
+from .model_call import call_model, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, open_calls
 from .stop_conditions import StopConditions
 from .tool_calls import execute, prepare
@@ -312,7 +312,13 @@ class Loop:
         meter = self.ctx.meter
         meter.before_model(meter.budget.cost_usd is None or tells_cost(model))
         self.model_calls += 1
-        answer = await self._model_answer(model, request)
+        tracing = current()
+        if tracing is None:
+            answer = await call_model(model, request, self.ctx.emitter)
+        else:
+            with tracing.chat(model) as said:
+                answer = await call_model(model, request, self.ctx.emitter)
+                said(*answer)
         if config.chain.hooks["before_model_request"] and answer.message.tool_calls:
             marked = without_hidden(answer.message, request, self.ctx)
             answer = answer._replace(message=marked)
@@ -334,15 +340,6 @@ class Loop:
                 "run again with the result's state to continue."
             )
         return message
-
-    async def _model_answer(self, model: ChatModel, request: ModelRequest) -> ModelAnswer:
-        tracing = current()
-        if tracing is None:
-            return await call_model(model, request, self.ctx.emitter)
-        with tracing.chat(model) as said:
-            answer = await call_model(model, request, self.ctx.emitter)
-            said(*answer)
-            return answer
 
     async def _run_tools(
         self,

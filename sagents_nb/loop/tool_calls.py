@@ -28,7 +28,7 @@ from ..text import said_by
 from ..tools import Tool
 from .commits import Commits
 from .config import LoopConfig
-from .invoke import Executed, invoke
+from .invoke import GRACE, Executed, invoke
 from .open_calls import NOT_RUN, cancelled_result
 from .tool_values import text_of
 
@@ -183,10 +183,6 @@ def _changed(seen: ActionRequest, now: Interrupt) -> bool:
         and (request.tool_name, request.arguments) != (seen.tool_name, seen.arguments)
         for request in now.action_requests
     )
-
-
-# How long a cancelled run waits for tools that clean up after themselves, in seconds.
-GRACE = 2.0
 
 
 async def execute(

@@ -63,7 +63,12 @@ def text_of(value: Any) -> str:
     """
     if isinstance(value, str):
         return str(whole(value))  # exactly a str, also of numpy's
-    if type(value) not in PLAIN and (frame := _frame(value)) is not None:
+    if type(value) in PLAIN:
+        try:
+            return msgspec.json.encode(value).decode()
+        except Exception:  # said below, with what is inside of it
+            pass
+    elif (frame := _frame(value)) is not None:
         return whole(frame)
 
     def plain(inner: Any) -> Any:

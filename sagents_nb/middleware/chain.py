@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from ..errors import AgentError, ConfigurationError, MiddlewareError, pass_on
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..models.base import ModelRequest
-from ..runtime.foreign import clock, stepwise, took
+from ..runtime import foreign
 from ..serialization import StateSchema
 from ..state import State
 from ..telemetry import current
@@ -197,8 +198,13 @@ class Chain:
                 return call, outcome
             if isinstance(outcome, Interrupt):
                 interrupts.append(_answerable(outcome, call.id, call.name, call))
-            elif isinstance(outcome, ToolCall):  # whose answer it needs does not change
-                call = replace(outcome, id=call.id, name=call.name)
+            elif isinstance(outcome, ToolCall):
+                if outcome.name != call.name:  # which others have looked at, and the model reads
+                    raise MiddlewareError(
+                        f"{middleware_id(item)}.before_tool made {outcome.name!r} of a call of "
+                        f"{call.name!r}; change its arguments, or answer it with a ToolResult."
+                    )
+                call = replace(outcome, id=call.id)  # whose answer it needs does not change
             elif outcome is not None:
                 raise MiddlewareError(
                     f"{middleware_id(item)}.before_tool returned {type(outcome).__name__}; "
@@ -273,29 +279,27 @@ def asked_once(interrupts: Sequence[Interrupt], call: ToolCall) -> Interrupt:
     return replace(first, action_requests=(request,))
 
 
+_NO_SPAN = nullcontext()
+
+
 async def call_hook(item: Middleware, hook: str, function: Callable[..., Any], *args: Any) -> Any:
     """Call a hook, sync or async; what it raises becomes an error that names it."""
     tracing = current()
     try:
-        if tracing is not None:
-            with tracing.hook(middleware_id(item), hook):
-                return await _called(function, args)
-        return await _called(function, args)
+        with _NO_SPAN if tracing is None else tracing.hook(middleware_id(item), hook):
+            began = foreign.clock()
+            outcome = function(*args)
+            if foreign.clock() - began > foreign.HELD:  # asked here: calling took() costs as much
+                foreign.took(began, "The hook", function)
+            # Most hooks change nothing; asking whether None can be awaited costs more than they do.
+            if outcome is not None and inspect.isawaitable(outcome):
+                outcome = await foreign.stepwise(outcome, "The hook", function)
+            return outcome
     except AgentError:
         raise
     except BaseException as error:
         pass_on(error)
         raise _failed(item, hook, error) from error
-
-
-async def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    began = clock()
-    outcome = function(*args)
-    took(began, "The hook", function)
-    # Most hooks change nothing; asking whether None can be awaited costs more than they do.
-    if outcome is not None and inspect.isawaitable(outcome):
-        outcome = await stepwise(outcome, "The hook", function)
-    return outcome
 
 
 def _failed(item: Middleware, hook: str, error: BaseException) -> MiddlewareError:

@@ -55,8 +55,7 @@ async def _final_result(session: Session, run: Run, unattended: bool, wait: bool
     messages: list[Message] = []
     usage, duration = Usage(), 0.0
     while True:
-        await _heartbeat(run)
-        result = run.future.result()
+        result = await _heartbeat(run)
         messages += result.messages
         usage += result.usage
         duration += result.duration
@@ -81,11 +80,11 @@ async def _final_result(session: Session, run: Run, unattended: bool, wait: bool
         run = following
 
 
-async def _heartbeat(run: Run) -> None:
-    waiting = asyncio.wrap_future(run.future)
+async def _heartbeat(run: Run) -> RunResult:
+    waiting = asyncio.wrap_future(run.awaited())
     while not waiting.done():
         await asyncio.wait({waiting}, timeout=HEARTBEAT)
-    waiting.exception()  # seen here, raised by the caller
+    return waiting.result()
 
 
 async def _run_after_decision(session: Session, run: Run) -> Run | None:

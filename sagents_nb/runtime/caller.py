@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+LOOKED_AT_EVERY = 1.0
+"""After how many seconds it is asked again whether the caller's loop still runs."""
+
 caller_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar(
     "sagents_caller_loop", default=None
 )
@@ -37,7 +40,7 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 async def run_on_caller(function: Callable[..., Coroutine[Any, Any, T]], *args: Any) -> T:
     """What the coroutine function gives, on the caller's loop.
 
-    Raises RuntimeError if there is none, or if it cannot turn since it waits for the run.
+    Raises RuntimeError if there is none, or if it does not turn: it waits for the run, or stopped.
     """
     loop = caller_loop.get()
     if loop is None:
@@ -50,8 +53,13 @@ async def run_on_caller(function: Callable[..., Coroutine[Any, Any, T]], *args: 
             raise _Stuck
         future = asyncio.run_coroutine_threadsafe(function(*args), loop)
         _at_work[future] = loop
+    waiting = asyncio.wrap_future(future)
     try:
-        return await asyncio.wrap_future(future)
+        while not waiting.done() and loop.is_running():
+            await asyncio.wait([waiting], timeout=LOOKED_AT_EVERY)
+        if not waiting.done():
+            raise _STOPPED
+        return waiting.result()
     except asyncio.CancelledError:
         with _lock:
             stuck = loop in _blocked
@@ -59,6 +67,7 @@ async def run_on_caller(function: Callable[..., Coroutine[Any, Any, T]], *args: 
             raise _Stuck from None
         raise
     finally:
+        waiting.cancel()
         with _lock:
             del _at_work[future]
 
@@ -82,6 +91,9 @@ def blocking() -> Iterator[None]:
             _blocked.remove(loop)
 
 
+_STOPPED = RuntimeError(
+    "the loop that started the run does not run any more; keep it running until the run has ended"
+)
 _Stuck = RuntimeError(
     "the loop that started the run waits for it, so nothing else can run there; await the run "
     "instead of calling result()"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Generator
-from types import coroutine
+from types import CoroutineType, coroutine
 from typing import Any
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def stepwise(
     awaitable: Awaitable[Any], what: str, function: Callable[..., Any]
 ) -> Generator[Any, Any, Any]:
     """What ``awaitable`` gives; each of its steps is one that :func:`took` looks at."""
-    steps = awaitable.__await__()
+    steps = awaitable if type(awaitable) is CoroutineType else awaitable.__await__()
     error: BaseException | None = None
     while True:
         began = clock()

@@ -41,6 +41,10 @@ class RunHandle:
         """The runs that have to end before this one can begin."""
         return ()
 
+    def awaited(self) -> Future[RunResult]:
+        """What those who wait for it wait for now: its end, or word that it cannot begin."""
+        return self.future
+
     def cancel(self) -> None:
         """Stop the run; from any thread, and harmless once it has ended."""
         raise NotImplementedError
@@ -49,18 +53,19 @@ class RunHandle:
         """Wait up to ``timeout`` seconds; raises AgentError for a failed run, or TimeoutError.
 
         A KeyboardInterrupt while waiting cancels the run. Raises
-        :class:`~sagents_nb.errors.Busy` on the runtime thread, which would wait for itself.
+        :class:`~sagents_nb.errors.Busy` on the runtime thread, which would wait for itself, and
+        :class:`~sagents_nb.errors.NotRunning` for one in the queue of a session that stopped.
         """
         runtime.refuse_here("Waiting for a run", "use 'await run' or 'await agent.arun(…)' there")
         with self._waited(), blocking():
-            return main_thread.wait(self.future, timeout)
+            return main_thread.wait(self.awaited(), timeout)
 
     def __await__(self) -> Generator[Any, None, RunResult]:
-        return self._awaited().__await__()
+        return self._end().__await__()
 
-    async def _awaited(self) -> RunResult:
+    async def _end(self) -> RunResult:
         with self._waited():
-            return await asyncio.wrap_future(self.future)
+            return await asyncio.wrap_future(self.awaited())
 
     @contextmanager
     def _waited(self) -> Iterator[None]:

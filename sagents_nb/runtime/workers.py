@@ -33,7 +33,7 @@ class Workers:
         self._lock = threading.Lock()
         self._work: SimpleQueue[Any] = SimpleQueue()
         self._free = 0  # threads that nothing in the queue is meant for
-        self._left: dict[Future[Any], tuple[str, str]] = {}
+        self._left: dict[Future[Any] | asyncio.Future[Any], tuple[str, str]] = {}
 
     def after_fork(self) -> None:
         """Begin anew in a forked child, which has none of the threads."""
@@ -86,7 +86,7 @@ class Workers:
             raise error
         return value  # type: ignore[return-value]  # there is one where there is no error
 
-    def abandon(self, future: Future[Any], owner: str, name: str) -> None:
+    def abandon(self, future: Future[Any] | asyncio.Future[Any], owner: str, name: str) -> None:
         """Remember that nobody waits for it any more, until it ends."""
         self._left[future] = owner, name
         future.add_done_callback(lambda done: self._left.pop(done, None))

@@ -275,6 +275,7 @@ class Actor:
                 return self.current_run
             run = Run(self.session, new_run_id(), overrides=overrides)
             self.inbox.put(self._queued(messages, run.id, "queue"), run)
+            run.wait_in_line()
             for message in messages:
                 self._tell(MessageQueued, message=message, when=when)
             return run
@@ -341,6 +342,7 @@ class Actor:
         self._epoch += 1
         self.error = None
         self.current_run, self._run_id = run, run.id
+        run.begin()
         if self.journal is not None:
             self.journal.note(self._state)
             self.journal.run(LastRun(run.id, "running", usage=self.usage))
@@ -407,7 +409,8 @@ class Actor:
                 self.inbox.takes_pause()  # whoever asked too late does not mean the next run
                 self._set_status(status, self.error or self._state.get_metadata(PAUSE_REASON))
             self.presence.touch()
-        run.resolve(lambda: run_result(outcome, time.perf_counter() - began, {}, self.local))
+        duration, id = time.perf_counter() - began, self.session.id
+        run.resolve(lambda: run_result(outcome, duration, {}, self.local, session_id=id))
         if go_on:
             self._start_next()
         self.middleware.handle()  # what came after the run had handled the last
@@ -692,6 +695,9 @@ class Actor:
     def _set_status(self, status: str, reason: str | None = None) -> None:
         previous, self.status = self.status, status
         self._told = True
+        goes_on = status in ("running", "interrupted")
+        for waiting in self.inbox.runs:
+            waiting.wait_in_line() if goes_on else waiting.stand(status)
         if status != previous or reason in REPLACED:
             self._tell(StatusChanged, status=status, previous=previous, reason=reason)
         self.presence.touch()

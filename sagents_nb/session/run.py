@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from ..errors import AgentError
+from ..errors import AgentError, NotRunning
 from ..events import Event
 from ..messages import Usage
 from ..result import RunResult
@@ -58,6 +59,7 @@ class Run(RunHandle):
         self.since = since  # events up to this one belong to an earlier handle with this id
         self.context = contextvars.copy_context()  # tools see who sent it, also from the queue
         self.future.set_running_or_notify_cancel()  # an abandoned await must not cancel it
+        self._in_line: Future[RunResult] | None = None  # who waits while it is queued waits for it
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.session.id!r}: {self.status}>"
@@ -80,6 +82,40 @@ class Run(RunHandle):
         now = self.session.current_run
         return () if now is None else (now,)
 
+    def awaited(self) -> Future[RunResult]:
+        """What those who wait for it wait for now: its end, or word that it cannot begin."""
+        return self._in_line or self.future
+
+    def wait_in_line(self) -> None:
+        """It has others before it, which run; called on the runtime loop, as :meth:`stand`."""
+        if self._in_line is None:
+            self.future.add_done_callback(self._leave_line)
+        if self._in_line is None or self._in_line.done():
+            self._in_line = Future()
+            self._in_line.set_running_or_notify_cancel()
+
+    def stand(self, status: str) -> None:
+        """Nothing before it runs any more, and nothing is under way that would start it."""
+        if self._in_line is not None and not self._in_line.done():
+            self._in_line.set_exception(
+                NotRunning(
+                    f"Run {self.id} waits in the queue of session {self.owner_id!r}, which is "
+                    f"{status}; session.retry() or the next message goes on, and run.cancel() "
+                    "takes it out."
+                )
+            )
+
+    def begin(self) -> None:
+        """It is the active one; who waits from now on waits for its end."""
+        if self._in_line is not None and self._in_line.done():
+            self._in_line = None
+
+    def _leave_line(self, ended: Future[RunResult]) -> None:
+        in_line, self._in_line = self._in_line, None
+        if in_line is not None and not in_line.done():
+            error = ended.exception()
+            in_line.set_exception(error) if error else in_line.set_result(ended.result())
+
     def __aiter__(self) -> EventStream:
         stream = EventStream()
         self.session.follow(stream, self.id, self.since)
@@ -96,7 +132,12 @@ class Run(RunHandle):
     def never_began(self, state: State) -> None:
         """It was taken out of the queue."""
         cancelled = RunResult(
-            status="cancelled", state=state, messages=[], usage=Usage(), duration=0.0
+            status="cancelled",
+            state=state,
+            messages=[],
+            usage=Usage(),
+            duration=0.0,
+            session_id=self.owner_id,
         )
         self.future.set_result(cancelled)
 

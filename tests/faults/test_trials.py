@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import logging
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import sagents_nb as sa
 from tests.talking import PATIENCE, agent_of, call, results, session_of
@@ -234,3 +237,68 @@ def test_an_async_tool_cannot_end_its_own_session_under_itself(what: str) -> Non
 
     agent = agent_of(call("leave_another"), "done", tools=[leave_another])
     assert results(sa.Session(agent).send("go").result(PATIENCE).state) == ["left"]
+
+
+class Slow:
+    """What says at length what it is."""
+
+    def __init__(self, go_on: threading.Event) -> None:
+        self.go_on = go_on
+
+    def __str__(self) -> str:
+        assert self.go_on.wait(PATIENCE)
+        return "slow"
+
+
+@pytest.mark.parametrize("wrapped", [lambda v: v, lambda v: {"a": v}, lambda v: sa.ToolOutput(v)])
+def test_a_value_that_is_long_in_becoming_text_holds_up_its_own_session_only(wrapped: Any) -> None:
+    go_on = threading.Event()
+
+    def slow() -> Any:
+        return wrapped(Slow(go_on))
+
+    held = session_of(call("slow"), "done", tools=[slow]).send("go")
+    assert session_of("at once").send("go").result(PATIENCE).text == "at once"
+    go_on.set()
+    assert results(held.result(PATIENCE).state)[0] in ("slow", '{"a":"slow"}')
+
+
+def test_an_output_that_a_tool_gives_again_and_again_stays_what_it_is() -> None:
+    kept = sa.ToolOutput([1, 2])
+
+    def again() -> sa.ToolOutput:
+        return kept
+
+    agent = agent_of(call("again", "a"), call("again", "b"), "done", tools=[again])
+    assert results(agent.run("go").state) == ["[1,2]", "[1,2]"]
+    assert kept.content == [1, 2]
+
+
+def test_a_hook_cannot_make_a_call_of_one_tool_a_call_of_another() -> None:
+    class Renames(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> sa.ToolCall:
+            return replace(call, name="other")
+
+    agent = agent_of(call("scan"), "done", tools=[scan], middleware=[Renames()])
+    with pytest.raises(sa.MiddlewareError, match="made 'other' of a call of 'scan'; change its"):
+        agent.run("go")
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_result_is_not_resumed_a_second_time(copied: Any) -> None:
+    agent = agent_of(call("scan"), "done", "done", tools=[scan], interrupt_on={"scan": True})
+    first = agent.run("go")
+    other = copied(first)
+    assert agent.resume(first, sa.Approve()).text == "done"
+    with pytest.raises(sa.StaleApproval, match="was resumed before"):
+        agent.resume(other, sa.Approve())
+
+
+def test_what_a_session_asks_is_answered_there() -> None:
+    agent = agent_of(call("scan"), "done", tools=[scan], interrupt_on={"scan": True})
+    session = sa.Session(agent, id="c1")
+    result = session.send("go").result(PATIENCE)
+    assert result.session_id == "c1"
+    with pytest.raises(sa.InvalidDecision, match="This result is of session 'c1'"):
+        agent.resume(result, sa.Approve())
+    assert session.approve().result(PATIENCE).text == "done"

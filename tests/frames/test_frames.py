@@ -8,7 +8,8 @@ import sagents_nb as sa
 from sagents_nb import events as ev
 from sagents_nb.frames import COLUMNS, Conversation, frame_of
 from sagents_nb.frames.rows import MAKERS
-from tests.talking import agent_of, call, session_of
+from tests.session.stored import disk
+from tests.talking import PATIENCE, agent_of, call, session_of
 
 pd = pytest.importorskip("pandas")
 
@@ -170,3 +171,41 @@ def test_a_frame_that_does_not_exist_is_refused(session: sa.Session) -> None:
         session.to_frame("rows")
     with pytest.raises(sa.ConfigurationError, match=r"agent\.map"):
         session.to_frame("map")
+
+
+def test_calls_whose_ids_are_used_again_keep_their_own_results() -> None:
+    """Some local models number the calls of each turn from 0."""
+    count = iter(range(10))
+
+    @sa.tool
+    def draw() -> str:
+        """Draws."""
+        return f"number {next(count)}"
+
+    turns = [call("draw", "call_0"), call("draw", "call_0"), "done"]
+    session = session_of(*turns, call("draw", "call_0"), "done", tools=[draw])
+    session.send("go").result(PATIENCE)
+    session.send("again").result(PATIENCE)
+    frame = session.to_frame("tool_calls")
+    assert list(frame["result"]) == ["number 0", "number 1", "number 2"]
+    runs = list(frame["run_id"])
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_decisions_of_a_conversation_that_was_opened_again_have_names() -> None:
+    with disk() as place:
+        store = place.store()
+        agent = agent_of(call("draw"), "done", tools=[draw], interrupt_on={"draw": True})
+        first = sa.Session(agent, id="c1", store=store)
+        assert first.send("go").result(PATIENCE).status == "interrupted"
+        first.close()
+        session = sa.Session.open("c1", agent=agent, store=store)
+        session.approve().result(PATIENCE)
+        (row,) = session.to_frame("decisions").to_dict("records")
+        assert (row["name"], row["decision"]) == ("draw", "approve")
+
+
+@sa.tool
+def draw() -> str:
+    """Draws."""
+    return "drawn"

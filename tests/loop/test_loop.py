@@ -464,7 +464,7 @@ def test_hooks_may_change_the_state_the_call_and_the_result() -> None:
             return state.put_metadata("asked", state.get_metadata("asked", 0) + 1)
 
         def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
-            return sa.ToolCall("another id", "another name", {"at": call.arguments["at"].upper()})
+            return sa.ToolCall("another id", call.name, {"at": call.arguments["at"].upper()})
 
         def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: sa.RunContext) -> Any:
             return sa.ToolResult("another id", "another name", result.text + "!")

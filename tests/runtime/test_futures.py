@@ -330,6 +330,45 @@ def test_a_loop_that_waits_for_the_run_is_said_to_be_stuck(late: bool) -> None:
     assert "await the run instead of calling result()" in answer.text
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_loop_that_stopped_is_said_to_have_stopped(
+    late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it stopped after the tool had begun."""
+    monkeypatch.setattr("sagents_nb.runtime.caller.LOOKED_AT_EVERY", 0.01)
+    begun, stopped = threading.Event(), threading.Event()
+
+    def before() -> str:
+        stopped.wait(PATIENCE)
+        return "before"
+
+    @sa.tool(run_on="caller")
+    async def query() -> str:
+        begun.set()
+        await asyncio.sleep(3600)
+        return "never"
+
+    first = [] if late else [call("before", "b")]
+    session = session_of(*first, call("query"), "done", tools=[before, query])
+
+    async def main() -> sa.Run:
+        running = session.send("go")
+        if late:
+            await asyncio.to_thread(begun.wait, PATIENCE)
+        return running
+
+    loop = asyncio.new_event_loop()
+    try:
+        running = loop.run_until_complete(main())
+        stopped.set()
+        answer = running.result(PATIENCE).messages[-2].tool_results[0]
+        assert answer.is_error
+        assert "does not run any more; keep it running until the run has ended" in answer.text
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
 def test_a_tool_on_the_callers_loop_is_cancelled_with_its_run() -> None:
     async def main() -> tuple[str, list[str]]:
         ended: list[str] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -121,3 +123,102 @@ def test_a_session_at_work_is_not_about_to_rest(gate: Gate) -> None:
     assert not session.info()["inactivity"]["timer_active"]
     gate.open()
     run.result(PATIENCE)
+
+
+# who waits for a run in the queue
+
+
+def behind_one_that(ends: str, gate: Gate) -> tuple[sa.Session, sa.Run, sa.Run]:
+    """A session, its run that ends so once the gate is open, and the one behind it."""
+
+    def first(request: Any) -> Any:
+        return ConnectionError("cable") if ends == "error" else "said"
+
+    agent = agent_of(call("hold"), first, "said", "said", tools=[gate.tool])
+    session = sa.Session(agent, id="c1")
+    run = session.send("first")
+    gate.wait()
+    return session, run, session.send("behind")
+
+
+@pytest.mark.parametrize("ends", ["error", "cancelled"])
+def test_who_waits_for_a_run_behind_one_that_failed_is_told_that_it_stands(
+    ends: str, gate: Gate
+) -> None:
+    session, _, behind = behind_one_that(ends, gate)
+    heard: list[Any] = []
+    waits = threading.Event()
+
+    async def wait() -> None:
+        waiting = asyncio.ensure_future(behind)
+        await asyncio.sleep(0)
+        waits.set()
+        with pytest.raises(sa.NotRunning) as refused:
+            await waiting
+        heard.append(str(refused.value))
+
+    waiter = threading.Thread(target=lambda: asyncio.run(wait()))
+    waiter.start()
+    assert waits.wait(PATIENCE)
+    if ends == "cancelled":
+        session.cancel()
+    gate.open()
+    waiter.join(PATIENCE)
+    assert heard == [
+        f"Run {behind.id} waits in the queue of session 'c1', which is {ends}; session.retry() or "
+        "the next message goes on, and run.cancel() takes it out."
+    ]
+    with pytest.raises(sa.NotRunning, match="waits in the queue"):
+        behind.result(PATIENCE)
+    assert not behind.done
+    if ends == "error":
+        session.retry()
+    else:
+        session.send("more")
+    assert behind.result(PATIENCE).text == "said"
+    assert "behind" in users(session)
+
+
+def test_a_run_that_stands_can_be_taken_out(gate: Gate) -> None:
+    _, run, behind = behind_one_that("error", gate)
+    gate.open()
+    with pytest.raises(sa.ModelError):
+        run.result(PATIENCE)
+    with pytest.raises(sa.NotRunning, match="which is error"):
+        behind.result(PATIENCE)
+    behind.cancel()
+    assert behind.result(PATIENCE).status == "cancelled"
+
+
+def behind_a_question(gate: Gate) -> tuple[sa.Session, sa.Run]:
+    """A session whose run asks, and the run that was queued while it was at work."""
+    calls = [call("hold", "h"), call("ask")]
+    agent = agent_of(*calls, "asked", "said", tools=[gate.tool, ask], interrupt_on={"ask": True})
+    session = sa.Session(agent)
+    first = session.send("first")
+    gate.wait()
+    behind = session.send("behind")
+    gate.open()
+    assert first.result(PATIENCE).status == "interrupted"
+    return session, behind
+
+
+def test_who_waits_behind_a_question_waits_for_its_answer(gate: Gate) -> None:
+    session, behind = behind_a_question(gate)
+    with pytest.raises(TimeoutError):
+        behind.result(0.01)
+    session.approve()
+    assert behind.result(PATIENCE).text == "said"
+
+
+def test_who_waits_behind_a_question_that_is_denied_by_a_stop_is_told(gate: Gate) -> None:
+    session, behind = behind_a_question(gate)
+    session.cancel()
+    with pytest.raises(sa.NotRunning, match="which is cancelled"):
+        behind.result(PATIENCE)
+
+
+@sa.tool
+def ask() -> str:
+    """Asks."""
+    return "asked"
