@@ -99,7 +99,7 @@ def _ask(request: ActionRequest) -> Decision:
         print("\n".join(f"  {name}: {line}" for line in visible(text).splitlines()))
     if not sys.stdin.isatty():
         print("Nobody is at this terminal to decide, so it is rejected.")
-        return Reject("Nobody was there to decide.")
+        return Reject(unattended=True)
     answer = input("Run it? [y/N, or say why not] ").strip()
     if answer.lower() in ("y", "yes"):
         return Approve()

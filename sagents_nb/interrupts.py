@@ -87,9 +87,13 @@ class Edit(msgspec.Struct, frozen=True, tag="edit"):
 
 
 class Reject(msgspec.Struct, frozen=True, tag="reject", omit_defaults=True):
-    """Do not run the call; ``message`` is told to the model."""
+    """Do not run the call; ``message`` is told to the model.
+
+    ``unattended`` says that nobody was there to decide: then no person is said to have.
+    """
 
     message: str = ""
+    unattended: bool = False
 
 
 class Respond(msgspec.Struct, frozen=True, tag="respond", omit_defaults=True):

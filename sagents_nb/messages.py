@@ -331,6 +331,11 @@ DISPLAY = "display"
 ANSWER = "answer"
 
 
+# Of messages as dicts: "developer" is OpenAI's newer word.
+_ROLES = {role: role for role in ("user", "assistant", "system", "tool")} | {"developer": "system"}
+
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a conversation.
 
@@ -392,7 +397,14 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
                     f"A message as a dict has 'role' and 'content' only, and this one has "
                     f"{', '.join(map(repr, sorted(left)))}; use Message(…) for more."
                 )
-            return cls(value["role"], as_parts(value.get("content") or ""))
+            role = _ROLES.get(value["role"])
+            if role is None:
+                raise ConfigurationError(
+                    f"A message as a dict has the role {', '.join(map(repr, _ROLES))}, and this one "
+                    f"has {value['role']!r}; Message(role, …) takes one of your own, which no "
+                    "model is sent."
+                )
+            return cls(role, as_parts(value.get("content") or ""))
         if not isinstance(value, Message):
             raise ConfigurationError(f"{_shown(value)} is no message; use Message.user(…).")
         for number, part in enumerate(value.parts, start=1):

@@ -14,13 +14,16 @@ import functools
 import inspect
 import json
 import re
+import types
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from functools import partial
 from typing import (
     Annotated,
     Any,
     Literal,
     Protocol,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -54,6 +57,7 @@ class FunctionArguments:
         hints = _hints(name, function)
         texts = _docstring_parameters(_underlying(function))
         self.context_parameter: str | None = None
+        self._fields: dict[str, Any] = {}  # the parameters that pydantic's Field is the default of
         fields: list[Any] = []
         defaults: dict[str, Any] = {}
         for parameter in _parameters(function):
@@ -76,6 +80,8 @@ class FunctionArguments:
             if _is_context(annotation):
                 self.context_parameter = parameter.name
                 continue
+            if _is_field(parameter.default):
+                self._fields[parameter.name] = parameter.default
             annotation, required, default = _with_default(annotation, parameter)
             text = description_of(annotation) or texts.get(parameter.name)
             try:
@@ -112,17 +118,35 @@ class FunctionArguments:
         checked = read_arguments(arguments, self._struct)
         return {name: getattr(checked, name) for name in self._struct.__struct_fields__}
 
+    def defaults(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What a call by hand leaves out and ``= Field(…)`` says; raises TypeError as Python does.
+
+        Python itself would give the function the Field.
+        """
+        if not self._fields:
+            return {}
+        given = inspect.signature(function).bind(*args, **kwargs).arguments
+        left = {name: field for name, field in self._fields.items() if name not in given}
+        for name, field in left.items():
+            if field.is_required():
+                raise TypeError(f"missing a required argument: {name!r}")
+        return {n: field.get_default(call_default_factory=True) for n, field in left.items()}
+
 
 def read_arguments(arguments: Mapping[str, Any], annotation: Any) -> Any:
     """What a model sent as a value of the type; raises ValueError with a sentence for it."""
     given = dict(arguments)
-    try:
-        return converted(given, annotation)
-    except msgspec.ValidationError as error:
-        if (decoded := decoded_texts(given)) != given:
-            with contextlib.suppress(msgspec.ValidationError):
-                return converted(decoded, annotation)
-        raise ValueError(f"Invalid arguments: {error}") from None
+    first: msgspec.ValidationError | None = None
+    while True:
+        try:
+            return converted(given, annotation)
+        except msgspec.ValidationError as error:
+            first = first or error
+            place = _ARGUMENT.search(str(error))
+            text = given.get(place[1]) if place else None
+            if place is None or not isinstance(text, str) or (said := _decoded(text)) == text:
+                raise ValueError(f"Invalid arguments: {first}") from None
+            given[place[1]] = said  # and no other, which may be meant as text
 
 
 def _underlying(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,12 +213,16 @@ def _is_context(annotation: Any) -> bool:
 def _with_default(annotation: Any, parameter: inspect.Parameter) -> tuple[Any, bool, Any]:
     """The type, whether it is required, and its default; ``= Field(…)`` says more than one."""
     default = parameter.default
-    if type(default).__name__ == "FieldInfo" and hasattr(default, "is_required"):
+    if _is_field(default):
         annotation = Annotated[annotation, default]
         if default.is_required():
             return annotation, True, None
         return annotation, False, default.get_default(call_default_factory=True)
     return annotation, default is parameter.empty, default
+
+
+def _is_field(default: Any) -> bool:
+    return type(default).__name__ == "FieldInfo" and hasattr(default, "is_required")
 
 
 def _anew(default: Any) -> Any:
@@ -289,6 +317,22 @@ def readable(annotation: Any) -> Any:
             return _stand_in(annotation)
         except (TypeError, ImportError):
             raise error from None
+    return _with_formats(annotation)
+
+
+# msgspec names no format for a time that may be without a zone, and models then guess one.
+_DATETIME = Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+
+
+def _with_formats(annotation: Any) -> Any:
+    """The type with what its JSON Schema should say besides."""
+    if annotation is datetime:
+        return _DATETIME
+    if get_origin(annotation) in (Union, types.UnionType):
+        return Union[tuple(map(_with_formats, get_args(annotation)))]  # noqa: UP007
+    if get_origin(annotation) is Annotated:
+        base, *extras = get_args(annotation)
+        return Annotated[(_with_formats(base), *extras)]
     return annotation
 
 
@@ -452,15 +496,16 @@ def _dumped(value: Any) -> Any:
     raise NotImplementedError
 
 
-def decoded_texts(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Lists and objects that a model sent as JSON text, decoded; the rest as it is."""
-    found = {}
-    for name, value in arguments.items():
-        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-            with contextlib.suppress(ValueError):
-                value = json.loads(value)
-        found[name] = value
-    return found
+_ARGUMENT = re.compile(r"at `\$\.(\w+)")  # which one a ValidationError is about
+
+
+def _decoded(text: str) -> Any:
+    """What a model meant by a text that did not fit: JSON as such, a time as RFC 3339 has it."""
+    with contextlib.suppress(ValueError):
+        if text.lstrip()[:1] in ("[", "{"):
+            return json.loads(text)
+        return datetime.fromisoformat(text).isoformat()
+    return text
 
 
 def is_duration(value: Any) -> bool:
@@ -624,6 +669,8 @@ class Tool:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, without a run."""
+        if isinstance(self.arguments, FunctionArguments):
+            kwargs |= self.arguments.defaults(self.function, *args, **kwargs)
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:

@@ -75,15 +75,26 @@ def _says_something(message: Message) -> bool:
 
 def check_unanswered(state: State, messages: Sequence[Message]) -> None:
     """Raise NotRunning if a run would have nothing to answer: providers refuse to be asked so."""
-    if messages or open_calls(state):
+    if messages:
+        if _is_answer(messages[-1]):
+            raise NotRunning(
+                "There is nothing to answer: the prompt ends with an answer; end it with a message "
+                "of the user, or give what came before as the state."
+            )
+        return
+    if open_calls(state):
         return
     if not state.messages:
         raise NotRunning("There is nothing to answer: give the run a message.")
-    last = state.messages[-1]
-    if last.role == "assistant" and last.stop_reason != "pause_turn":
+    if _is_answer(state.messages[-1]):
         raise NotRunning(
             "There is nothing to answer: the state ends with an answer; give the run a message."
         )
+
+
+def _is_answer(message: Message) -> bool:
+    asks = message.tool_calls or message.stop_reason == "pause_turn"
+    return message.role == "assistant" and not asks
 
 
 def _messages_of(prompt: Any) -> list[Message]:

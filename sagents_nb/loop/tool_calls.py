@@ -33,6 +33,9 @@ from .open_calls import NOT_RUN, cancelled_result
 from .tool_values import text_of
 
 
+NOBODY = "Nobody was there to decide."
+
+
 class PreparedCall:
     """One call, ready: either to run ``tool`` with ``arguments``, or with its ``answer``."""
 
@@ -123,8 +126,11 @@ async def _prepare(
         return prepared.answer_with(f"Not run: {reason}", "failed", not_run="cut")
     decision = decided[1] if decided else None
     if isinstance(decision, Reject):
-        said = f" They said: {decision.message}" if decision.message else ""
-        text = f"A person rejected this call, so it was not run.{said}"
+        if decision.unattended:
+            text = f"This call was not run. {decision.message or NOBODY}"
+        else:
+            said = f" They said: {decision.message}" if decision.message else ""
+            text = f"A person rejected this call, so it was not run.{said}"
         return prepared.answer_with(text, "rejected", is_error=False, not_run="rejected")
     if isinstance(decision, Edit):
         prepared.edited = decision.arguments

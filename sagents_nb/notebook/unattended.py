@@ -43,4 +43,4 @@ def _decision(approve: bool, request: ActionRequest) -> Any:
     if approve and "approve" in request.allowed_decisions:
         return Approve()
     # Whether a call ran that a crash cut off, say: no policy knows.
-    return Reject(DENIED) if "reject" in request.allowed_decisions else None
+    return Reject(DENIED, unattended=True) if "reject" in request.allowed_decisions else None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas
 
     from ..loop.approvals import bound_anew
-    from ..loop.execution import Prompt, starting_point
+    from ..loop.execution import Prompt, check_unanswered, starting_point
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
@@ -63,9 +63,10 @@ def _load() -> None:
     """Load what makes and runs sessions, with the first: importing the package stays light."""
     global Actor, MessageContext, OpenedConversation, SessionOptions
     global conversations_of, create_conversation, from_state, here, kept_state, open_conversation
-    global bound_anew, in_tool, preprocessed, starting_point, stored_events, workers
+    global bound_anew, check_unanswered, in_tool, preprocessed, starting_point, stored_events
+    global workers
     from ..loop.approvals import bound_anew
-    from ..loop.execution import starting_point
+    from ..loop.execution import check_unanswered, starting_point
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
@@ -366,6 +367,7 @@ class Session:
         _, messages = starting_point(prompt, None)
         if not messages:
             raise ConfigurationError("A session keeps its own state; send it text or messages.")
+        check_unanswered(self.state, messages)
         preprocessor = self.options.message_preprocessor
         if preprocessor is None:
             return messages

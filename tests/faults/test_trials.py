@@ -8,11 +8,13 @@ import functools
 import logging
 import threading
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from pydantic import Field
 
 import sagents_nb as sa
 from tests.talking import PATIENCE, agent_of, call, results, session_of
@@ -302,3 +304,91 @@ def test_what_a_session_asks_is_answered_there() -> None:
     with pytest.raises(sa.InvalidDecision, match="This result is of session 'c1'"):
         agent.resume(result, sa.Approve())
     assert session.approve().result(PATIENCE).text == "done"
+
+
+def test_who_rejects_is_a_person_only_where_there_was_one() -> None:
+    session = session_of(call("scan"), "done", tools=[scan], interrupt_on={"scan": True})
+    session.send("go").result(PATIENCE)
+    session.resume(sa.Reject(unattended=True)).result(PATIENCE)
+    assert results(session.state) == ["This call was not run. Nobody was there to decide."]
+
+
+@pytest.mark.parametrize("role", ["User", "human", "model", ""])
+def test_a_message_as_a_dict_has_a_role_that_models_know(role: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match=f"and this one has '{role}'; Message"):
+        agent_of("done").run([{"role": role, "content": "Hello"}])
+
+
+def test_what_openai_calls_developer_is_the_system() -> None:
+    assert sa.Message.of({"role": "developer", "content": "Be brief."}).role == "system"
+
+
+def test_a_prompt_that_ends_with_an_answer_is_refused_before_a_model_is_asked() -> None:
+    prompt = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+    agent = agent_of("done")
+    with pytest.raises(sa.NotRunning, match="the prompt ends with an answer"):
+        agent.run(prompt)
+    session = sa.Session(agent)
+    for say in (session.send, session.steer, session.follow_up):
+        with pytest.raises(sa.NotRunning, match="the prompt ends with an answer"):
+            say(prompt)
+    assert agent.model.requests == []  # type: ignore[attr-defined]
+    assert session.send([*prompt, sa.Message.user("Go on")]).result(PATIENCE).text == "done"
+
+
+def test_a_tool_called_by_hand_has_the_defaults_that_fields_say() -> None:
+    @sa.tool
+    def scale(by: int = Field(3, gt=1), over: list[int] = Field(default_factory=list)) -> str:
+        return f"{by} {over}"
+
+    @sa.tool
+    def needs(name: str = Field(description="whose")) -> str:
+        return name
+
+    class Shop:
+        @sa.tool
+        def price(self, item: str, count: int = Field(2)) -> str:
+            return f"{count} {item}"
+
+    assert (scale(), scale(4), scale(over=[1])) == ("3 []", "4 []", "3 [1]")
+    assert needs("x") == "x"
+    with pytest.raises(TypeError, match="missing a required argument: 'name'"):
+        needs()
+    assert Shop().price("cups") == "2 cups"
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("2026-11-22 10:00", datetime(2026, 11, 22, 10)),
+        ("2026-11-22T10:00", datetime(2026, 11, 22, 10)),
+        ("2026-11-22", datetime(2026, 11, 22)),
+        ("2026-11-22T10:00Z", datetime(2026, 11, 22, 10, tzinfo=UTC)),
+    ],
+)
+def test_times_are_read_as_models_write_them(said: str, meant: datetime) -> None:
+    seen: list[Any] = []
+
+    @sa.tool
+    def book(when: datetime, note: str, tags: list[str], end: datetime | None = None) -> str:
+        seen.append((when, note, tags, end))
+        return "booked"
+
+    note = '["2026-11-22 10:00"]'
+    arguments = {"when": said, "note": note, "tags": '["a"]', "end": said}
+    agent = agent_of(call("book", **arguments), "done", tools=[book])
+    assert results(agent.run("go").state) == ["booked"]
+    assert seen == [(meant, note, ["a"], meant)]
+    properties = book.schema["properties"]
+    assert properties["when"] == {"type": "string", "format": "date-time"}
+    assert properties["end"]["anyOf"][0] == {"type": "string", "format": "date-time"}
+
+
+def test_a_time_that_is_none_is_refused_as_it_came() -> None:
+    @sa.tool
+    def book(when: datetime) -> str:
+        return "booked"
+
+    agent = agent_of(call("book", when="next Monday"), "done", tools=[book])
+    (said,) = results(agent.run("go").state)
+    assert said == "Invalid arguments: Invalid RFC3339 encoded datetime - at `$.when`"

@@ -68,7 +68,7 @@ def prepared(kernel: Kernel) -> None:
 @pytest.mark.parametrize(
     ("policy", "files", "said"),
     [
-        ("'deny'", "[]", "A person rejected this call"),
+        ("'deny'", "[]", "This call was not run. Nobody was there to decide, so the policy"),
         ("'approve'", "['/report.md']", "The tool said: {"),
         ("[sa.Reject('Not today.')]", "[]", "Not today."),
         ("[dict(type='edit', arguments=dict(file_path='/x.md', content='y'))]", "['/x.md']", ""),

@@ -18,7 +18,7 @@ def waiting(count: int) -> Interrupt:
 
 
 def test_deny_and_approve_answer_every_call() -> None:
-    assert decide("deny", waiting(2)) == [sa.Reject(DENIED)] * 2
+    assert decide("deny", waiting(2)) == [sa.Reject(DENIED, unattended=True)] * 2
     assert decide("approve", waiting(3)) == [sa.Approve()] * 3
 
 
@@ -26,9 +26,9 @@ def test_a_list_is_used_up_from_its_front_and_the_rest_is_denied() -> None:
     policy: list[Any] = [sa.Approve(), {"type": "reject"}, sa.Edit({"a": 1})]
     assert decide(policy, waiting(1)) == [sa.Approve()]
     assert decide(policy, waiting(1)) == [{"type": "reject"}]
-    assert decide(policy, waiting(2)) == [sa.Edit({"a": 1}), sa.Reject(DENIED)]
+    assert decide(policy, waiting(2)) == [sa.Edit({"a": 1}), sa.Reject(DENIED, unattended=True)]
     assert policy == []
-    assert decide(policy, waiting(1)) == [sa.Reject(DENIED)]
+    assert decide(policy, waiting(1)) == [sa.Reject(DENIED, unattended=True)]
 
 
 def asking(*allowed: str) -> Interrupt:
@@ -36,7 +36,7 @@ def asking(*allowed: str) -> Interrupt:
 
 
 def test_a_question_that_cannot_be_approved_is_denied() -> None:
-    assert decide("approve", asking("respond", "reject")) == [sa.Reject(DENIED)]
+    assert decide("approve", asking("respond", "reject")) == [sa.Reject(DENIED, unattended=True)]
 
 
 @pytest.mark.parametrize("policy", ["deny", "approve", []])

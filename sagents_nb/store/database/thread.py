@@ -194,7 +194,9 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
-    for database in list(_databases):
+    inherited = list(_databases)
+    _databases.clear()  # their leases are the parent's
+    for database in inherited:
         database.after_fork()
 
 
