@@ -335,7 +335,6 @@ ANSWER = "answer"
 _ROLES = {role: role for role in ("user", "assistant", "system", "tool")} | {"developer": "system"}
 
 
-
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a conversation.
 
@@ -400,8 +399,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
             role = _ROLES.get(value["role"])
             if role is None:
                 raise ConfigurationError(
-                    f"A message as a dict has the role {', '.join(map(repr, _ROLES))}, and this one "
-                    f"has {value['role']!r}; Message(role, …) takes one of your own, which no "
+                    f"A message as a dict has a role of {', '.join(map(repr, _ROLES))}, and this "
+                    f"one has {value['role']!r}; Message(role, …) takes one of your own, which no "
                     "model is sent."
                 )
             return cls(role, as_parts(value.get("content") or ""))

@@ -32,7 +32,6 @@ from .invoke import GRACE, Executed, invoke
 from .open_calls import NOT_RUN, cancelled_result
 from .tool_values import text_of
 
-
 NOBODY = "Nobody was there to decide."
 
 
