@@ -77,9 +77,7 @@ class Meter:
     def check(self, tells_cost: bool = True) -> None:
         """Raises BudgetExceeded if nothing new may be begun; see :meth:`before_model`."""
         if self._limited:
-            self._untold = self._untold or not tells_cost
-            self._check()
-            self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
+            self._check_model(tells_cost)
         self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
 
     def before_model(self, tells_cost: bool = True) -> None:
@@ -88,9 +86,7 @@ class Meter:
         ``tells_cost`` is whether that model may say what the call cost.
         """
         if self._limited:
-            self._untold = self._untold or not tells_cost
-            self._check()
-            self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
+            self._check_model(tells_cost)
         self.model_calls += 1
 
     def before_tool(self) -> None:
@@ -122,6 +118,11 @@ class Meter:
                 "A budget of cost_usd cannot be kept, as the model does not say what its calls "
                 "cost; limit Budget(tokens=…) instead."
             )
+
+    def _check_model(self, tells_cost: bool) -> None:
+        self._untold = self._untold or not tells_cost
+        self._check()
+        self._compare("model_calls", self.model_calls + 1, self.budget.model_calls)
 
     def _check(self) -> None:
         budget = self.budget

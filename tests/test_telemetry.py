@@ -385,7 +385,7 @@ def test_hooks_background_work_messages_and_halts_are_told(told: Told) -> None:
 def test_a_model_call_of_a_middleware_is_told_as_one(told: Told) -> None:
     history = [m for i in range(9) for m in (sa.Message.user(f"{i}"), sa.Message.assistant("ok"))]
     short = Summarization(10, keep=2, model=sa.ScriptedModel(["short"]))
-    agent_of("fine", middleware=[short]).run(history)
+    agent_of("fine", middleware=[short]).run("go", sa.State(messages=history))
     inside = [s for s in told.spans if s.name == "chat scripted"]
     assert len(inside) == 2
     hook = told["Summarization.before_model"]

@@ -172,8 +172,10 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
         else:
             message = partial.message("error", str(failure))
     assert message is not None
-    if failure is None and message.stop_reason == "error":
+    says_why = message.error is not None and message.stop_reason is None
+    if failure is None and (message.stop_reason == "error" or says_why):
         failure = ModelError(message.error or f"{model!r} ended with an error.")
+        message = msgspec.structs.replace(message, stop_reason="error")
     return ModelAnswer(message, name, failure)
 
 

@@ -310,10 +310,6 @@ class _Batch:
                 executed = await invoke(tool, call, item.arguments, context, timeout)
                 ended(executed.result)
         item.update = executed.update
-        if executed.interrupt is not None:
-            executed.status = "interrupted"
-        else:
-            executed.status = "failed" if executed.result.is_error else "completed"
         chain = self.config.chain
         if chain.hooks["after_tool"]:
             try:
@@ -323,6 +319,10 @@ class _Batch:
             except asyncio.CancelledError:
                 if not ctx.cancelled.is_set():
                     raise
+        if executed.interrupt is not None:
+            executed.status = "interrupted"
+        else:  # as the hooks left it
+            executed.status = "failed" if executed.result.is_error else "completed"
         return executed
 
     def state(self) -> State:

@@ -395,3 +395,26 @@ def test_a_time_that_is_none_is_refused_as_it_came() -> None:
     agent = agent_of(call("book", when="next Monday"), "done", tools=[book])
     (said,) = results(agent.run("go").state)
     assert said == "Invalid arguments: Invalid RFC3339 encoded datetime - at `$.when`"
+
+
+def test_a_message_of_a_model_that_says_why_it_failed_is_a_failure() -> None:
+    agent = agent_of(sa.Message("assistant", (sa.TextPart("half"),), error="The cable broke."))
+    with pytest.raises(sa.ModelError, match=r"The cable broke\.") as failed:
+        agent.run("go")
+    assert failed.value.result.messages[-1].stop_reason == "error"  # type: ignore[union-attr]
+
+
+def test_a_failure_that_a_hook_makes_good_is_none() -> None:
+    class MakesGood(sa.Middleware):
+        def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: Any) -> sa.ToolResult:
+            return replace(result, content="never mind", is_error=False)
+
+    def fails() -> str:
+        raise ValueError("broken")
+
+    session = session_of(call("fails"), "done", tools=[fails], middleware=[MakesGood()])
+    ends: list[Any] = []
+    session.subscribe(lambda e: ends.append(e.status) if e.type == "tool_execution_end" else None)
+    session.send("go").result(PATIENCE)
+    assert results(session.state) == ["never mind"]
+    assert ends == ["completed"]
