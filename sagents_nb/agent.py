@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .loop.loop import Loop
     from .middleware.base import Middleware
     from .middleware.chain import Chain
-    from .middleware.defaults import default_middleware, human_in_the_loop
+    from .middleware.defaults import default_middleware, with_gates
     from .models import default_model, resilient, resolve_model
     from .models.base import ChatModel
     from .result import RunResult
@@ -87,7 +87,7 @@ def _load() -> None:
     the module is there, and a run would take six.
     """
     global Budget, Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, Meter, RunContext
-    global check_decisions, check_unanswered, default_middleware, default_model, human_in_the_loop
+    global check_decisions, check_unanswered, default_middleware, default_model, with_gates
     global joined_prompt, new_run_id, observed, resilient, resolve_model, runtime, starting_point
     from .budget import Budget, Meter
     from .context import RunContext, joined_prompt
@@ -104,7 +104,7 @@ def _load() -> None:
     )
     from .loop.loop import Loop
     from .middleware.chain import Chain
-    from .middleware.defaults import default_middleware, human_in_the_loop
+    from .middleware.defaults import default_middleware, with_gates
     from .models import default_model, resilient, resolve_model
     from .runtime.thread import runtime
 
@@ -215,14 +215,15 @@ class Agent:
                 todo_options, filesystem_options, subagent_options, summarization_options
             )
         stack += middleware
-        if interrupt_on:
-            stack.append(human_in_the_loop(interrupt_on))
-        put("middleware_chain", Chain(stack))
+        chain = Chain(stack)
+        put("own_tools", tuple(map(as_tool, tools)))
+        every = [*self.own_tools, *chain.tools()]
+        gated = with_gates(stack, every, interrupt_on or {})
+        put("middleware_chain", chain if gated is stack else Chain(gated))
         put("middleware", self.middleware_chain.middleware)
 
-        put("own_tools", tuple(map(as_tool, tools)))
         by_name: dict[str, Tool] = {}
-        for tool in [*self.own_tools, *self.middleware_chain.tools()]:
+        for tool in every:
             if tool.name in by_name:
                 raise ConfigurationError(
                     f"Two tools are called {tool.name!r}; rename one with @tool(name=…)."
@@ -230,8 +231,8 @@ class Agent:
             by_name[tool.name] = tool
         put("tools_by_name", by_name)
         put("interrupt_on", dict(interrupt_on or {}))
-        gated = [n for n, v in self.interrupt_on.items() if v or isinstance(v, Mapping)]
-        self._check_names("interrupt_on", gated)
+        asked = [n for n, v in self.interrupt_on.items() if v or isinstance(v, Mapping)]
+        self._check_names("interrupt_on", asked)
         put("until_tool", self._names("until_tool", until_tool))
         put("until_tool_success", self._names("until_tool_success", until_tool_success))
         if self.until_tool and self.until_tool_success:
@@ -247,7 +248,7 @@ class Agent:
             from .extract import Asking
 
             put("_asking", Asking(self, output_type, max_runs))
-        for item in stack:
+        for item in self.middleware:
             item.check_agent(self)
 
     model: ChatModel

@@ -76,17 +76,19 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.type != "subagent_hitl"
 
 
-class Approve(msgspec.Struct, frozen=True, tag="approve"):
+class Approve(msgspec.Struct, frozen=True, tag="approve", forbid_unknown_fields=True):
     """Run the call as the model asked."""
 
 
-class Edit(msgspec.Struct, frozen=True, tag="edit"):
+class Edit(msgspec.Struct, frozen=True, tag="edit", forbid_unknown_fields=True):
     """Run the call with these arguments instead."""
 
     arguments: dict[str, Any]
 
 
-class Reject(msgspec.Struct, frozen=True, tag="reject", omit_defaults=True):
+class Reject(
+    msgspec.Struct, frozen=True, tag="reject", omit_defaults=True, forbid_unknown_fields=True
+):
     """Do not run the call; ``message`` is told to the model.
 
     ``unattended`` says that nobody was there to decide: then no person is said to have.
@@ -96,7 +98,9 @@ class Reject(msgspec.Struct, frozen=True, tag="reject", omit_defaults=True):
     unattended: bool = False
 
 
-class Respond(msgspec.Struct, frozen=True, tag="respond", omit_defaults=True):
+class Respond(
+    msgspec.Struct, frozen=True, tag="respond", omit_defaults=True, forbid_unknown_fields=True
+):
     """The answer to a question, for interrupts that ask one."""
 
     answer: Any = None
@@ -109,10 +113,18 @@ Decisions = Decision | dict[str, Any] | Sequence[Any] | Mapping[str, Any]
 def canonical_json(value: Any) -> bytes:
     """JSON with sorted keys, so that equal values give equal bytes, and others never."""
     try:
+        json.dumps(value, allow_nan=False)  # msgspec writes NaN as null, and bytes as a text
         return msgspec.json.encode(value, order="sorted")
-    except UnicodeEncodeError:  # half characters (lone surrogates), as models send them at times
-        text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError):  # half characters (lone surrogates) too, as models send them
+        text = json.dumps(
+            value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_named
+        )
         return exact(text)
+
+
+def _named(value: Any) -> str:
+    """What JSON has no word for, as a text that no model sends."""
+    return f"\udcff{type(value).__qualname__} {value!r}"
 
 
 def digest_of(session_id: str, epoch: int, call_id: str, name: str, arguments: Any) -> str:

@@ -563,9 +563,10 @@ class Tool:
     async functions, "pool" (a thread of its own while it runs) for sync ones, "main" for the
     process's main thread, "caller" for an async function that uses what belongs to the loop
     on which the run was started: a database pool, an HTTP session. ``timeout`` is in seconds.
-    ``idempotent`` means that running it again with the same arguments is harmless. A turn with a
-    ``sequential`` tool runs its calls one after the other. ``display_text`` is what people read
-    while it runs: text, or a function of the arguments.
+    ``idempotent`` means that running it again with the same arguments is harmless. With
+    ``needs_approval`` people are asked before it runs, unless ``interrupt_on`` of the agent says
+    otherwise. A turn with a ``sequential`` tool runs its calls one after the other.
+    ``display_text`` is what people read while it runs: text, or a function of the arguments.
     """
 
     def __init__(
@@ -579,6 +580,7 @@ class Tool:
         run_on: RunOn | None = None,
         timeout: float | None = None,
         sequential: bool = False,
+        needs_approval: bool = False,
         display_text: str | Callable[[dict[str, Any]], str] | None = None,
         arguments: Arguments | None = None,
     ) -> None:
@@ -629,6 +631,7 @@ class Tool:
         self.idempotent = idempotent
         self.timeout = timeout
         self.sequential = sequential
+        self.needs_approval = needs_approval
         self.display_text = display_text
         self.spec = ToolSpec(self.name, self.description, self.schema)
         functools.update_wrapper(self, function, updated=())
@@ -699,6 +702,7 @@ def tool(
     run_on: RunOn | None = None,
     timeout: float | None = None,
     sequential: bool = False,
+    needs_approval: bool = False,
     display_text: str | Callable[[dict[str, Any]], str] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:

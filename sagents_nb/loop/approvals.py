@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -55,7 +56,11 @@ def bound_anew(state: State, session_id: str, epoch: int) -> State:
 
 def _bound(interrupt: Interrupt, session_id: str, epoch: int) -> Interrupt:
     requests = tuple(
-        replace(r, digest=digest_of(session_id, epoch, r.tool_call_id, r.tool_name, r.arguments))
+        replace(
+            r,
+            arguments=copy.deepcopy(r.arguments),  # what is shown stays, whoever has the call
+            digest=digest_of(session_id, epoch, r.tool_call_id, r.tool_name, r.arguments),
+        )
         for r in interrupt.action_requests
     )
     return replace(interrupt, action_requests=requests)

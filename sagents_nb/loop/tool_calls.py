@@ -8,6 +8,7 @@ their results come in call order.
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +19,15 @@ from msgspec.structs import replace
 from ..context import RunContext, ToolContext
 from ..errors import AgentError, pass_on
 from ..events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
-from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject, Respond
+from ..interrupts import (
+    ActionRequest,
+    Decision,
+    Edit,
+    Interrupt,
+    Reject,
+    Respond,
+    canonical_json,
+)
 from ..messages import Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
 from ..runtime.thread import runtime
@@ -134,6 +143,8 @@ async def _prepare(
     if isinstance(decision, Edit):
         prepared.edited = decision.arguments
         call = replace(call, arguments=decision.arguments)
+    if decided is not None:
+        call = _copied(call)
     tool = prepared.tool = ctx.tools.get(call.name)
     if tool is None:
         known = ", ".join(ctx.tools) or "none"
@@ -153,19 +164,27 @@ async def _prepare(
             )
             prepared.status = "failed" if outcome.is_error else "completed"
             return prepared
+        if decided is not None:
+            call = _copied(call)
         if not _fits(call, tool, prepared):  # a hook may have changed it, also in place
             return prepared
     prepared.call = call
-    if isinstance(outcome, Interrupt):
-        if decided is None:
-            prepared.interrupt = outcome
-        elif isinstance(decision, Respond):
+    if decided is not None:
+        now = outcome if isinstance(outcome, Interrupt) else None
+        if isinstance(decision, Respond) and now is not None:
             return prepared.answer_with(text_of(decision.answer), "completed", is_error=False)
-        elif isinstance(decision, Approve) and _changed(decided[0], outcome):
+        if not _is_as_decided(call, *decided, now):
             return prepared.answer_with(
                 "Not run: the arguments changed after they were approved.", "failed"
             )
+    elif isinstance(outcome, Interrupt):
+        prepared.interrupt = outcome
     return prepared
+
+
+def _copied(call: ToolCall) -> ToolCall:
+    """The call with arguments that nobody else has: what is checked is what is run."""
+    return replace(call, arguments=copy.deepcopy(call.arguments))
 
 
 def _fits(call: ToolCall, tool: Tool, prepared: PreparedCall) -> bool:
@@ -182,12 +201,24 @@ def _fits(call: ToolCall, tool: Tool, prepared: PreparedCall) -> bool:
     return True
 
 
-def _changed(seen: ActionRequest, now: Interrupt) -> bool:
-    return any(
-        request.tool_call_id == seen.tool_call_id
-        and (request.tool_name, request.arguments) != (seen.tool_name, seen.arguments)
-        for request in now.action_requests
-    )
+def _is_as_decided(
+    call: ToolCall, seen: ActionRequest, decision: Decision, now: Interrupt | None
+) -> bool:
+    """Whether it is the call that people saw, or what they made of it.
+
+    What a hook asks may show arguments of its own, so what it asks ``now`` is compared.
+    """
+    arguments = decision.arguments if isinstance(decision, Edit) else seen.arguments
+    decided = canonical_json([seen.tool_name, arguments])
+    requests = now.action_requests if now else ()
+    shown = [
+        (request.tool_name, request.arguments)
+        for request in requests
+        if request.tool_call_id == seen.tool_call_id
+    ]
+    if not shown and call.arguments.keys() == arguments.keys():  # nothing asks any more
+        shown = [(call.name, call.arguments)]
+    return all(canonical_json([*one]) == decided for one in shown)
 
 
 async def execute(

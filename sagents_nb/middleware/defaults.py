@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ConfigurationError
-from .base import Middleware
+from ..tools import Tool
+from .base import Middleware, middleware_id
 from .filesystem import FileSystem
 from .human_in_the_loop import HumanInTheLoop
 from .patch_tool_calls import PatchToolCalls
@@ -52,6 +53,24 @@ def _made(
         ) from error
 
 
-def human_in_the_loop(interrupt_on: Mapping[str, Any]) -> Middleware:
-    """The gate over these tools, always last."""
-    return HumanInTheLoop(interrupt_on)
+def with_gates(
+    stack: list[Middleware], tools: Sequence[Tool], interrupt_on: Mapping[str, Any]
+) -> list[Middleware]:
+    """``stack`` with a gate, always last, over the tools of ``interrupt_on``.
+
+    And over those that need approval and that neither it nor a gate in ``stack`` speaks of.
+    """
+    there = [item for item in stack if isinstance(item, HumanInTheLoop)]
+    said = {name for item in there for name in item.interrupt_on} | interrupt_on.keys()
+    missing = {tool.name: True for tool in tools if tool.needs_approval and tool.name not in said}
+    if there and missing:
+        if interrupt_on or len(there) > 1 or type(there[0]) is not HumanInTheLoop:
+            raise ConfigurationError(
+                f"{', '.join(missing)} must not run unasked; name it in the interrupt_on of "
+                f"{middleware_id(there[0])}, or say False there."
+            )
+        whole = HumanInTheLoop({**there[0].interrupt_on, **missing})
+        return [whole if item is there[0] else item for item in stack]
+    if interrupt_on or missing:
+        return [*stack, HumanInTheLoop({**missing, **interrupt_on})]
+    return stack

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..context import RunContext
-from ..errors import ConfigurationError
-from ..interrupts import ALL_DECISIONS, ActionRequest, Interrupt
+from ..errors import ConfigurationError, InvalidDecision
+from ..interrupts import ALL_DECISIONS, ActionRequest, Decision, Interrupt
 from ..messages import ToolCall
 from .base import Middleware
 
@@ -17,17 +17,33 @@ _DECISIONS = ("approve", "edit", "reject", "respond")
 class HumanInTheLoop(Middleware):
     """Holds calls of the tools named in ``interrupt_on`` until people decide.
 
+    An agent has one for its ``interrupt_on``, and for tools that need approval.
+
     A value is True for approve, edit and reject; False for never; or a dict whose
     "allowed_decisions" lists what is allowed. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a decision that does not exist.
     """
 
     def __init__(self, interrupt_on: Mapping[str, Any]) -> None:
+        self.interrupt_on = dict(interrupt_on)
         self.allowed: dict[str, tuple[str, ...]] = {}
         for name, value in interrupt_on.items():
             decisions = _allowed(name, value)
             if decisions:
                 self.allowed[name] = decisions
+
+    def check_decisions(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> None:
+        """What these gates do not allow is refused, also where a call waited before they came."""
+        for request in interrupt.action_requests:
+            allowed = self.allowed.get(request.tool_name)
+            decision = decisions.get(request.tool_call_id)
+            if interrupt.type != "hitl" or allowed is None or decision is None:
+                continue
+            if decision.__struct_config__.tag not in allowed:
+                raise InvalidDecision(
+                    f"Calls of {request.tool_name} take {', '.join(allowed)} only by now, not "
+                    f"{decision.__struct_config__.tag}."
+                )
 
     def before_tool(self, call: ToolCall, ctx: RunContext) -> Interrupt | None:
         """An interrupt for a gated call, None for a free one."""

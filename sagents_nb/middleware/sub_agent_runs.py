@@ -63,6 +63,7 @@ class SubAgentRun:
         self._extract_result = extract_result
         self._quiet = quiet
         self._key = ""
+        self._ids: dict[str, str] = {}  # of its calls that wait, by those in the parent
         self._local: dict[str, Any] = {}
         self._rounds = 0
         self._run_id = f"run-{uuid.uuid4().hex[:12]}"
@@ -97,13 +98,13 @@ class SubAgentRun:
         interrupt = self.state.interrupt
         if self.status != "interrupted" or interrupt is None:
             raise NotRunning(f"Sub-agent {self.id!r} is {self.status}: it waits for nothing.")
-        return await self._go(ctx, call_id, tell, (), _own(call_id, decisions))
+        return await self._go(ctx, call_id, tell, (), self._own(decisions))
 
-    def check(self, call_id: str, decisions: Mapping[str, Decision]) -> None:
+    def check(self, decisions: Mapping[str, Decision]) -> None:
         """Raise InvalidDecision for what does not fit its tools; nothing has changed then."""
         interrupt = self.state.interrupt
         if interrupt is not None:
-            own = _own(call_id, decisions)
+            own = self._own(decisions)
             decided = tuple(r for r in interrupt.action_requests if r.tool_call_id in own)
             self.agent.checked(replace(interrupt, action_requests=decided), own)
 
@@ -146,7 +147,7 @@ class SubAgentRun:
             self.usage += outcome.usage
             self.duration += time.perf_counter() - began
             self._set_status(outcome.status, emitter)
-            return await self._answer(outcome, call_id)
+            return await self._answer(outcome, call_id, ctx)
         except asyncio.CancelledError:
             loop.ctx.cancelled.set()
             work.cancel()
@@ -161,12 +162,12 @@ class SubAgentRun:
         previous, self.status = self.status, status
         emitter.emit(StatusChanged, status=status, previous=previous)
 
-    async def _answer(self, outcome: Any, call_id: str) -> ToolOutput | Interrupt:
+    async def _answer(self, outcome: Any, call_id: str, ctx: RunContext) -> ToolOutput | Interrupt:
         interrupt = outcome.state.interrupt
         if outcome.status == "interrupted" and interrupt is not None:
             if isinstance(outcome.error, InvalidDecision):  # it still waits, and so the parent
                 raise outcome.error
-            return self._question(interrupt, call_id)
+            return self._question(interrupt, call_id, ctx.state)
         if outcome.status == "error":
             return self._output(f"The sub-agent failed: {outcome.error}", is_error=True)
         if outcome.status != "completed":
@@ -189,6 +190,9 @@ class SubAgentRun:
         said = "\n\n".join(filter(None, [text, f"({note})" if note else ""]))
         return self._output(said or "The sub-agent ended without saying anything.")
 
+    def _own(self, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
+        return {self._ids[i]: decision for i, decision in decisions.items() if i in self._ids}
+
     def _output(self, content: Any, *, is_error: bool = False) -> ToolOutput:
         if isinstance(content, str):
             content = whole(content)
@@ -200,7 +204,7 @@ class SubAgentRun:
         }
         return ToolOutput(content, is_error=is_error, metadata={"sub_agent": about})
 
-    def _question(self, inner: Interrupt, call_id: str) -> Interrupt:
+    def _question(self, inner: Interrupt, call_id: str, parent: State) -> Interrupt:
         """Its interrupt as one of the parent's call; the ids of its calls become unique."""
         self._key = uuid.uuid4().hex
         origin = {"sub_agent_id": self.id, "subagent_type": self.kind, "tool_call_id": call_id}
@@ -209,9 +213,10 @@ class SubAgentRun:
             return Interrupt(type="halt", message=inner.message, data=data)
         _waiting[self._key] = self
         message = inner.message or f"Sub-agent {self.kind!r} needs approval."
+        self._ids = _outer_ids(call_id, inner.tool_call_ids, parent)
         requests = tuple(
-            replace(request, tool_call_id=f"{call_id}/{request.tool_call_id}")
-            for request in inner.action_requests
+            replace(request, tool_call_id=outer)
+            for request, outer in zip(inner.action_requests, self._ids, strict=True)
         )
         return Interrupt(
             type="subagent_hitl",
@@ -219,6 +224,23 @@ class SubAgentRun:
             message=message,
             data={**origin, "key": self._key, "interrupt": _described(inner)},
         )
+
+
+def _outer_ids(call_id: str, inner: Sequence[str], parent: State) -> dict[str, str]:
+    """What people decide on as, to the ids that calls of the sub-agent of ``call_id`` have.
+
+    No other call waits under one of them, whatever ids the models chose.
+    """
+    asked = next((m.tool_calls for m in reversed(parent.messages) if m.tool_calls), [])
+    taken = {call.id for call in asked}
+    prefix = call_id.replace("~", "~0").replace("/", "~1")  # so that "a", "b/c" is not "a/b", "c"
+    found = {}
+    for id in inner:
+        outer = f"{prefix}/{id}"
+        while outer in taken:
+            outer += "~"
+        found[outer] = id
+    return found
 
 
 def _described(interrupt: Interrupt) -> dict[str, Any]:
@@ -230,10 +252,6 @@ def _described(interrupt: Interrupt) -> dict[str, Any]:
         "data": to_data(interrupt.data),
         "parts": parts,
     }
-
-
-def _own(call_id: str, decisions: Mapping[str, Decision]) -> dict[str, Decision]:
-    return {i.removeprefix(f"{call_id}/"): decision for i, decision in decisions.items()}
 
 
 def _content(value: Any) -> Any:

@@ -23,6 +23,7 @@ from ..models.resolve import resolve_model
 from ..state import State
 from ..tools import Tool, ToolOutput
 from .base import Middleware, middleware_id
+from .human_in_the_loop import HumanInTheLoop
 from .sub_agent_config import (
     GENERAL,
     GENERAL_PURPOSE,
@@ -160,6 +161,7 @@ class SubAgents(Middleware):
                 self._agent(agent, name, agent.tool_context)
             except ConfigurationError as error:
                 raise ConfigurationError(f"Sub-agent {config.name!r}: {error}") from None
+        self._check_gates(agent)
         for item in self.block_middleware:
             name = item if isinstance(item, str) else item.__name__
             checked_before = name in self._looked_for
@@ -169,6 +171,18 @@ class SubAgents(Middleware):
                     "block_middleware names %s, which this agent does not have; it has %s",
                     name,
                     ", ".join(map(middleware_id, agent.middleware)),
+                )
+
+    def _check_gates(self, agent: Any) -> None:
+        """Raise where a blocked gate would leave its tools to a sub-agent, and nobody asked."""
+        gates = [item for item in agent.middleware if isinstance(item, HumanInTheLoop)]
+        for gate in filter(self._is_blocked, gates):
+            left = self._agent(agent, GENERAL_PURPOSE, agent.tool_context).tools
+            if names := ", ".join(tool.name for tool in left if tool.name in gate.allowed):
+                raise ConfigurationError(
+                    f"block_middleware keeps {middleware_id(gate)} from a sub-agent that has "
+                    f"{names}, so nobody would be asked; block what brings that too, or open it "
+                    "by interrupt_on."
                 )
 
     def system_prompt(self) -> str:
@@ -322,7 +336,7 @@ class SubAgents(Middleware):
         """What does not fit the sub-agent's tools is refused before anything changes."""
         work = waiting_for(interrupt) if interrupt.type == "subagent_hitl" else None
         if work is not None:
-            work.check(interrupt.data["tool_call_id"], decisions)
+            work.check(decisions)
 
     async def handle_resume(
         self,

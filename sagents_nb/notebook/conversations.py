@@ -19,8 +19,6 @@ from .tools import NotebookTools
 from .unattended import unattended
 
 DIRECTORY = Path(".sagents")
-# What the default agent asks before: the one tool that can do anything.
-GATED = {"run_python": True}
 
 
 class NotebookStorage:
@@ -130,7 +128,7 @@ class Conversations:
         """Who answers in a new conversation: who answers now, else the default agent."""
         if self.current is not None:
             return self.current.agent
-        agent = Agent(middleware=[NotebookTools(self.shell)], interrupt_on=GATED, name="Agent")
+        agent = Agent(middleware=[NotebookTools(self.shell)], name="Agent")
         if not self._model_announced:
             self._model_announced = True
             print(f"{agent.model.chosen_because} Change it with %agent model SPEC.")

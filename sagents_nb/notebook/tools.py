@@ -88,7 +88,7 @@ class NotebookTools(Middleware):
             statistics = frame.describe(include="all").to_csv()
             return f"{describe(frame, _SHOWN)}\n\nStatistics:\n{statistics}\nRows:\n{head}"
 
-        @tool(run_on="main", display_text="Running Python in the notebook")
+        @tool(run_on="main", needs_approval=True, display_text="Running Python in the notebook")
         def run_python(code: str) -> ToolOutput:
             """Run Python code with the notebook's variables; gives what it prints and its value.
 

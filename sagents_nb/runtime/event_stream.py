@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from ..events import Event
@@ -18,8 +18,11 @@ class EventStream:
     some 30 µs, far more than an event.
     """
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
+    def __init__(
+        self, events: Iterable[Event] = (), on_read: Callable[[Event], None] = lambda event: None
+    ) -> None:
         self._events = deque(events)
+        self._on_read = on_read  # called where an event is read
         self._lock = threading.Lock()  # without it a wake-up can be lost between two threads
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
         self.closed = False
@@ -45,13 +48,16 @@ class EventStream:
         while True:
             with self._lock:
                 if self._events:
-                    return self._events.popleft()
+                    event = self._events.popleft()
+                    break
                 if self.closed:
                     raise StopAsyncIteration
                 loop = asyncio.get_running_loop()
                 future = loop.create_future()
                 self._waiter = (loop, future)
             await future
+        self._on_read(event)
+        return event
 
 
 def _wake(waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None) -> None:

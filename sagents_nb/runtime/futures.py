@@ -45,6 +45,9 @@ class RunHandle:
         """What those who wait for it wait for now: its end, or word that it cannot begin."""
         return self.future
 
+    def received(self, result: RunResult) -> None:
+        """Whoever waited has its result now."""
+
     def cancel(self) -> None:
         """Stop the run; from any thread, and harmless once it has ended."""
         raise NotImplementedError
@@ -58,14 +61,18 @@ class RunHandle:
         """
         runtime.refuse_here("Waiting for a run", "use 'await run' or 'await agent.arun(…)' there")
         with self._waited(), blocking():
-            return main_thread.wait(self.awaited(), timeout)
+            result: RunResult = main_thread.wait(self.awaited(), timeout)
+        self.received(result)
+        return result
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._end().__await__()
 
     async def _end(self) -> RunResult:
         with self._waited():
-            return await asyncio.wrap_future(self.awaited())
+            result = await asyncio.wrap_future(self.awaited())
+        self.received(result)
+        return result
 
     @contextmanager
     def _waited(self) -> Iterator[None]:

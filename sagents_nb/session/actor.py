@@ -525,16 +525,22 @@ class Actor:
 
     # decisions: everything here runs on one loop, so one of two is the first
 
-    def resume(self, given: Decisions, by: str) -> Run:
+    def resume(self, given: Decisions, by: str, interrupt_id: str | None = None) -> Run:
         """Take a decision for everything that is still open."""
-        interrupt = self._interrupt()
+        interrupt = self._interrupt(interrupt_id)
         run = self._take(interrupt, self.approvals.rest(self.agent, interrupt, given), by)
         assert run is not None
         return run
 
-    def decide_all(self, ids: tuple[str, ...], decision: Decision, by: str) -> Run | None:
+    def decide_all(
+        self,
+        ids: tuple[str, ...],
+        decision: Decision,
+        by: str,
+        interrupt_id: str | None = None,
+    ) -> Run | None:
         """Take one decision for these calls, or for all that are open."""
-        interrupt = self._interrupt()
+        interrupt = self._interrupt(interrupt_id)
         self.approvals.check_open(interrupt, ids)
         given = dict.fromkeys(ids or self.approvals.open_ids(interrupt), decision)
         return self._take(interrupt, self.approvals.checked(self.agent, interrupt, given), by)
@@ -562,13 +568,25 @@ class Actor:
         self._drop_interrupt("the halt was dismissed")
         self._set_status("idle")
 
-    def _interrupt(self) -> Interrupt:
-        """What waits for people; raises NotRunning if nothing does."""
+    def _interrupt(self, meant: str | None = None) -> Interrupt:
+        """What waits for people; raises NotRunning if nothing does.
+
+        ``meant`` is the id of what is answered: StaleApproval if that is another one.
+        """
         self.check_open()
         interrupt = self._state.interrupt
         if self.status != "interrupted" or interrupt is None:
             raise NotRunning(
                 f"Session {self.session.id!r} is {self.status}: nothing waits for a decision."
+            )
+        if meant is not None and meant != interrupt.id:
+            open_now = ", ".join(
+                f"{request.tool_name} ({request.tool_call_id})"
+                for request in interrupt.action_requests
+            )
+            raise StaleApproval(
+                "What this answers was answered already, so nothing was run for it; open by now "
+                f"is {open_now or interrupt.type}: look at session.interrupt, and decide again."
             )
         return interrupt
 

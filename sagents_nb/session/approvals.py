@@ -2,14 +2,56 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import InvalidDecision, StaleApproval
 from ..interrupts import Decision, Decisions, Interrupt, is_decision
+
+
+class Handed:
+    """Which interrupt each thread or task that answers was handed last; from any of them.
+
+    Who answers without a name means that one: of two who saw the same question, the slower one
+    must not answer the next, which it has not seen.
+    """
+
+    __slots__ = ("_ids",)
+
+    def __init__(self) -> None:
+        self._ids: WeakKeyDictionary[Any, str] | None = None  # most sessions never ask
+
+    def hand(self, interrupt: Interrupt | None) -> None:
+        """Whoever calls is handed this; None forgets what it was handed."""
+        if interrupt is None:
+            if self._ids is not None:
+                self._ids.pop(_here(), None)
+            return
+        with _making:
+            if self._ids is None:
+                self._ids = WeakKeyDictionary()
+        self._ids[_here()] = interrupt.id
+
+    def last(self) -> str | None:
+        """The id of what whoever calls was handed last; None without one."""
+        return None if self._ids is None else self._ids.get(_here())
+
+
+_making = threading.Lock()
+
+
+def _here() -> Any:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop turns here
+        task = None
+    return task or threading.current_thread()
 
 
 class Approvals:

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from ..errors import AgentError, NotRunning
 from ..events import Event
+from ..events import Interrupt as InterruptEvent
+from ..interrupts import Interrupt
 from ..messages import Usage
 from ..result import RunResult
 from ..runtime.event_stream import EventStream
@@ -33,6 +35,9 @@ class Conversing(Protocol):
 
     def subscribe(self, callback: Callable[[Event], Any]) -> Callable[[], None]:
         """Call ``callback`` for every further event; gives the unsubscribe."""
+
+    def hand(self, interrupt: Interrupt) -> None:
+        """Whoever calls is handed it now: its next answer is meant for that."""
 
     def cancel_run(self, run: Run) -> None:
         """Stop that run, or take it out of the queue."""
@@ -116,8 +121,17 @@ class Run(RunHandle):
             error = ended.exception()
             in_line.set_exception(error) if error else in_line.set_result(ended.result())
 
+    def received(self, result: RunResult) -> None:
+        """Whoever waited has its result now."""
+        if result.status == "interrupted" and result.interrupt is not None:
+            self.session.hand(result.interrupt)
+
+    def _read(self, event: Event) -> None:
+        if type(event) is InterruptEvent:
+            self.session.hand(event.interrupt)
+
     def __aiter__(self) -> EventStream:
-        stream = EventStream()
+        stream = EventStream(on_read=self._read)
         self.session.follow(stream, self.id, self.since)
         self.future.add_done_callback(lambda _: stream.close())  # a queued run may never begin
         return stream

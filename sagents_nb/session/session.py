@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from ..agent import Agent
-from ..errors import ConfigurationError, Owned
+from ..errors import ConfigurationError, Owned, StaleApproval
 from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
+    from .approvals import Handed
     from .event_log import stored_events
     from .opening import (
         OpenedConversation,
@@ -61,7 +62,7 @@ _waking = threading.Lock()
 @cache
 def _load() -> None:
     """Load what makes and runs sessions, with the first: importing the package stays light."""
-    global Actor, MessageContext, OpenedConversation, SessionOptions
+    global Actor, Handed, MessageContext, OpenedConversation, SessionOptions
     global conversations_of, create_conversation, from_state, here, kept_state, open_conversation
     global bound_anew, check_unanswered, in_tool, preprocessed, starting_point, stored_events
     global workers
@@ -70,6 +71,7 @@ def _load() -> None:
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
+    from .approvals import Handed
     from .event_log import stored_events
     from .opening import (
         OpenedConversation,
@@ -166,6 +168,7 @@ class Session:
         self.actor = Actor(self, agent, self.files, options, opened)
         runtime.call(self.actor.begin)
         self._opened_on = weakref.ref(threading.current_thread())
+        self._handed = Handed()
         if opened.journal is not None:
             _stored[opened.journal.owner, id] = self
 
@@ -282,7 +285,9 @@ class Session:
     @property
     def interrupt(self) -> Interrupt | None:
         """What waits for people, or None."""
-        return self.state.interrupt
+        interrupt = self.state.interrupt
+        self._handed.hand(interrupt)
+        return interrupt
 
     @property
     def usage(self) -> Usage:
@@ -439,20 +444,47 @@ class Session:
 
     # deciding
 
-    def resume(self, decisions: Decisions, by: str = "user") -> Run:
+    def resume(
+        self, decisions: Decisions, by: str = "user", *, interrupt_id: str | None = None
+    ) -> Run:
         """Answer everything that waits and go on.
 
-        Raises InvalidDecision (still interrupted), StaleApproval or NotRunning.
+        The answer is to the interrupt of that id; without one, to the last that this thread or
+        task was handed (by a result, an event of a run it iterates, or :attr:`interrupt`), and
+        if it was handed none, to what is open. Raises InvalidDecision (still interrupted),
+        StaleApproval if another one is open by now, or NotRunning.
         """
-        return self._act(self.actor.resume, decisions, by)
+        return self._answered(interrupt_id, self.actor.resume, decisions, by)
 
-    def approve(self, *ids: str, by: str = "user") -> Run | None:
-        """Approve these waiting calls, or all; the run goes on once all are decided."""
-        return self._act(self.actor.decide_all, ids, Approve(), by)
+    def approve(self, *ids: str, by: str = "user", interrupt_id: str | None = None) -> Run | None:
+        """Approve these waiting calls, or all; the run goes on once all are decided.
 
-    def reject(self, *ids: str, message: str = "", by: str = "user") -> Run | None:
-        """Reject these waiting calls, or all; the run goes on once all are decided."""
-        return self._act(self.actor.decide_all, ids, Reject(message), by)
+        ``interrupt_id`` is as in :meth:`resume`.
+        """
+        return self._answered(interrupt_id, self.actor.decide_all, ids, Approve(), by)
+
+    def reject(
+        self, *ids: str, message: str = "", by: str = "user", interrupt_id: str | None = None
+    ) -> Run | None:
+        """Reject these waiting calls, or all; the run goes on once all are decided.
+
+        ``interrupt_id`` is as in :meth:`resume`.
+        """
+        return self._answered(interrupt_id, self.actor.decide_all, ids, Reject(message), by)
+
+    def _answered(self, interrupt_id: str | None, take: Callable[..., T], *args: Any) -> T:
+        """Have the actor take an answer to the interrupt that whoever calls means."""
+        try:
+            taken = self._act(take, *args, interrupt_id or self._handed.last())
+        except StaleApproval:
+            self._handed.hand(self.state.interrupt)  # whose calls the sentence names
+            raise
+        self._handed.hand(None)
+        return taken
+
+    def hand(self, interrupt: Interrupt) -> None:
+        """This thread or task is handed it now: its next answer is meant for that."""
+        self._handed.hand(interrupt)
 
     def decide(
         self,

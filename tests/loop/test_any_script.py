@@ -126,6 +126,7 @@ def settle(run: sa.Run) -> None:
 
 
 def answered(session: sa.Session, decision: Any) -> sa.Run:
+    assert session.interrupt is not None  # the newest, whichever the runs ended with
     try:
         return session.resume(decision)
     except sa.InvalidDecision:

@@ -103,13 +103,18 @@ class Sequential:
         interrupt = step.state.interrupt
         if self.status != "interrupted" or interrupt is None:
             return "NotRunning"
+        if step.args[2] not in (None, interrupt.id):
+            return "StaleApproval"
         if set(step.args[0]) != set(interrupt.tool_call_ids):
             return "InvalidDecision"
         return self._run()
 
     def _decide_all(self, step: Step) -> str:
-        if self.status != "interrupted":
+        interrupt = step.state.interrupt
+        if self.status != "interrupted" or interrupt is None:
             return "NotRunning"
+        if step.args[3] not in (None, interrupt.id):
+            return "StaleApproval"
         ids = step.args[0] or step.open
         if not set(ids) <= set(step.open):
             return "StaleApproval"

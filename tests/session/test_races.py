@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from sagents_nb.store import ConversationStore
 from tests.session import crashing
 from tests.session.stored import Disk, folded
 from tests.talking import PATIENCE, agent_of, call, in_threads, unanswered
+from tests.talking import run as run_of
 
 RAN: list[str] = []
 
@@ -219,3 +220,122 @@ def test_sixteen_threads_on_one_stored_session_lose_and_reorder_nothing(
     for thread in range(16):
         mine = [text for text in said if text.split()[0] == str(thread)]
         assert mine == [f"{thread} {n}" for n in range(10)]
+
+
+def three_who_answer_what_they_were_shown(rounds: int) -> None:
+    """Each waits for the run, and approves what its result asks; the slow ones come too late."""
+    turns = [call("write", f"c{n}", path=f"/{n}") for n in range(rounds)]
+    agent = agent_of(*turns, "done", **GATED, max_runs=rounds + 1)
+    session = sa.Session(agent, id="c1")
+    session.send("go")
+    approved: list[str] = []
+
+    def answer(_: int) -> None:
+        while True:
+            run = session.current_run
+            assert run is not None
+            interrupt = run.result(PATIENCE).interrupt
+            if interrupt is None:
+                return
+            try:
+                session.approve()
+            except (sa.StaleApproval, sa.NotRunning):
+                continue
+            approved.append(interrupt.action_requests[0].arguments["path"])
+
+    assert in_threads(3, answer) == [None] * 3
+    assert [f"/{n}" for n in range(rounds)] == RAN
+    assert sorted(approved) == sorted(RAN)
+
+
+@pytest.fixture
+def eager_switching() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("eager_switching")
+def test_an_answer_that_comes_late_is_never_taken_for_the_next_question() -> None:
+    three_who_answer_what_they_were_shown(300)
+
+
+@pytest.mark.soak
+@pytest.mark.usefixtures("eager_switching")
+def test_of_ten_thousand_questions_none_is_answered_by_who_was_not_shown_it() -> None:
+    for _ in range(20):
+        RAN.clear()
+        three_who_answer_what_they_were_shown(500)
+
+
+def waiting_twice() -> tuple[sa.Session, sa.RunResult]:
+    """A session that asks its second question, and the result that asked the first."""
+    turns = [call("write", "c1", path="/1"), call("write", "c2", path="/2"), "done"]
+    session = sa.Session(agent_of(*turns, **GATED), id="c1")
+    first = session.send("go").result(PATIENCE)
+    assert first.interrupt is not None
+
+    def elsewhere(_: int) -> None:
+        run = session.approve()
+        assert run is not None
+        run.result(PATIENCE)
+
+    assert in_threads(1, elsewhere) == [None]
+    return session, first
+
+
+@pytest.mark.parametrize("way", ["approve", "reject", "resume"])
+def test_who_was_shown_what_was_answered_meanwhile_is_told_what_is_open(way: str) -> None:
+    session, first = waiting_twice()
+    answer = {
+        "approve": session.approve,
+        "reject": session.reject,
+        "resume": lambda **given: session.resume(sa.Approve(), **given),
+    }[way]
+    assert first.interrupt is not None
+    for given in ({}, {"interrupt_id": first.interrupt.id}):
+        with pytest.raises(sa.StaleApproval, match=r"open by now is write \(c2\)"):
+            answer(**given)
+    assert RAN == ["/1"]
+    run = answer()  # now it is known
+    assert run is not None
+    run.result(PATIENCE)
+    assert (["/1"] if way == "reject" else ["/1", "/2"]) == RAN
+
+
+def test_an_answer_that_names_its_interrupt_is_taken_whoever_gives_it() -> None:
+    session, _ = waiting_twice()
+    interrupt = session.state.interrupt
+    assert interrupt is not None
+    run = session.approve(interrupt_id=interrupt.id)
+    assert run is not None
+    assert run.result(PATIENCE).text == "done"
+
+
+def test_a_thread_that_was_handed_nothing_answers_what_is_open() -> None:
+    session, _ = waiting_twice()
+
+    def elsewhere(_: int) -> str:
+        run = session.approve()
+        assert run is not None
+        return run.result(PATIENCE).text
+
+    assert in_threads(1, elsewhere) == ["done"]
+
+
+def test_who_reads_the_events_of_a_run_is_handed_its_question() -> None:
+    session, _ = waiting_twice()
+
+    async def watch() -> str:
+        assert session.current_run is not None
+        async for event in session.current_run:
+            if event.type == "interrupt":
+                break
+        in_threads(1, lambda _: session.reject())
+        with pytest.raises((sa.StaleApproval, sa.NotRunning)):
+            session.approve()
+        return session.status
+
+    run_of(watch())
+    assert RAN == ["/1"]
