@@ -44,7 +44,8 @@ _KEYS = [
 ]
 _JSON_KEYS = [re.compile(pattern.pattern.encode()) for pattern in _KEYS]
 # Also pieces, and half masked ones ("sk-proj-****abcd"): providers quote those in 401 texts.
-_QUOTED = re.compile(r"\bsk-[^\s\"',;)]+|\bBearer\s+\S+|[^\s\"',;(]*\*{3,}[^\s\"',;)]*", re.I)
+_QUOTED = re.compile(r"\bsk-[^\s\"',;)]+|\bBearer\s+\S+", re.I)
+_QUOTED_WORD = re.compile(r"[^\s\"',;()]+")  # once each: looking for "***" from every letter is not
 _WORD = re.compile(r"[A-Za-z0-9_-]")  # before it, "sk-" is but a part of "task-force"
 _ENDS = frozenset({r"\n", r"\r", r"\t", r"\b", r"\f"})  # line ends as JSON writes them
 
@@ -68,7 +69,10 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
         text = text.replace(secret, KEY)
         if len(secret) >= 12:
             text = re.sub(re.escape(secret[:SHORTEST]) + r"\S*", KEY, text)
-    return _without_keys(_QUOTED.sub(KEY, text), KEY, _KEYS)
+    text = _QUOTED.sub(KEY, text)
+    if HIDDEN in text:
+        text = _QUOTED_WORD.sub(lambda word: KEY if HIDDEN in word[0] else word[0], text)
+    return _without_keys(text, KEY, _KEYS)
 
 
 def redacted_json(text: bytes, secrets: Iterable[str] = ()) -> bytes:

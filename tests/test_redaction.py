@@ -139,3 +139,30 @@ def test_a_recording_that_quotes_a_key_replays_where_the_key_is_unknown(
     monkeypatch.delenv("OPENAI_API_KEY")
     replay = sa.RecordedModel(sa.ScriptedModel([]), tape, "replay")
     assert sa.Agent(replay, tools=[environment]).run("go").text == "I have seen it."
+
+
+@pytest.mark.parametrize("secrets", [[], ["k" * 20]])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        "*",
+        "* ",
+        "sk-",
+        "sk-a ",
+        "Bearer ",
+        "Bearer  a",
+        "Basic a",
+        "a*",
+        "k",
+        "k" * 8,
+        " ",
+        "(",
+    ],
+)
+def test_a_text_of_a_megabyte_is_looked_at_once(unit: str, secrets: list[str]) -> None:
+    """A provider's error may be a word of any length; at the square of it this takes hours."""
+    text = (unit * 1_000_000)[:1_000_000]
+    for whole in (text, f"*** {text}", f"{text}***", f"Bearer{text}", f"Bearer {text}"):
+        redacted(whole, secrets)
+    redacted_json(text.encode(), secrets)

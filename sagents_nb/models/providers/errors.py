@@ -34,7 +34,8 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NO_MONEY = re.compile(r"insufficient_quota|billing|credit balance|payment", re.IGNORECASE)
-_QUOTED = 300  # characters of a provider's own words that we quote
+_READ = 20_000  # characters of a provider's own words that we look at,
+_QUOTED = 300  # and that we quote
 
 
 def from_exception(error: BaseException, where: Where) -> ModelError:
@@ -50,7 +51,7 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
             )
         if names & {"APIConnectionError", "TransportError", "OSError"}:
             cause = error.__cause__ or error
-            detail = redacted(str(cause) or type(cause).__name__, where.secrets)[:_QUOTED]
+            detail = _quoted(str(cause) or type(cause).__name__, where)
             return _error(
                 f"{where.provider} at {where.host} could not be reached ({detail}); check the "
                 "network, the proxy settings and base_url.",
@@ -58,7 +59,7 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
             )
         return ModelError(
             f"The call of {where.provider} failed with {type(error).__name__}: "
-            f"{redacted(str(error), where.secrets)[:_QUOTED]}",
+            f"{_quoted(str(error), where)}",
             kind="unknown",
         )
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
@@ -80,10 +81,10 @@ def from_report(
         report = report["error"]
     if not isinstance(report, Mapping):
         report = {"message": "" if report is None else str(report)}
-    message = str(report.get("message") or "")
+    message = str(report.get("message") or "")[:_READ]
     name = f"{report.get('type') or ''} {report.get('code') or ''}"
     kind = _kind(status, name, message)
-    quote = " ".join(redacted(message, where.secrets).split())[:_QUOTED].rstrip(".")
+    quote = _quoted(message, where).rstrip(".")
     code = f" (HTTP {status})" if status else ""
     text = _SENTENCES[kind].format(
         where=where, code=code, quote=f": {quote}" if quote else "", wait=_wait(retry_after)
@@ -99,6 +100,10 @@ def from_report(
             "billing of the account the key belongs to."
         )
     return _error(text, kind=kind, status=status, retry_after=retry_after)
+
+
+def _quoted(text: str, where: Where) -> str:
+    return " ".join(redacted(text[:_READ], where.secrets).split())[:_QUOTED]
 
 
 def _error(text: str, **fields: Any) -> ModelError:
