@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, AnyStr
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 KEY = "[key]"  # what stands for a secret in a text that people read,
 RECORDED = "[redacted]"  # in a recording,
@@ -112,6 +113,87 @@ def texts_in(value: Any, shortest: int = SHORTEST) -> Iterator[str]:
     elif isinstance(value, list | tuple | set | frozenset):
         for inner in value:
             yield from texts_in(inner, shortest)
+
+
+class Secrets(tuple[str, ...]):
+    """Texts that no repr, traceback or pickle shows."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} secrets>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Secrets, ()
+
+
+class Unshown(dict[str, Any]):
+    """Options that a traceback with locals does not show, since some of them may be secrets."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{', '.join(self)}>"
+
+
+def secrets_of_call(url: str | None, options: Mapping[str, Any]) -> set[str]:
+    """What the address of a provider and the options of a call hold of secrets.
+
+    The password in the address; what has the name of a secret, however deep; and what looks like
+    one in a query or a header, which gateways give names of their own.
+
+    >>> sorted(secrets_of_call("http://me:pa55@host/v1", {"extra_query": {"sig": "a1b2c3d4e5f6"}}))
+    ['a1b2c3d4e5f6', 'pa55']
+    """
+    found = set(_named_secrets(options))
+    for sent in ("extra_query", "extra_headers"):
+        given = options.get(sent)
+        if isinstance(given, Mapping):
+            found |= {text for text in texts_in(given) if _is_random(text)}
+    with suppress(ValueError):  # no address, as the client says once it is made
+        parts = urlsplit(url or "")
+        password = parts.password or ""
+        found |= set(texts_in([password, unquote(password)], _SHORTEST_OPTION))
+        for name, value in parse_qsl(parts.query):
+            if is_secret(name) or _is_random(value):
+                found |= set(texts_in(value))
+    return found
+
+
+def _named_secrets(options: Any) -> Iterator[str]:
+    if isinstance(options, Mapping):
+        for name, value in options.items():
+            yield from texts_in(value) if is_secret(str(name)) else _named_secrets(value)
+    elif isinstance(options, list | tuple):
+        for value in options:
+            yield from _named_secrets(value)
+
+
+# Letters and digits, and no version, date or address.
+_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])(?!.*\d{4}-\d\d-\d\d)[A-Za-z0-9_~+/=.-]{12,}")
+
+
+def _is_random(text: str) -> bool:
+    return len(text) < 10_000 and _RANDOM.fullmatch(text) is not None
+
+
+def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
+    """``options`` without what :func:`secrets_of_call` finds in them."""
+    hidden = secrets_of_call(None, options)
+
+    def kept(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            inner = {name: kept(v) for name, v in value.items()}
+            return {name: v for name, v in inner.items() if not isinstance(v, _Gone)}
+        if isinstance(value, list | tuple):
+            return [v for v in map(kept, value) if not isinstance(v, _Gone)]
+        return _Gone() if isinstance(value, str) and value in hidden else value
+
+    return dict(kept(options))
+
+
+class _Gone:
+    """What was a secret."""
 
 
 class PlaceRedaction:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ..messages import Delta, Message
+from ..redaction import secrets_of_call
 from ..tools import ToolSpec
 
 
@@ -78,6 +79,13 @@ class ChatModel:
         request's.
         """
         return {"kind": type(self).__qualname__, "name": self.name}
+
+    def secrets(self, options: Mapping[str, Any]) -> set[str]:
+        """What a call with these ``options`` of a request sends that nobody else must see.
+
+        It is masked in errors and recordings. Override it for a model with secrets of its own.
+        """
+        return secrets_of_call(None, options)
 
     def preload(self) -> None:
         """Get ready in the background for the first call; does nothing where nothing helps."""

@@ -20,11 +20,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ...messages import Message, Part, ToolResult
-from ...redaction import SHORTEST, is_secret, redacted_json
+from ...redaction import SHORTEST, Secrets, is_secret, redacted_json
 from ...serialization import escaped, to_data
 from ..base import ChatModel, ModelRequest, asked_by
 from ..providers import SDKS
-from ..providers.clients import Secret
 
 # Every field of what a request is made of is named in one of these two.
 KEYED = {
@@ -61,7 +60,7 @@ class Asked(NamedTuple):
 
     key: str
     text: bytes
-    secrets: tuple[str, ...]
+    secrets: Secrets
 
 
 def asked(model: ChatModel, request: ModelRequest) -> Asked:
@@ -82,19 +81,17 @@ def asked(model: ChatModel, request: ModelRequest) -> Asked:
 _VARIABLES = tuple(name for sdk in SDKS for name in sdk.variables if is_secret(name))
 
 
-def secrets_of(model: ChatModel, request: ModelRequest) -> tuple[str, ...]:
-    """The keys that ``model``, ``request`` and the environment hold, the longest first."""
-    secrets = {*_keys(model), (request.api_key or "").strip()}
+def secrets_of(model: ChatModel, request: ModelRequest) -> Secrets:
+    """The secrets that ``model``, ``request`` and the environment hold, the longest first."""
+    secrets = {*_secrets(model, request), (request.api_key or "").strip()}
     secrets |= {os.environ.get(name, "").strip() for name in _VARIABLES}
-    return tuple(sorted((s for s in secrets if len(s) >= SHORTEST), key=len, reverse=True))
+    return Secrets(sorted((s for s in secrets if len(s) >= SHORTEST), key=len, reverse=True))
 
 
-def _keys(model: ChatModel) -> Iterator[str]:
-    key = getattr(model, "key", None)
-    if isinstance(key, Secret) and key.value:
-        yield key.value
+def _secrets(model: ChatModel, request: ModelRequest) -> Iterator[str]:
+    yield from model.secrets(request.options)
     for inner in asked_by(model):
-        yield from _keys(inner)
+        yield from _secrets(inner, request)
 
 
 def _form(model: ChatModel, request: ModelRequest) -> dict[str, Any]:

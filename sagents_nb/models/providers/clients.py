@@ -13,18 +13,17 @@ import asyncio
 import importlib
 import os
 import threading
-from functools import partial
 from typing import Any
 
 from ...errors import ModelError
-from ...redaction import redacted
+from ...redaction import Secrets, redacted, secrets_of_call
 from ...runtime.workers import workers
 from ...text import digest
 from . import Sdk
 
 
 class Secret:
-    """A key that no repr, traceback or dump of attributes shows."""
+    """A key, or an address with a password, that no repr, traceback or dump shows."""
 
     __slots__ = ("value",)
 
@@ -64,13 +63,13 @@ def _import_quietly(sdk: Sdk) -> None:
         return
 
 
-async def client(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
+async def client(sdk: Sdk, key: Secret, base_url: Secret) -> Any:
     """The shared client for this SDK, key and address, made on first use.
 
     Raises :class:`~sagents_nb.errors.ModelError` of kind "missing_package" or "missing_key".
     """
     environment = [os.environ.get(name, "") for name in sdk.variables]
-    identity = repr((sdk.package, key.value, base_url, environment))
+    identity = repr((sdk.package, key.value, base_url.value, environment))
     fingerprint = digest(identity)
     del identity, environment
     loop = asyncio.get_running_loop()
@@ -86,7 +85,7 @@ async def client(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
         return _clients.setdefault(loop, {}).setdefault(fingerprint, new)
 
 
-def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
+def _make(sdk: Sdk, key: Secret, base_url: Secret) -> Any:
     missing = False
     try:
         module = importlib.import_module(sdk.package)
@@ -98,12 +97,13 @@ def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
             f"with: pip install 'sagents-nb[{sdk.package}]'.",
             kind="missing_package",
         )
-    url = base_url or os.environ.get(sdk.url_variable) or None
+    url = base_url if base_url.value else Secret(os.environ.get(sdk.url_variable))
     secret = key if key.value else Secret(os.environ.get(sdk.key_variable))
     try:
         client = _build(sdk, module, secret, url)
     except Exception as error:
-        client, reason = None, redacted(str(error), (secret.value or "",))
+        secrets = Secrets({secret.value or "", *secrets_of_call(url.value, {})})
+        client, reason = None, redacted(str(error), secrets)
         failed = type(error).__name__
     else:
         failed = ""
@@ -118,14 +118,17 @@ def _make(sdk: Sdk, key: Secret, base_url: str | None) -> Any:
     return client
 
 
-def _build(sdk: Sdk, module: Any, key: Secret, url: str | None) -> Any:
+def _build(sdk: Sdk, module: Any, key: Secret, url: Secret) -> Any:
     """The SDK's client, or None if nobody has given a key and the official API wants one."""
-    make = partial(getattr(module, sdk.client), base_url=url, max_retries=0)
+
+    def make(api_key: str | None) -> Any:
+        return getattr(module, sdk.client)(base_url=url.value, max_retries=0, api_key=api_key)
+
     if key.value or sdk.own_credentials:
-        client = make(api_key=key.value)
+        client = make(key.value)
         if key.value or any(getattr(client, name) is not None for name in sdk.own_credentials):
             return client
-    return make(api_key=_NO_KEY) if url else None
+    return make(_NO_KEY) if url.value else None
 
 
 def _missing_key(sdk: Sdk) -> ModelError:

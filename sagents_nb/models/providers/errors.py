@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...errors import ModelError
-from ...redaction import redacted
+from ...redaction import Secrets, redacted
 
 
 class Where(NamedTuple):
@@ -20,7 +20,7 @@ class Where(NamedTuple):
     model: str
     host: str
     key_variable: str
-    secrets: tuple[str, ...] = ()
+    secrets: Secrets = Secrets()
 
     def __repr__(self) -> str:
         return f"Where({self.provider!r}, {self.model!r}, {self.host!r})"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from ...errors import ModelError
 from ...messages import Delta, Message
+from ...redaction import Secrets, Unshown, secrets_of_call, without_secrets
 from ..base import ChatModel, ModelRequest
 from . import Sdk, clients
 from .arguments import ParameterNames
@@ -169,19 +171,35 @@ class ProviderModel(ChatModel):
         """Call the provider; see :meth:`sagents_nb.models.ChatModel.stream`."""
         return _stream(self, request)
 
-    def where(self, client: Any) -> Where:
+    def secrets(self, options: Mapping[str, Any]) -> set[str]:
+        """See :meth:`sagents_nb.models.ChatModel.secrets`; its key, address and options too."""
+        url = self.base_url or os.environ.get(self.sdk.url_variable)
+        found = secrets_of_call(url, {**self.options, **options})
+        return found | {self.key.value} if self.key.value else found
+
+    def where(self, client: Any, options: Mapping[str, Any] = MappingProxyType({})) -> Where:
         """Whom we talk to, for error messages."""
-        secrets = [self.key.value]
-        secrets += [getattr(client, name, None) for name in ("api_key", "auth_token")]
+        secrets = self.secrets(options)
+        for name in ("api_key", "auth_token"):
+            if isinstance(key := getattr(client, name, None), str) and key:
+                secrets.add(key)
         url = urlsplit(str(client.base_url))
         official = self._is_its_own(url.hostname or "")
         return Where(
             self.sdk.label if official else "the server",
             self.name,
-            url.netloc or repr(str(client.base_url)),
+            url.netloc.rpartition("@")[2] or repr(str(client.base_url)),
             self.sdk.key_variable,
-            tuple({s for s in secrets if isinstance(s, str) and s}),
+            Secrets(secrets),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without secrets: a copy in another process is given its own."""
+        url = self.base_url
+        if url and "@" in url:
+            scheme, _, rest = url.partition("://")
+            url = f"{scheme}://{rest.rpartition('@')[2]}"
+        return {**self.__dict__, "base_url": url, "options": without_secrets(self.options)}
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -202,16 +220,16 @@ def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
 
 def request_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take what is meant for the transport out of ``options``, as the SDKs' request options."""
-    transport: dict[str, Any] = {}
+    transport = Unshown()
     if (timeout := options.pop("timeout", None)) is not None:
         transport["timeout"] = timeout
-    headers = dict(options.pop("extra_headers", None) or {})
+    headers = Unshown(options.pop("extra_headers", None) or {})
     if betas := options.pop("betas", None):
         headers["anthropic-beta"] = betas if isinstance(betas, str) else ",".join(betas)
     if headers:
         transport["headers"] = headers
     if query := options.pop("extra_query", None):
-        transport["params"] = query
+        transport["params"] = Unshown(query)
     return transport
 
 
@@ -219,14 +237,14 @@ async def _stream(
     model: ProviderModel, request: ModelRequest
 ) -> AsyncIterator[Delta | str | Message]:
     key = Secret(request.api_key) if request.api_key else model.key
-    client = await clients.client(model.sdk, key, model.base_url)
-    where = model.where(client)
-    options = {**model.options, **request.options}
+    client = await clients.client(model.sdk, key, Secret(model.base_url))
+    options = Unshown({**model.options, **request.options})
+    where = model.where(client, options)
     names = ParameterNames(request.tools) if model.plain_parameters else ParameterNames()
     request = names.sent(request)
     transport = request_options(options)
-    extra = options.pop("extra_body", None) or {}
-    body = {**model.body(request, options), **extra}
+    extra = Unshown(options.pop("extra_body", None) or {})
+    body = Unshown({**model.body(request, options), **extra})
     content = encode_body({key: value for key, value in body.items() if value is not None})
     reader = model.reader(where)
     told: dict[str, Any] = {}
@@ -236,7 +254,7 @@ async def _stream(
     failure: ModelError | None = None
     try:
         response, failure = await _open(client, model.path, content, transport, where)
-        del body, content
+        del body, content, extra, options, transport
         told = of_headers(response.headers) if response is not None else {}
         chunks = response.aiter_bytes() if response is not None else None
         while chunks is not None:

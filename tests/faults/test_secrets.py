@@ -1,0 +1,224 @@
+"""No secret of a call leaves it, whichever way it was given."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import pickle
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.models import ModelRequest
+from sagents_nb.redaction import secrets_of_call
+from tests.talking import PATIENCE, run
+
+SECRETS = {
+    "key": "sk-CANARY-key-1234567890",
+    "password": "pw-CANARY-1234",
+    "query": "qry-CANARY-1234",
+    "header": "hdr-CANARY-1234",
+    "body": "bod-CANARY-1234",
+    "deep": "deep-CANARY-1234",
+}
+
+STREAM = b"".join(
+    b"data: " + json.dumps(data).encode() + b"\n\n"
+    for data in (
+        {"choices": [{"index": 0, "delta": {"content": "ok"}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    )
+)
+
+
+class Echoing(BaseHTTPRequestHandler):
+    """Answers, or refuses and quotes all that it was sent."""
+
+    def do_POST(self) -> None:
+        sent = self.rfile.read(int(self.headers["content-length"])).decode()
+        status = self.server.status  # type: ignore[attr-defined]
+        kind, body = "text/event-stream", STREAM
+        if status != 200:
+            kind = "application/json"
+            quoted = f"{self.path} {dict(self.headers)} {sent[-400:]}"[:2000]
+            body = json.dumps({"error": {"message": quoted}}).encode()
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    made = ThreadingHTTPServer(("127.0.0.1", 0), Echoing)
+    made.status = 200  # type: ignore[attr-defined]
+    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.shutdown()
+    made.server_close()
+    thread.join()
+
+
+def secretive(server: Any, **options: Any) -> sa.OpenAIChatModel:
+    return sa.OpenAIChatModel(
+        "m",
+        api_key=SECRETS["key"],
+        base_url=f"http://me:{SECRETS['password']}@127.0.0.1:{server.server_port}/v1",
+        timeout=PATIENCE,
+        extra_headers={"X-Api-Token": SECRETS["header"]},
+        extra_query={"sig": SECRETS["query"]},
+        extra_body={
+            "access_token": SECRETS["body"],
+            "gateway": {"list": [{"api_key": SECRETS["deep"]}]},
+        },
+        **options,
+    )
+
+
+def leaked(text: Any) -> list[str]:
+    shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    return [name for name, secret in SECRETS.items() if secret in shown]
+
+
+def sinks(server: Any, directory: Path, log: io.StringIO) -> dict[str, Any]:
+    """All that is left behind by a conversation that failed, or did not."""
+    model = secretive(server)
+    store = sa.ConversationStore(directory / "c.db")
+    recorded = sa.RecordedModel(model, cache=str(directory / "answers.json"), mode="record")
+    session = sa.Session(
+        sa.Agent(recorded, middleware=[sa.DebugLog(directory)]), id="c1", store=store
+    )
+    events: list[Any] = []
+    session.subscribe(events.append, debug=True)
+    found: dict[str, Any] = {}
+    try:
+        session.send("hi").result(PATIENCE)
+    except sa.ModelError as error:
+        shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+        found |= {
+            "error": error,
+            "pickle of the error": pickle.dumps(error),
+            "traceback with locals": "".join(shown.format()),
+        }
+    found |= {
+        "session.error": session.error,
+        "info": session.info(),
+        "events": events,
+        "export": json.dumps(session.export_state()),
+        "log": log.getvalue(),
+        "repr": [model, recorded, session, session.agent],
+        "pickle of the model": pickle.dumps(model),
+    }
+    for kind in ("messages", "events", "usage", "tool_calls"):
+        found[f"frame of {kind}"] = session.to_frame(kind).to_csv()
+    session.close()
+    store.close()
+    for path in directory.rglob("*"):
+        if path.is_file():
+            found[path.name] = path.read_bytes()
+    assert "answers.json" in found or server.status != 200
+    return found
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 429, 500])
+def test_a10_a11_no_secret_of_a_call_is_seen_anywhere(
+    status: int, server: Any, tmp_path: Path
+) -> None:
+    server.status = status
+    log = io.StringIO()
+    handler = logging.StreamHandler(log)
+    logging.getLogger().addHandler(handler)
+    try:
+        found = sinks(server, tmp_path, log)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert {sink: leaked(text) for sink, text in found.items() if leaked(text)} == {}
+
+
+def test_a10_the_way_there_is_not_masked(server: Any) -> None:
+    """What is hidden from people is what the provider is sent."""
+    server.status = 400
+    seen: list[str] = []
+    do = Echoing.do_POST
+
+    def watching(self: Echoing) -> None:
+        seen.append(f"{self.path} {dict(self.headers)}")
+        do(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Echoing, "do_POST", watching)
+        with pytest.raises(sa.ModelError):
+            sa.Agent(secretive(server)).run("hi")
+    assert SECRETS["header"] in seen[0]
+    assert SECRETS["query"] in seen[0]
+    assert "Basic " in seen[0]  # httpx takes a name in an address for the way to log in
+
+
+def test_a10_a_model_from_another_process_has_its_options_but_no_secrets(server: Any) -> None:
+    model = secretive(server, temperature=0.5, extra="kept")
+    woken = pickle.loads(pickle.dumps(model))
+    assert woken.options["temperature"] == 0.5
+    assert woken.options["extra_body"] == {"gateway": {"list": [{}]}}
+    assert woken.base_url == f"http://127.0.0.1:{server.server_port}/v1"
+    assert model.options["extra_headers"] == {"X-Api-Token": SECRETS["header"]}
+
+
+def test_a10_a_recording_is_found_by_who_has_another_secret(server: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "answers.json")
+    sa.Agent(sa.RecordedModel(secretive(server), cache=path, mode="record")).run("hi")
+    other = secretive(server)
+    other.base_url = f"http://127.0.0.1:{server.server_port}/v1"
+    other.options["extra_query"] = {"sig": "another-1234567"}
+    replayed = sa.RecordedModel(other, cache=path, mode="replay")
+    assert sa.Agent(replayed).run("hi").text == "ok"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"extra_query": {"api-version": "2024-10-21-preview"}},
+        {"extra_headers": {"HTTP-Referer": "https://example.org", "X-Title": "assistant"}},
+        {"extra_body": {"provider": {"order": ["openai"]}, "max_tokens": 20}},
+        {"user": "someone-1234567890", "metadata": {"run": "a1b2c3d4e5f6"}},
+    ],
+)
+def test_a10_what_is_no_secret_is_not_masked(options: dict[str, Any]) -> None:
+    assert secrets_of_call("https://host/v1?api-version=2024-10-21", options) == set()
+
+
+@pytest.mark.parametrize("make", [sa.AnthropicModel, sa.OpenAIModel, sa.OpenAIChatModel])
+def test_a11_no_frame_of_ours_shows_a_secret(make: Callable[..., Any], server: Any) -> None:
+    """Whatever fails on the way, with an option that no provider takes too."""
+    server.status = 400
+    model = make(
+        "m",
+        api_key=SECRETS["key"],
+        base_url=f"http://me:{SECRETS['password']}@127.0.0.1:{server.server_port}",
+        extra_headers={"X-Api-Token": SECRETS["header"]},
+        thinking=object(),
+    )
+    request = ModelRequest(
+        [sa.Message.user("hi")], options={"extra_query": {"sig": SECRETS["query"]}}
+    )
+
+    async def ask() -> str:
+        try:
+            async for _ in model.stream(request):
+                pass
+        except Exception as error:
+            shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+            return "".join(shown.format())
+        return ""
+
+    assert leaked(run(ask())) == []
