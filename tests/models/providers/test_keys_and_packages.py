@@ -203,7 +203,7 @@ def test_models_with_the_same_key_and_address_share_one_client() -> None:
             OpenAIChatModel("b", api_key="k", base_url="http://127.0.0.1:9"),
             OpenAIModel("a", api_key="other", base_url="http://127.0.0.1:9"),
         ):
-            made.append(await clients.client(model.sdk, model.key, Secret(model.base_url)))
+            made.append(await clients.client(model.sdk, model.key, clients.Secret(model.base_url)))
         await clients.close_clients()
         return made
 
