@@ -10,6 +10,7 @@ found where the secret is not known.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -100,6 +101,69 @@ def without(text: str, secrets: Iterable[str], mark: str = KEY) -> str:
     for secret in _longest_first(secrets):
         text = text.replace(secret, mark)
     return text
+
+
+# Of variables, whose values are all texts that could be one,
+_SURE_NAME = re.compile(
+    r"passw|passphrase|pwd|secret|api_?key|private_?key|access_?key|credential|bearer|(^|_)(pw|pat)$",
+    re.IGNORECASE,
+)
+# or mostly are the names of columns and the words of a sentence.
+_WEAK_NAME = re.compile(r"token|(^|_)key$|(^|_)auth|cookie|dsn|connection", re.IGNORECASE)
+# What else is a key by its looks; recordings do not know these, so that they are found again.
+_SHOWN_KEYS = [
+    *_KEYS,
+    *map(
+        re.compile,
+        (
+            r"glpat-[A-Za-z0-9_-]{16,}",
+            r"npm_[A-Za-z0-9]{30,}",
+            r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
+            r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+            r"ya29\.[A-Za-z0-9_-]{20,}",
+            r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",
+            r"ASIA[0-9A-Z]{16}",
+            r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*",
+        ),
+    ),
+]
+_IN_ADDRESS = re.compile(r"(?<=://)[^/\s:@]{0,100}:[^@\s/]{1,200}(?=@)")
+_ASSIGNED = re.compile(
+    r"((?:passw(?:or)?d|passphrase|pwd|secret|api_?key|token)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)"
+    r"(?!\d+\b|None\b|True\b|False\b)[^\s\"',;)}\]]{4,}",
+    re.IGNORECASE,
+)
+
+
+def secrets_of_names(names: Mapping[str, Any]) -> Secrets:
+    """What variables, and the process's environment, hold under the name of a secret.
+
+    >>> len(secrets_of_names({"db_password": "pw-1", "key": "species", "tokens": ["a", "b"]}))
+    1
+    """
+    found: set[str] = set()
+    for name, value in [*names.items(), *os.environ.items()]:
+        if isinstance(value, str):
+            weak = _WEAK_NAME.search(name) and (_is_random(value) or _is_long_word(value))
+            if _SURE_NAME.search(name) or weak:
+                found.update(texts_in(value, _SHORTEST_OPTION))
+        elif isinstance(value, Mapping) and len(value) <= 1000:
+            found.update(_named_secrets(value))
+    return Secrets(found)
+
+
+def _is_long_word(text: str) -> bool:
+    return 20 <= len(text) <= 10_000 and not any(map(str.isspace, text))
+
+
+def masked(text: str, secrets: Iterable[str] = ()) -> str:
+    """``text`` for a model, without ``secrets`` and what can be nothing but one.
+
+    >>> masked("Config(user='me', password='pw-1', limit=10)")
+    "Config(user='me', password='[key]', limit=10)"
+    """
+    text = _IN_ADDRESS.sub(KEY, without(text, secrets))
+    return _ASSIGNED.sub(rf"\1{KEY}", _without_keys(text, KEY, _SHOWN_KEYS))
 
 
 def texts_in(value: Any, shortest: int = SHORTEST) -> Iterator[str]:

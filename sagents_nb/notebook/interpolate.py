@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..redaction import Secrets, masked, secrets_of_names
+
 # One pass; only plain names and attribute paths, so JSON and code in a prompt stay as typed,
 # and a value's own braces are never looked at (jupyter-ai#27, #967).
 _FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
@@ -17,13 +19,16 @@ _FRAMES = ("pandas.DataFrame", "pandas.core.frame.DataFrame")
 def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
     """``prompt`` with ``{name}`` and ``{name.attribute}`` replaced by what they are.
 
-    ``{{`` and ``}}`` are braces; an unknown name is left as typed.
+    ``{{`` and ``}}`` are braces; an unknown name is left as typed. What a value holds of
+    secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`.
 
     >>> interpolate("{n} of {{all}}, {unknown}", {"n": 3})
     '3 of {all}, {unknown}'
     """
+    secrets: Secrets | None = None
 
     def replace(match: re.Match[str]) -> str:
+        nonlocal secrets
         if match[1] is None:
             return match[0][0]
         first, *attributes = match[1].split(".")
@@ -34,7 +39,8 @@ def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
             if not hasattr(value, attribute):
                 return match[0]
             value = getattr(value, attribute)
-        return describe(value)
+        secrets = secrets_of_names(names) if secrets is None else secrets
+        return masked(describe(value), secrets)
 
     return _FIELD.sub(replace, prompt)
 

@@ -13,6 +13,7 @@ from typing import Any
 from IPython.core.autocall import ExitAutocall
 
 from ..middleware import Middleware
+from ..redaction import masked, secrets_of_names
 from ..tools import Tool, ToolOutput, tool
 from .interpolate import describe, is_frame
 
@@ -20,7 +21,9 @@ _SHOWN = 10_000
 
 
 class NotebookTools(Middleware):
-    """``run_python`` (gate it), ``inspect_variables`` and ``show_frame``, on the main thread.
+    """``run_python``, ``inspect_variables`` and ``show_frame``, on the main thread.
+
+    People are asked before ``run_python``, and no tool hands out what looks like a secret.
 
     They act on the notebook's own variables, so they need a running IPython shell.
     """
@@ -38,6 +41,10 @@ class NotebookTools(Middleware):
         if self._shell is None:
             raise RuntimeError("NotebookTools needs IPython; use it inside a notebook.")
         return self._shell
+
+    def _masked(self, text: str) -> str:
+        """``text`` without the secrets that the notebook's variables hold."""
+        return masked(text, secrets_of_names(self.shell.user_ns))
 
     def system_prompt(self) -> str:
         """What the model is told of the notebook."""
@@ -57,21 +64,26 @@ class NotebookTools(Middleware):
             Args:
                 names: which variables to describe; all are listed without it
             """
-            namespace = self.shell.user_ns
+            hidden = self.shell.user_ns_hidden  # the history of cells among them
+            shown = {
+                name: value
+                for name, value in self.shell.user_ns.items()
+                if not name.startswith("_") and name not in hidden
+            }
             if names:
-                return "\n\n".join(
-                    f"{name}: {describe(namespace[name])}"
-                    if name in namespace
-                    else f"{name}: there is no such variable"
-                    for name in names
+                return self._masked(
+                    "\n\n".join(
+                        f"{name}: {describe(shown[name])}"
+                        if name in shown
+                        else f"{name}: there is no such variable"
+                        for name in names
+                    )
                 )
-            hidden = self.shell.user_ns_hidden
             lines = [
                 f"{name}: {type(value).__name__} {describe(value, 80)!s}".replace("\n", " ")
-                for name, value in namespace.items()
-                if not name.startswith("_") and name not in hidden
+                for name, value in shown.items()
             ]
-            return "\n".join(lines) or "The notebook has no variables yet."
+            return self._masked("\n".join(lines)) or "The notebook has no variables yet."
 
         @tool(run_on="main", display_text="Looking at a data frame")
         def show_frame(name: str, rows: int = 10) -> str:
@@ -86,7 +98,8 @@ class NotebookTools(Middleware):
                 raise ValueError(f"{name!r} is no data frame of this notebook.")
             head = frame.head(min(rows, 50)).to_csv(index=False)
             statistics = frame.describe(include="all").to_csv()
-            return f"{describe(frame, _SHOWN)}\n\nStatistics:\n{statistics}\nRows:\n{head}"
+            text = f"{describe(frame, _SHOWN)}\n\nStatistics:\n{statistics}\nRows:\n{head}"
+            return self._masked(text)
 
         @tool(run_on="main", needs_approval=True, display_text="Running Python in the notebook")
         def run_python(code: str) -> ToolOutput:
@@ -95,7 +108,9 @@ class NotebookTools(Middleware):
             Args:
                 code: the code; the value of a last expression is shown
             """
-            return run_code(code, self.shell.user_ns)
+            output = run_code(code, self.shell.user_ns)
+            output.content = self._masked(output.content)
+            return output
 
         return [inspect_variables, show_frame, run_python]
 

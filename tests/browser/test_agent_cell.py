@@ -13,11 +13,35 @@ pytestmark = pytest.mark.browser
 
 LONG = "\\n\\n".join(f"Paragraph {i} of an answer that streams slowly." for i in range(12))
 
-# One script for all tests: a plan, a gated write, and an answer that says what became of it.
+# One script for all tests: a plan, a gated write, an answer that says what became of it, and
+# words that wait until the test has seen those before.
 SETUP = f'''
 %load_ext sagents_nb
+import asyncio, itertools, pathlib
 import sagents_nb as sa
 from sagents_nb import ScriptedModel, ToolCall
+
+async def given(name):
+    while not (path := pathlib.Path(name)).exists():
+        await asyncio.sleep(0.02)
+    return path.read_text()
+
+class Paced(sa.ChatModel):
+    name = "paced"
+    async def stream(self, request):
+        said = []
+        for n in itertools.count():
+            if (piece := await given(f"piece{{n}}")) == "end":
+                break
+            said.append(piece)
+            yield piece
+        yield sa.Message.assistant("".join(said))
+
+def once(name, turn):
+    async def answer(request):
+        await given(name)
+        return turn
+    return answer
 
 def todos(*items):
     listed = [dict(id=i, content=c, status=s) for i, (c, s) in enumerate(items, 1)]
@@ -47,23 +71,30 @@ def agent_notebook(lab: Lab, script: str, *cells: str) -> NotebookPage:
     return notebook
 
 
+def give(notebook: NotebookPage, name: str, text: str = "") -> None:
+    """What a cell waits for: a file beside the notebook, whole at once."""
+    path = notebook.path.with_name(name)
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").rename(path)
+
+
 def part(notebook: NotebookPage, i: int, name: str) -> Locator:
     """Something of the panel below a cell, by its test id."""
     return notebook.cell(i).get_by_test_id(name)
 
 
 def test_text_appears_while_the_cell_still_runs(lab: Lab) -> None:
-    notebook = agent_notebook(lab, "session(LONG)", "%%agent\nTell me.")
+    notebook = agent_notebook(lab, "sa.Session(sa.Agent(Paced()))", "%%agent\nTell me.")
     notebook.run_cell(1)
     panel = part(notebook, 1, "sagents-panel")
-    expect(panel).to_contain_text("Paragraph 0")
-    lengths = set()
-    while "*" in notebook.cell_prompt(1).inner_text() and len(lengths) < 5:
-        lengths.add(len(panel.inner_text()))
-        notebook.page.wait_for_timeout(80)
-    assert len(lengths) >= 3
+    for n in range(3):
+        give(notebook, f"piece{n}", f"Paragraph {n} of an answer.\n\n")
+        expect(panel).to_contain_text(f"Paragraph {n}")
+        expect(notebook.cell_prompt(1)).to_have_text("[*]:")
+    give(notebook, "piece3", "end")
     notebook.wait_for_cell(1)
-    expect(panel).to_contain_text("Paragraph 11")
+    for n in range(3):
+        expect(panel).to_contain_text(f"Paragraph {n}")
     assert notebook.console == []
     assert notebook.foreign_requests == []
 
@@ -72,8 +103,7 @@ def test_the_todo_list_changes(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,
         """session(
-        ["First.", todos(("Look", "in_progress"), ("Write", "pending"))], LONG[:120],
-        delay=0.02)
+        ["First.", todos(("Look", "in_progress"), ("Write", "pending"))], once("seen", "And then"))
 s.follow_up("And now?")
 s.agent.model.turns += [
     ["Next.", todos(("Look", "completed"), ("Write", "in_progress"))], "Done"]""",
@@ -83,6 +113,7 @@ s.agent.model.turns += [
     todo = part(notebook, 1, "todo")
     expect(todo).to_have_count(2)
     expect(todo.nth(0)).to_have_attribute("data-status", "in_progress")
+    give(notebook, "seen")
     expect(todo.nth(0)).to_have_attribute("data-status", "completed")
     expect(todo.nth(1)).to_have_attribute("data-status", "in_progress")
     notebook.wait_for_cell(1)
@@ -192,15 +223,16 @@ def test_after_a_reload_the_panel_shows_the_same_transcript(lab: Lab) -> None:
 
 
 def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab: Lab) -> None:
-    notebook = agent_notebook(lab, "session(LONG * 4, delay=0.03)", "%%agent\nTell me.")
+    notebook = agent_notebook(lab, "sa.Session(sa.Agent(Paced()))", "%%agent\nTell me.")
     notebook.run_cell(1)
     panel = part(notebook, 1, "sagents-panel")
-    expect(panel).to_contain_text("Paragraph 2")
+    give(notebook, "piece0", "Paragraph 0.\n\n")
+    expect(panel).to_contain_text("Paragraph 0")
     notebook.reload(wait_for_idle=False)
-    expect(panel).to_contain_text("Paragraph 3")
-    length = len(panel.inner_text())
-    notebook.page.wait_for_timeout(500)
-    assert len(panel.inner_text()) > length
+    expect(panel).to_contain_text("Paragraph 0")
+    for n in (1, 2):
+        give(notebook, f"piece{n}", f"Paragraph {n}.\n\n")
+        expect(panel).to_contain_text(f"Paragraph {n}")
     part(notebook, 1, "stop").click()
     expect(part(notebook, 1, "stop")).to_have_count(0)
 

@@ -222,3 +222,61 @@ def test_a11_no_frame_of_ours_shows_a_secret(make: Callable[..., Any], server: A
         return ""
 
     assert leaked(run(ask())) == []
+
+
+# a09: where a provider sends us on
+
+
+def moved(server: Any, status: int, location: str) -> Callable[[Echoing], None]:
+    """The first request is sent on; others are answered."""
+    do = Echoing.do_POST
+
+    def move(self: Echoing) -> None:
+        server.seen.append((self.headers["host"], self.path))
+        if len(server.seen) > server.moves:
+            do(self)
+            return
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(status)
+        self.send_header("location", location)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    return move
+
+
+@pytest.mark.parametrize("provider", [sa.AnthropicModel, sa.OpenAIModel, sa.OpenAIChatModel])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a09_no_other_host_is_sent_the_conversation(
+    provider: Callable[..., Any], status: int, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.seen, server.moves = [], 1
+    elsewhere = f"http://me:pw@localhost:{server.server_port}/v1/chat/completions"
+    monkeypatch.setattr(Echoing, "do_POST", moved(server, status, elsewhere))
+    model = provider("m", api_key=SECRETS["key"], base_url=f"http://127.0.0.1:{server.server_port}")
+    with pytest.raises(sa.ModelError) as refused:
+        sa.Agent(model).run("private")
+    assert f"redirects to localhost:{server.server_port} (HTTP {status})" in str(refused.value)
+    assert "pw@" not in str(refused.value)
+    assert len(server.seen) == 1
+
+
+def test_a09_a_place_of_the_same_host_is_followed(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.seen, server.moves = [], 2
+    monkeypatch.setattr(Echoing, "do_POST", moved(server, 307, "/v2/chat?from=v1"))
+    address = f"http://127.0.0.1:{server.server_port}/v1"
+    model = sa.OpenAIChatModel("m", api_key=SECRETS["key"], base_url=address)
+    assert sa.Agent(model).run("hi").text == "ok"
+    assert [path for _, path in server.seen] == ["/v1/chat/completions"] + ["/v2/chat?from=v1"] * 2
+
+
+def test_a09_a_circle_ends(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.seen, server.moves = [], 1000
+    monkeypatch.setattr(Echoing, "do_POST", moved(server, 308, "/round"))
+    address = f"http://127.0.0.1:{server.server_port}/v1"
+    model = sa.OpenAIChatModel("m", api_key=SECRETS["key"], base_url=address)
+    with pytest.raises(sa.ModelError, match="redirects to another place"):
+        sa.Agent(model).run("hi")
+    assert len(server.seen) == 4

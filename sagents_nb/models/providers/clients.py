@@ -16,7 +16,7 @@ import threading
 from typing import Any
 
 from ...errors import ModelError
-from ...redaction import Secrets, redacted, secrets_of_call
+from ...redaction import Secrets, Unshown, redacted, secrets_of_call
 from ...runtime.workers import workers
 from ...text import digest
 from . import Sdk
@@ -139,12 +139,43 @@ def _missing_key(sdk: Sdk) -> ModelError:
     )
 
 
+REDIRECTS = 3
+"""How often one call follows a redirect."""
+
+
 async def post(client: Any, path: str, body: bytes, options: dict[str, Any]) -> Any:
-    """POST ``body`` and give the open ``httpx2.Response``, or raise the SDK's error."""
+    """POST ``body`` and give the open ``httpx2.Response``, or raise the SDK's error.
+
+    A redirect is followed to the same origin only: another one would be sent the conversation
+    and the keys of gateways, and its answer believed.
+    """
     httpx2 = importlib.import_module("httpx2")
-    return await client.post(
-        path, content=body, cast_to=httpx2.Response, stream=True, options=options
-    )
+    options = Unshown(options, follow_redirects=False)
+    for left in reversed(range(REDIRECTS + 1)):
+        try:
+            return await client.post(
+                path, content=body, cast_to=httpx2.Response, stream=True, options=options
+            )
+        except Exception as error:
+            elsewhere = _moved(error)
+            if not left or elsewhere is None:
+                raise
+            path = elsewhere
+    raise AssertionError  # the last round gives or raises
+
+
+def _moved(error: Exception) -> str | None:
+    """Where to ask instead, if the answer says so and it is of the same origin."""
+    response: Any = getattr(error, "response", None)
+    if getattr(response, "status_code", None) not in (307, 308):  # others ask without the body
+        return None
+    asked = response.request.url
+    try:
+        target = asked.join(response.headers.get("location", ""))
+    except Exception:  # no address
+        return None
+    same = (target.scheme, target.host, target.port) == (asked.scheme, asked.host, asked.port)
+    return str(target) if same else None
 
 
 async def close_clients() -> None:

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from ...errors import ModelError
 from ...redaction import Secrets, redacted
@@ -63,6 +64,14 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
             kind="unknown",
         )
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    if 300 <= status < 400:
+        return _error(
+            f"{where.provider} at {where.host} redirects to {_host_of(headers, where)} (HTTP "
+            f"{status}), which is not followed: it would be sent the conversation and keys; check "
+            "base_url.",
+            kind="invalid_request",
+            status=int(status),
+        )
     failure = from_report(
         getattr(error, "body", None) or str(error),
         where,
@@ -100,6 +109,14 @@ def from_report(
             "billing of the account the key belongs to."
         )
     return _error(text, kind=kind, status=status, retry_after=retry_after)
+
+
+def _host_of(headers: Mapping[str, str], where: Where) -> str:
+    try:
+        host = urlsplit(headers.get("location", "")).netloc.rpartition("@")[2]
+    except ValueError:
+        host = ""
+    return _quoted(host, where)[:100] or "another place"
 
 
 def _quoted(text: str, where: Where) -> str:
