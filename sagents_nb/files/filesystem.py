@@ -528,15 +528,22 @@ class FileSystem:
                     if not set(self._saved_at_once(path, stored, now)) <= set(claimed):
                         continue
                     differs = entry != before
+                    waited = self._saving.waits(path)
+                    there = {p for p in paths.ancestors(path) if self._tree.has(p)}
+                    made = [entry]
                     if differs:
-                        entry = self._put(entry, content or stored is None, bool(claimed))
+                        made = self._put(entry, content or stored is None, bool(claimed))
+                        entry = made[-1]
                 if differs and claimed:
-                    failed = self._saving.save_claimed(claimed)
+                    # Itself before what is above it, which a storage makes where it needs it:
+                    # so nothing is made for what is refused.
+                    failed = self._saving.save_claimed([path])
                     with self._lock:
                         if isinstance(failed.get(path), REFUSALS):
-                            self._take_back(entry, stored)
+                            self._take_back(made, stored, waited, there)
                         elif (current := self._tree.get(path)) is not None:
                             self._notices.queue([updated(current)])
+                    failed |= self._save_above([p for p in claimed if p != path])
             break
         self._notices.deliver()
         if isinstance(refusal := failed.get(path), REFUSALS):
@@ -545,15 +552,42 @@ class FileSystem:
             raise unsaved(failed)
         return entry
 
-    def _take_back(self, entry: FileEntry, stored: FileEntry | None) -> None:
-        """Put ``stored`` in the place of ``entry``, unless that changed; the lock is held."""
+    def _take_back(
+        self, made: Entries, stored: FileEntry | None, waited: bool, there: set[str]
+    ) -> None:
+        """Put ``stored`` in the place of the last one ``made``, unless that changed.
+
+        The directories made above it go too, but a new one that somebody else uses by now;
+        ``there`` are the paths that were there because of what is in them. The lock is held.
+        """
+        *above, entry = made
         if self._tree.get(entry.path) is not entry:
             return
         if stored is not None:
             self._tree.put_back(stored)
         else:
             self._tree.pop(entry.path)
+        if not waited:
             self._saving.forget(entry.path)
+        for directory in reversed(above):
+            path = directory.path
+            alone = len(self._tree.below(path)) == 1
+            if self._tree.get(path) is directory and (alone or path in there):
+                self._tree.pop(path)
+                self._saving.forget(path)
+
+    def _save_above(self, claimed: Paths) -> dict[str, BaseException]:
+        """Save the new directories above something, and give what failed.
+
+        One that its storage can never keep is there because of what is in it.
+        """
+        failed = self._saving.save_claimed(claimed)
+        for path in [p for p, error in failed.items() if isinstance(error, REFUSALS)]:
+            del failed[path]
+            with self._lock:
+                self._tree.pop(path)
+                self._saving.forget(path)
+        return failed
 
     def _with_content(self, path: str, needed: bool) -> FileEntry:
         """The entry, loaded; if that fails and is not ``needed``, as it is."""
@@ -576,8 +610,11 @@ class FileSystem:
         above = self._tree.missing_parents(path) if stored is None else []
         return [p for p in (*(e.path for e in above), path) if self._mounts.keeping(p)]
 
-    def _put(self, entry: FileEntry, content: bool, at_once: bool) -> FileEntry:
-        """Into the tree, what waits, and the notices; the lock is held."""
+    def _put(self, entry: FileEntry, content: bool, at_once: bool) -> Entries:
+        """Into the tree, what waits, and the notices; the lock is held.
+
+        What was stored: the directories that were made, and the entry.
+        """
         stored = self._tree.put(entry)
         for new in stored if len(self._mounts) else ():
             mount = self._mounts.keeping(new.path)
@@ -589,7 +626,7 @@ class FileSystem:
                 )
         if not at_once:  # else it is told when it is saved
             self._notices.queue(updated(entry) for entry in stored[-1:])
-        return stored[-1]
+        return stored
 
     def _new(
         self,
@@ -628,6 +665,8 @@ class FileSystem:
             if mount is not None:
                 try:
                     mount.storage.delete(self._scope_text, mount.inside(path))
+                except InvalidPath:  # of a name that the storage cannot have, it has nothing
+                    pass
                 except BaseException as error:
                     pass_on(error)
                     raise StorageFailed(
@@ -701,7 +740,7 @@ class FileSystem:
                     # Who changes a file that is there does not wait for us.
                     moved = self._carry_out(self._tree.planned_again(move), outcome)
                     emptied = self._emptied([old, *(e.path for e, _ in move.pairs)])
-                failed = outcome.failed | self._saving.save_claimed(directories)
+                failed = outcome.failed | self._save_above(directories)
             break
         self._delete_emptied(emptied)
         self._notices.deliver()

@@ -203,7 +203,7 @@ class Saving:
                 self._bring_in_line(mount, path, entry, pending.content)
         except BaseException as error:
             pass_on(error)
-            log.warning("%s could not be saved and is kept in memory (%r)", path, error)
+            log.warning("%s could not be saved (%r)", path, error)
             with self._lock:
                 self.try_again(path, pending)
             return error

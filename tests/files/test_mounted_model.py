@@ -133,6 +133,12 @@ class Mounted(RuleBasedStateMachine):
             model.put(path, content)  # what could not be saved is kept
 
     @rule(path=some_path)
+    def write_what_no_storage_keeps(self, path: str) -> None:
+        if path.startswith("/m/") and not isinstance(self.storage, DictStorage):
+            self.attempt(False, lambda: self.fs.write(f"{path}/.sagents/a", "x"))
+            self.attempt(False, lambda: self.fs.mkdir(f"{path}/b/.sagents"))
+
+    @rule(path=some_path)
     def edit(self, path: str) -> None:
         allowed = self.model.files.get(path) is not None
         result = self.attempt(allowed, lambda: self.fs.edit(path, lambda e: b"+"))

@@ -18,13 +18,16 @@ from sagents_nb.files import (
     FileError,
     FileSystem,
     FilesystemClosed,
+    LimitExceeded,
     Mount,
     NotStorable,
     PathTaken,
     StorageFailed,
+    WrongKind,
     filesystems,
     open_filesystem,
 )
+from sagents_nb.files.storages.disk import DiskStorage
 from tests.files.doubles import Desk, DictStorage, RichStorage, stored
 from tests.talking import PATIENCE
 
@@ -198,6 +201,102 @@ def test_what_a_storage_can_never_keep_is_refused_and_not_kept() -> None:
     desk.fs.flush()
     assert desk.storage.files["a.md"].custom == {"good": 1}
     desk.fs.close()
+
+
+@pytest.mark.spec("S1.8.11")
+def test_a_refused_file_takes_the_directories_that_were_made_for_it_along() -> None:
+    desk = Desk(Picky())
+    desk.fs.write("/m/d/a.md", "x")
+    desk.fs.delete("/m/d")  # is there only because of the file in it
+    before = desk.fs.entries("/m/**"), dict(desk.storage.files)
+    for path in ("/m/new/sub/A.md", "/m/A/new.md", "/m/d/A.md", "/m/d/sub/A.md"):
+        with pytest.raises(NotStorable):
+            desk.fs.write(path, "x")
+        with pytest.raises(NotStorable):
+            desk.fs.mkdir(path)
+    assert [e.path for e in desk.fs.entries("/m/**")] == [e.path for e in before[0]]
+    with pytest.raises(WrongKind, match="only because of the files in it"):
+        desk.fs.delete("/m/d")
+    assert desk.storage.files == before[1]
+    assert desk.fs.stats().dirty == 0
+
+
+def test_a_directory_that_somebody_else_has_used_meanwhile_stays() -> None:
+    class Shared(Picky):
+        """While it looks at the one file, another is written beside it."""
+
+        def save(self, scope: str, entry: FileEntry) -> None:
+            if entry.path == "new/A.md":
+                desk.fs.write("/m/new/b.md", "y")
+            super().save(scope, entry)
+
+    desk = Desk(Shared())
+    with pytest.raises(NotStorable):
+        desk.fs.write("/m/new/A.md", "x")
+    assert sorted(desk.storage.files) == ["new", "new/b.md"]
+    assert desk.fs.stats().dirty == 0
+    desk.fs.delete("/m/new/b.md")
+    assert [e.path for e in desk.fs.entries("/m/*")] == ["/m/new"]
+
+
+def test_a_file_is_kept_where_the_directory_above_it_cannot_be() -> None:
+    class Flat(RichStorage):
+        """One that has names with "/" in them and no directories."""
+
+        def save(self, scope: str, entry: FileEntry) -> None:
+            if entry.is_directory:
+                raise NotStorable("there are no directories here")
+            super().save(scope, entry)
+
+    desk = Desk(Flat())
+    desk.fs.write("/m/d/e/a.md", "x")
+    desk.fs.move("/m/d/e/a.md", "/m/f/g/a.md")
+    assert desk.storage.contents() == {"f/g/a.md": "x"}
+    assert [e.path for e in desk.fs.entries("/m/**")] == ["/m/f", "/m/f/g", "/m/f/g/a.md"]
+    desk.fs.delete("/m/f/g/a.md")
+    assert desk.fs.entries("/m/**") == []
+    desk.fs.close()
+
+
+def test_a_refused_change_writes_nothing_over_what_another_program_made_since() -> None:
+    class Full(RichStorage):
+        def save(self, scope: str, entry: FileEntry) -> None:
+            if entry.content == "too much":
+                raise LimitExceeded("it is too large")
+            super().save(scope, entry)
+
+    desk = Desk(Full(), debounce=0)
+    desk.fs.write("/m/a.md", "ours")
+    desk.storage.files["a.md"] = stored("a.md", "theirs")
+    with pytest.raises(NotStorable):
+        desk.fs.write("/m/a.md", "too much")
+    assert desk.fs.read("/m/a.md").content == "ours"
+    assert desk.fs.stats().dirty == 0
+    desk.clock.pass_time(1000)
+    desk.fs.flush()
+    assert desk.storage.contents() == {"a.md": "theirs"}
+
+
+def test_a_refused_change_leaves_what_waits_waiting() -> None:
+    desk = Desk(Picky())
+    desk.fs.write("/m/a.md", "0")
+    desk.fs.write("/m/a.md", "1")
+    with pytest.raises(NotStorable):
+        desk.fs.update_metadata("/m/a.md", {"bad": object()})
+    assert desk.fs.stats().dirty == 1
+    desk.fs.flush()
+    assert desk.storage.contents() == {"a.md": "1"}
+
+
+def test_what_was_in_memory_where_a_storage_cannot_keep_it_can_be_deleted(tmp_path: Path) -> None:
+    fs = FileSystem(("test", 1))
+    fs.write("/.sagents/a.md", "x")
+    with pytest.raises(StorageFailed):
+        fs.mount(Mount(default=True, storage=DiskStorage(tmp_path, fsync=False)))
+    fs.delete("/.sagents/a.md")
+    fs.delete("/.sagents")
+    assert fs.entries() == []
+    fs.close()
 
 
 def test_what_could_not_be_saved_yet_is_told_all_the_same() -> None:

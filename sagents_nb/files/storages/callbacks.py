@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ...errors import Busy, ConfigurationError
 from ...runtime.thread import runtime
 from ..entry import FileEntry, new_file
-from ..errors import FileError
+from ..errors import FileError, NotStorable
 from .base import Metadata, data_of, guessed_type, segments
 
 
@@ -66,6 +66,8 @@ class CallbackStorage:
         if not any(functions.values()):
             raise ConfigurationError("CallbackStorage needs on_read, on_write or on_list.")
         self._functions = functions
+        # What nobody was handed needs nobody to remove it.
+        self._directories: set[tuple[str, str]] = set()
         self._context = dict(context or {})
 
     def __repr__(self) -> str:
@@ -101,20 +103,25 @@ class CallbackStorage:
         """Hand a file to ``on_write``; a directory is there when a file is in it."""
         segments(entry.path)
         if entry.is_directory:
+            self._directories.add((scope, entry.path))
             return
         data_of(entry)
-        self._needs("on_write", entry.path, "saved")
+        if self._functions["on_write"] is None:
+            raise NotStorable(self._lacking("on_write", entry.path, "saved"), entry.path)
         self._call("on_write", scope, entry.path, entry.content, entry=entry)
 
     def delete(self, scope: str, path: str) -> None:
         """Hand a path to ``on_delete``."""
         segments(path)
-        self._needs("on_delete", path, "deleted")
-        self._call("on_delete", scope, path)
+        ours = (scope, path) in self._directories
+        self._directories.discard((scope, path))
+        if self._functions["on_delete"] is not None:
+            self._call("on_delete", scope, path)
+        elif not ours:
+            raise FileError(self._lacking("on_delete", path, "deleted"), path)
 
-    def _needs(self, name: str, path: str, done: str) -> None:
-        if self._functions[name] is None:
-            raise FileError(f"{path} cannot be {done}: its CallbackStorage has no {name}.", path)
+    def _lacking(self, name: str, path: str, done: str) -> str:
+        return f"{path} cannot be {done}: its CallbackStorage has no {name}."
 
     def _call(self, name: str, scope: str, *args: Any, **more: Any) -> Any:
         function = self._functions[name]

@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from ...errors import ConfigurationError
@@ -71,27 +71,35 @@ class Confined:
     def directory(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """The descriptor of a directory; with ``make``, made if it is missing.
 
-        Raises FileNotFoundError, and FileError for what is no directory.
+        What was made goes again if the caller raises. Raises FileNotFoundError, and FileError
+        for what is no directory.
         """
         if make:
             self._make_root()
+        made: list[Sequence[str]] = []
         fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for depth in range(len(names)):
-                child = self._enter(fd, names[: depth + 1], make)
+                child = self._enter(fd, names[: depth + 1], made if make else None)
                 os.close(fd)
                 fd = child
             yield fd
+        except BaseException:
+            for directory in reversed(made):
+                self._unmake(directory)
+            raise
         finally:
             os.close(fd)
 
-    def _enter(self, fd: int, names: Sequence[str], make: bool) -> int:
+    def _enter(self, fd: int, names: Sequence[str], made: list[Sequence[str]] | None) -> int:
         name = names[-1]
+        make = made is not None
         try:
-            if make:
+            if made is not None:
                 with self._lock:
                     if not self.check_free(fd, names):
                         os.mkdir(name, dir_fd=fd)
+                        made.append(names)
                         self.note(fd, added=name)
                         self.sync(fd)
             elif not self.exists(fd, name):
@@ -104,6 +112,12 @@ class Confined:
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
                 raise not_ours("/".join(names), "no directory") from None
             raise
+
+    def _unmake(self, names: Sequence[str]) -> None:
+        """Remove a directory that nobody else has put anything in."""
+        with suppress(OSError, FileError), self.directory(names[:-1]) as fd:
+            if remove_empty(fd, names[-1]):
+                self.note(fd, removed=names[-1])
 
     def sync(self, fd: int) -> None:
         """Wait until a file or directory is on the disk itself."""
@@ -146,7 +160,9 @@ class Confined:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
         except OSError as error:
             remedy = REMEDIES.get(error.errno or 0, "look after that disk and try again")
-            raise FileError(
+            # No disk grows longer names while one waits.
+            kind = NotStorable if error.errno == errno.ENAMETOOLONG else FileError
+            raise kind(
                 f"{path} could not be {done} in {self.root}: {error.strerror}; {remedy}.", path
             ) from error
 
@@ -255,9 +271,9 @@ def check_plain(status: os.stat_result, path: str) -> None:
         raise not_ours(path, "a file with several names")
 
 
-def not_ours(path: str, what: str) -> FileError:
+def not_ours(path: str, what: str) -> NotStorable:
     """The error for a link, a device and the like."""
-    return FileError(
+    return NotStorable(
         f"{path} is {what} on the disk, so it is left alone; choose another path.",
         path,
     )

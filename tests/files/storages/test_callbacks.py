@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sagents_nb.errors import Busy, ConfigurationError
-from sagents_nb.files import FileError
+from sagents_nb.files import FileError, FileSystem, Mount, NotStorable, StorageFailed
 from sagents_nb.files.entry import new_directory, new_file
 from sagents_nb.files.storages.callbacks import CallbackStorage
 from sagents_nb.runtime.thread import runtime
@@ -73,6 +73,27 @@ def test_a_directory_is_there_when_a_file_is_in_it() -> None:
     storage.save(SCOPE, new_directory("d"))
     storage.save(SCOPE, new_file("d/a.md", "a"))
     assert written == ["d/a.md"]
+
+
+def test_a_directory_that_no_function_was_handed_needs_none_to_go() -> None:
+    kept: dict[str, str] = {}
+    storage = CallbackStorage(on_write=lambda path, content, context: kept.update({path: content}))
+    fs = FileSystem(("user", 1), [Mount("m", storage)])
+    fs.mkdir("/m/d")
+    fs.delete("/m/d")
+    assert fs.entries("/m/*") == []
+    fs.write("/m/d/a.md", "a")
+    with pytest.raises(StorageFailed, match="no on_delete"):
+        fs.delete("/m/d/a.md")
+    assert kept == {"d/a.md": "a"}
+
+
+def test_what_no_function_would_be_handed_is_refused_and_nothing_waits_for_it() -> None:
+    fs = FileSystem(("user", 1), [Mount("m", CallbackStorage(on_read=lambda path, context: "x"))])
+    with pytest.raises(NotStorable, match="no on_write"):
+        fs.write("/m/d/a.md", "a")
+    assert fs.entries() == []
+    fs.close()
 
 
 @pytest.mark.parametrize("path", ["/a.md", "../a.md", "a\0", ".."])

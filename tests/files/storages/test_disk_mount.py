@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sagents_nb.files import FileError, FileSystem, Mount, StorageFailed
+from sagents_nb.files import FileError, FileSystem, Mount, NotStorable, StorageFailed
 from sagents_nb.files.storages.disk import DiskStorage
 
 pytestmark = pytest.mark.spec("S1.8.16")
@@ -56,6 +58,65 @@ def test_a_file_that_cannot_be_saved_is_told_with_the_reason(fs: FileSystem, roo
         fs.write("/Memories/A.md", "A")
     assert sorted(os.listdir(root)) == [".sagents", "a.md"]
     fs.reset()
+
+
+def on_disk(root: Path) -> list[str]:
+    """What lies there, our own folder aside."""
+    there = (path.relative_to(root).as_posix() for path in root.rglob("*"))
+    return sorted(path for path in there if not path.startswith(".sagents"))
+
+
+REFUSED: dict[str, Callable[[FileSystem], Any]] = {
+    "a name of ours": lambda fs: fs.write("/Memories/new/sub/.sagents", "x"),
+    "a directory of ours": lambda fs: fs.write("/Memories/new/.sagents/a.md", "x"),
+    "our folder": lambda fs: fs.mkdir("/Memories/.sagents/new"),
+    "a name too like another": lambda fs: fs.write("/Memories/kept/A.md", "x"),
+    "a directory too like another": lambda fs: fs.write("/Memories/Kept/new/a.md", "x"),
+    "behind a link": lambda fs: fs.write("/Memories/link/new/a.md", "x"),
+    "in the place of a link": lambda fs: fs.write("/Memories/link", "x"),
+    "a directory in the place of a link": lambda fs: fs.mkdir("/Memories/link"),
+    "below a device": lambda fs: fs.write("/Memories/fifo/new/a.md", "x"),
+    "below a file that came since": lambda fs: fs.write("/Memories/since/new/a.md", "x"),
+    "no JSON": lambda fs: fs.write("/Memories/new/a.md", "x", custom={"x": object()}),
+    "too large": lambda fs: fs.write("/Memories/new/sub/a.md", "x" * 11_000_000),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_refused_write_changes_nothing_here_and_on_the_disk(
+    fs: FileSystem, root: Path, tmp_path: Path, why: str
+) -> None:
+    fs.write("/Memories/kept/a.md", "a")
+    (root / "link").symlink_to(tmp_path)
+    os.mkfifo(root / "fifo")
+    (root / "since").write_text("by another program")
+    before = fs.entries(), on_disk(root)
+    with pytest.raises(FileError) as refusal:
+        REFUSED[why](fs)
+    assert not isinstance(refusal.value, StorageFailed)
+    assert (fs.entries(), on_disk(root)) == before
+    assert fs.stats().dirty == 0
+    fs.close()
+
+
+def test_a_name_that_the_disk_finds_too_long_leaves_no_directory_there(
+    fs: FileSystem, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs.write("/Memories/kept.md", "a")
+    make = os.mkdir
+
+    def with_short_names(name: str, *args: Any, **options: Any) -> None:
+        if len(name) > 100:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        make(name, *args, **options)
+
+    monkeypatch.setattr(os, "mkdir", with_short_names)
+    with pytest.raises(NotStorable, match="give it a shorter name"):
+        fs.write(f"/Memories/new/{'x' * 101}/a.md", "a")
+    assert fs.list() == ["/Memories/kept.md"]
+    assert on_disk(root) == ["kept.md"]
+    fs.write("/Memories/new/a.md", "a")
+    fs.close()
 
 
 def test_what_other_programs_did_is_seen_after_a_reset(fs: FileSystem, root: Path) -> None:
