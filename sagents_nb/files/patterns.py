@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from .errors import FileError, InvalidPath
 
 MAX_PATTERN = 1000
+# Of what a compiled expression consists, half a kilobyte each; groups in groups; and characters of
+# a line in which a repeated group has a hundred bytes for each.
+MAX_PIECES = 50_000
+MAX_NESTED = 100
+MAX_REPEATED_IN = 1_000_000
 # What is quick on a line may be slow on a text, which should take a tenth of this.
 WHOLE_SECONDS = 0.05
 WHOLE_SECONDS_PER_CHARACTER = 1e-7
@@ -17,38 +24,106 @@ WHOLE_SECONDS_PER_CHARACTER = 1e-7
 # beginning of all, no piece that takes what it can and gives nothing back.
 _PLAIN_ESCAPE = re.compile(r"\\[wWdDsSbBt.^$*+?()\[\]{}|\\/\-'\"#@!%&=<>,:;~` _1-9]")
 _NOT_PLAIN = re.compile(r"\\|\(\?|[*+?}]\+|\{(?![0-9,])")
+# What an expression is made of, as ``regex`` reads it; any other character stands for itself. A set
+# with "[:" in it may hold a class or not, so its "[" is left alone.
+_REPEATS = r"[*+?]|\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]*)\}"
+_UNBOUNDED = r"\(\?(?:[A-Za-z0-9]*[xV]|R|[0-9]|[+-][0-9]|&|P[>&])"
+_PARTS = re.compile(
+    rf"""
+    (?P<unbounded> {_UNBOUNDED} )
+    | (?P<nothing> \(\?\#(?:\\.|[^)\\])*+\) | \(\?[a-z]*(?:-[a-z]+)?\) )
+    | (?P<opens> \( )
+    | (?P<closes> \) )
+    | (?P<set> \[\^?+(?:\\.|\[(?!:)|[^\\[])(?:\\.|\[(?!:)|[^]\\[])*+\] )
+    | (?P<repeats> {_REPEATS} )[?+]?
+    | (?P<one> \\. | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class Expression:
     """A regular expression with ``seconds`` for all its searching, not for what is between.
 
     Patterns come from models. Python's own ``re`` holds up every thread while it backtracks
-    and cannot be stopped; ``regex`` lets them run and stops when told. Raises FileError for
-    text that is no regular expression.
+    and cannot be stopped; ``regex`` lets them run and stops when told. It writes repeats out
+    while it compiles, which nothing stops, so what would be too large is refused. Raises
+    FileError for that and for text that is no regular expression.
     """
 
     def __init__(self, source: str, *, ignore_case: bool = False, seconds: float = 5.0) -> None:
         # Imported here, like wcmatch below, so that `import sagents_nb` stays light.
         import regex  # type: ignore[import-untyped,unused-ignore]
 
+        self._shown = repr(source if len(source) <= 200 else source[:200] + "…")
+        pieces, nested, self._repeats_group = self._size(source)
+        if pieces > MAX_PIECES or nested > MAX_NESTED:
+            raise FileError(
+                f"{self._shown} is too large with all its repeats written out; repeat less often, "
+                "and nothing that repeats already."
+            )
+        flags = regex.VERSION0 | (regex.IGNORECASE if ignore_case else 0)
         try:
-            compiled = regex.compile(source, regex.IGNORECASE if ignore_case else 0)
+            compiled = _compiled(source, flags)
         except regex.error as error:
             raise FileError(
-                f"{source!r} is no regular expression ({error}); put a backslash before "
+                f"{self._shown} is no regular expression ({error}); put a backslash before "
                 "characters that stand for themselves."
             ) from None
-        self._source = source
         self._seconds = self._left = seconds
         self._search = compiled.search
         self._whole = None
         self._whole_left = WHOLE_SECONDS
         if _searches_whole(source):
-            self._whole = regex.compile(source, compiled.flags | regex.MULTILINE).search
+            self._whole = _compiled(source, compiled.flags | regex.MULTILINE).search
+
+    def _size(self, source: str) -> tuple[int, int, bool]:
+        """How many pieces it has at most, how deep its groups are, and whether one is repeated.
+
+        What is repeated at least n times is compiled n times, and once more for the rest: each
+        "+" around another doubles what is in it.
+        """
+        above: list[int] = []
+        before = last = deepest = 0  # the sizes of what stands before the last item, and its own
+        group = repeats_group = False  # whether the last item is a group
+        for part in _PARTS.finditer(source):
+            kind = part.lastgroup
+            if kind == "unbounded":
+                raise self._unbounded(part[0])
+            if part[0] == "[":
+                return self._most(source)
+            if kind == "opens":
+                above.append(before + last)
+                deepest = max(deepest, len(above))
+                before = last = 0
+            elif kind == "closes":
+                last += before + 2
+                before = above.pop() if above else 0
+            elif kind == "repeats":
+                last = last * (1 + _least(part["repeats"])) + 2
+                repeats_group |= group and part["repeats"] != "?"
+            elif kind != "nothing":
+                before += last
+                last = len(part[0]) if kind == "set" else 1
+            group = kind == "closes" or (group and kind == "nothing")
+        return before + last, deepest, repeats_group
+
+    def _most(self, source: str) -> tuple[int, int, bool]:
+        """The same where nobody knows what is in what: all of it in each repeat."""
+        if found := re.search(_UNBOUNDED, source):
+            raise self._unbounded(found[0])
+        times = math.prod(1 + _least(repeat) for repeat in re.findall(_REPEATS, source))
+        return len(source) * times, source.count("("), True
+
+    def _unbounded(self, part: str) -> FileError:
+        return FileError(
+            f"{self._shown} has {part!r}, and nobody can tell how much memory that takes; write it "
+            "without."
+        )
 
     def may_be_in(self, text: str) -> bool:
         """False if no line of ``text`` matches; looking at lines one by one takes much longer."""
-        if self._whole is None:
+        if self._whole is None or (self._repeats_group and len(text) > MAX_REPEATED_IN):
             return True
         if "\r" in text:  # is no part of a line, if it ends one
             text = text.replace("\r\n", "\n").removesuffix("\r")
@@ -56,7 +131,7 @@ class Expression:
         began = time.monotonic()
         try:
             found = self._whole(text, timeout=max(0.001, self._whole_left)) is not None
-        except TimeoutError:
+        except (TimeoutError, MemoryError):
             self._whole = None
             return True
         self._whole_left -= time.monotonic() - began
@@ -64,6 +139,11 @@ class Expression:
 
     def lines_found(self, lines: Sequence[str]) -> list[int]:
         """The numbers of the lines, from 1, in which it matches; FileError when time is up."""
+        if self._repeats_group and max(map(len, lines), default=0) > MAX_REPEATED_IN:
+            raise FileError(
+                f"{self._shown} repeats a group, which takes too much memory in a line of over "
+                f"{MAX_REPEATED_IN:,} characters; use a pattern that repeats none."
+            )
         search, now = self._search, time.monotonic
         end = now() + self._left
         try:
@@ -74,10 +154,30 @@ class Expression:
             ]
         except TimeoutError:
             raise FileError(
-                f"Matching {self._source!r} took over {self._seconds:g} s; use a simpler pattern."
+                f"Matching {self._shown} took over {self._seconds:g} s; use a simpler pattern."
+            ) from None
+        except MemoryError:
+            raise FileError(
+                f"Matching {self._shown} took too much memory; use a simpler pattern."
             ) from None
         self._left = end - now()
         return found
+
+
+@lru_cache(maxsize=16)
+def _compiled(source: str, flags: int) -> Any:
+    import regex  # type: ignore[import-untyped,unused-ignore]
+
+    # Its own cache keeps five hundred, of any size.
+    return regex.compile(source, flags, cache_pattern=False)
+
+
+def _least(repeat: str) -> int:
+    """How often something is repeated at least."""
+    if repeat[:1] != "{":
+        return int(repeat == "+")
+    digits = repeat[1:-1].partition(",")[0].lstrip("0")
+    return int(digits[:9] or 0)
 
 
 def _searches_whole(source: str) -> bool:

@@ -1,6 +1,9 @@
-"""Searching a text as a whole first never misses a line."""
+"""Searching a text as a whole first never misses a line, and no pattern takes all memory."""
 
 from __future__ import annotations
+
+import re
+import tracemalloc
 
 import pytest
 from hypothesis import example, given, settings
@@ -52,3 +55,133 @@ def test_what_is_quick_on_lines_and_slow_on_a_text_is_searched_by_line() -> None
     assert expression.may_be_in(text)
     assert expression.may_be_in("also this")
     assert expression.lines_found(split_lines(text)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x{1000000000}",
+        "x{" + "9" * 5000 + "}",
+        "(?:x{1000}){1000}",
+        "(?:x{1000,}){1000,2000}",
+        "(?:(?:a?){1000}){1000}",
+        "(" * 22 + "a" + "+)" * 22,
+        "(?:x{1000}(?#)){1000}",
+        "(?:x{1000})(?#and so){1000}",
+        "(?:x{1000})(?i){1000}",
+        "(?:x{1000}[)(]){1000}",
+        "(?:x{1000}[^](]){1000}",
+        "(?:x{1000}[[)(]){1000}",
+        r"(?:x{1000}[\])(]){1000}",
+        r"(?:x{1000}\(){1000}",
+        "(?:x{1000}[[:(]){1000}",
+        "(?:x{1000}[a-[:x:](]){1000}",
+        "(" * 500 + "a" + ")" * 500,
+        "|".join(map(str, range(50_000))),
+    ],
+)
+def test_what_would_be_too_large_is_refused_before_it_is_compiled(source: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match=r"is too large .*; repeat less often") as refusal:
+            Expression(source)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(str(refusal.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("source", "part"),
+    [
+        ("(?x)a { 3 }", "(?x"),
+        ("(?iV1)[a[b]]", "(?iV"),
+        ("a(?R)?b", "(?R"),
+        ("(a|(?1))*", "(?1"),
+        ("(?P<n>a(?&n)?)", "(?&"),
+        ("[[:alpha:]](?R)", "(?R"),
+    ],
+)
+def test_what_nobody_can_tell_the_size_of_is_refused(source: str, part: str) -> None:
+    with pytest.raises(FileError, match=f"has {re.escape(repr(part))}, .* write it without"):
+        Expression(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "01234567-89ab-cdef-0123-456789abcdef"),
+        (
+            r'(\S+) (\S+) \[([^]]+)\] "(\S+) (.+?) (\S+)" (\d{3}) (\d+)+',
+            'h u [now] "GET / 1" 200 5',
+        ),
+        (r"^[[:alpha:]_]+\s*[:=]\s*[[:digit:]]{4}$", "year = 2024"),
+        (r"print\(?x\)?", "print(x)"),
+        (r"\(?1?\)?-2", "(1)-2"),
+        (r".{3000,}", "x" * 3000),
+        (r"(?:(?:ab)+,)+$", "abab,ab,"),
+        ("(a{1,1000}){1,1000}", "a"),
+        ("(?:x{0,5000}){0,5000}y", "xy"),
+    ],
+)
+def test_what_people_write_is_not_too_large(source: str, line: str) -> None:
+    expression = Expression(source)
+    assert expression.may_be_in(line)
+    assert expression.lines_found([line]) == [1]
+
+
+ODD = (
+    r"a [ab] [)(] [](] [^](] [[)] [[:alpha:](] [[:(] [a-[:x:](] \( \) (?#() (?#\)() [\](] x{300} "
+    r"a{3000} (?i) | { \N{(} \p{(} [:(] [^[:^alpha:])] {e<=1:[(]} [a&&(] [a||(] [--(]"
+)
+odd = st.sampled_from(ODD.split())
+repeats = st.sampled_from(["", "?", "+", "*?", "{20}", "{200}+", "{3,}", "{,9}"])
+nested = st.recursive(
+    odd,
+    lambda inner: st.builds(
+        "{}{})".format, st.sampled_from(["(", "(?:", "(?>", "(?="]), st.lists(inner).map("".join)
+    ).flatmap(lambda group: repeats.map(group.__add__)),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(nested, max_size=3).map("".join))
+@example("(?:a{3000}[[:(]){3}[[:)]")
+def test_what_is_not_refused_needs_little_memory(source: str) -> None:
+    tracemalloc.start()
+    try:
+        Expression(source)
+    except FileError:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 60_000_000
+
+
+def test_a_repeated_group_is_not_tried_on_a_line_that_goes_on_for_ever() -> None:
+    line = "ab" * 600_000
+    for expression in (Expression("(a|b)*[cd]"), Expression("(?:ab){2,}(?i)[cd]")):
+        assert expression.may_be_in(line)
+        with pytest.raises(
+            FileError, match="in a line of over 1,000,000 characters; use a pattern"
+        ):
+            expression.lines_found(["short", line])
+        assert expression.lines_found(["short", "ababd"]) == [2]
+    assert Expression("(ab)?c|b[ab]+$").lines_found([line]) == [1]
+
+
+def test_what_takes_too_much_memory_all_the_same_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Greedy:
+        flags = 0
+
+        def search(self, text: str, timeout: float) -> None:
+            raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("regex.compile", lambda *args, **options: Greedy())
+        expression = Expression("a greedy one")
+    assert expression.may_be_in("text")
+    with pytest.raises(FileError, match="'a greedy one' took too much memory; use a simpler"):
+        expression.lines_found(["text"])

@@ -222,6 +222,7 @@ def test_search_text_over_all_files_is_in_path_order_with_one_limit() -> None:
 def test_search_text_refuses_what_cannot_be_searched() -> None:
     desk = Desk(a="x")
     assert "no regular expression" in desk.error("search_text", pattern="(")
+    assert "is too large" in desk.error("search_text", pattern="(?:x{1000}){1000}")
     assert "File not found" in desk.error("search_text", pattern="x", file_path="/no")
 
 
