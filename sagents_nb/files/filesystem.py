@@ -150,13 +150,16 @@ class FileSystem:
         chosen = sorted(by_path) if pattern is None else patterns.matching(sorted(by_path), pattern)
         return [by_path[path] for path in chosen]
 
-    def contents(self, pattern: str | None = None) -> Iterator[FileEntry]:
+    def contents(
+        self, pattern: str | None = None, failed: dict[str, FileError] | None = None
+    ) -> Iterator[FileEntry]:
         """The files, sorted by path, all or those that match a glob, with their contents.
 
         They are read as they are asked for, several at a time; what cannot be read is logged
-        and left out. Contents are kept in memory up to ``max_total_size`` of all files.
+        and left out, and why is put into ``failed``, by path. Contents are kept in memory up to
+        ``max_total_size`` of all files.
         """
-        return self._loading.each(e for e in self.entries(pattern) if not e.is_directory)
+        return self._loading.each((e for e in self.entries(pattern) if not e.is_directory), failed)
 
     def stats(self) -> FileStats:
         """How many entries there are, of which kind, and how many bytes."""

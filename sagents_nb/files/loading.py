@@ -252,13 +252,16 @@ class Loading:
         """Load those files, several at a time; what cannot be read is logged."""
         together(self._load_each, paths)
 
-    def each(self, entries: Iterable[FileEntry]) -> Iterator[FileEntry]:
+    def each(
+        self, entries: Iterable[FileEntry], failed: dict[str, FileError] | None = None
+    ) -> Iterator[FileEntry]:
         """The files with their contents; what cannot be read is logged and left out.
 
-        Contents are kept while all that are in memory are within the limit for all files.
+        ``failed`` is told why, by path. Contents are kept while all that are in memory are within
+        the limit for all files.
         """
         entries = iter(entries)
-        passing = partial(self._load_each, keep=False)
+        passing = partial(self._load_each, keep=False, failed=failed)
         while part := list(itertools.islice(entries, READ_AHEAD)):
             unread = [entry.path for entry in part if not entry.loaded]
             read = dict(pair for pairs in together(passing, unread) for pair in pairs)
@@ -268,11 +271,18 @@ class Loading:
                 if entry.loaded or entry.path in read
             )
 
-    def _load_each(self, paths: Iterable[str], keep: bool = True) -> list[tuple[str, FileEntry]]:
+    def _load_each(
+        self,
+        paths: Iterable[str],
+        keep: bool = True,
+        failed: dict[str, FileError] | None = None,
+    ) -> list[tuple[str, FileEntry]]:
         loaded = []
         for path in paths:
             try:
                 loaded.append((path, self.load(path, keep=keep)))
             except FileError as error:
                 log.warning("%s", error)
+                if failed is not None:
+                    failed[path] = error
         return loaded

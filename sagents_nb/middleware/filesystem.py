@@ -18,6 +18,8 @@ from ..files import (
     Expression,
     FileEntry,
     FileError,
+    FileMissing,
+    LimitExceeded,
     PathTaken,
     WrongKind,
     normalize,
@@ -297,17 +299,27 @@ class FileSystem(Middleware):
         max_results: Annotated[int, Meta(ge=1, description="Most hits, over all files.")] = 50,
     ) -> ToolOutput:
         """Search for a regular expression."""
-        files = _files(ctx)
-        entries = [files.read(file_path)] if file_path else files.contents()
+        files, failed, no_text = _files(ctx), dict[str, FileError](), list[str]()
+        expression = Expression(pattern, ignore_case=not case_sensitive)
         found = search(
-            entries,
-            Expression(pattern, ignore_case=not case_sensitive),
+            [files.read(file_path)] if file_path else files.contents(failed=failed),
+            expression,
             context=context_lines,
             limit=max_results,
             named=not file_path,
+            no_text=no_text,
         )
-        where = f"in {normalize(file_path)}" if file_path else "in any file"
-        return ToolOutput(found or f"No matches for {pattern!r} {where}.")
+        if found:  # beside hits, a file that is no text is nothing to miss
+            left_out = not_searched(failed, [])
+            return ToolOutput(f"{found}\n\nNot searched: {left_out}." if left_out else found)
+        if file_path:
+            path = normalize(file_path)
+            if no_text:
+                return ToolOutput(f"{path} was not searched: it is a binary file.")
+            return ToolOutput(f"No matches for {pattern!r} in {path}.")
+        if left_out := not_searched(failed, no_text):
+            left_out = f" that was searched; not searched: {left_out}"
+        return ToolOutput(f"No matches for {pattern!r} in any file{left_out}.")
 
     def edit_lines(
         self,
@@ -458,16 +470,25 @@ def hits(lines: Sequence[str], found: Iterable[int], context: int) -> list[str]:
 
 
 def search(
-    entries: Iterable[FileEntry], expression: Expression, *, context: int, limit: int, named: bool
+    entries: Iterable[FileEntry],
+    expression: Expression,
+    *,
+    context: int,
+    limit: int,
+    named: bool,
+    no_text: list[str],
 ) -> str:
     """The hits in the text files among ``entries``, at most ``limit`` over all of them.
 
-    ``named`` puts the path over each file's block. "" without a hit.
+    ``named`` puts the path over each file's block; ``no_text`` gets the paths of the others. ""
+    without a hit.
     """
     blocks: list[str] = []
     total = 0
     for entry in entries:
         text = entry.text
+        if text is None:
+            no_text.append(entry.path)
         if text is None or not expression.may_be_in(text):
             continue
         lines = split_lines(text)
@@ -483,3 +504,23 @@ def search(
             blocks.append(f"Only the first {limit} hits are shown; make the pattern narrower.")
             break
     return "\n\n".join(blocks)
+
+
+def not_searched(failed: Mapping[str, FileError], no_text: Sequence[str]) -> str:
+    """How many files a search left out, why and which; those that are gone by now aside.
+
+    >>> not_searched({"/a": LimitExceeded("")}, ["/1", "/2", "/3", "/4"])
+    '1 too large (/a), 4 binary (/1, /2, /3, …)'
+    """
+    there = {p: e for p, e in failed.items() if not isinstance(e, FileMissing | WrongKind)}
+    large = [path for path, error in there.items() if isinstance(error, LimitExceeded)]
+    reasons = {
+        "too large": large,
+        "unreadable": there.keys() - large,
+        "binary": no_text,
+    }
+    return ", ".join(
+        f"{len(some)} {why} ({', '.join(sorted(some)[:3])}{', …' if len(some) > 3 else ''})"
+        for why, some in reasons.items()
+        if some
+    )

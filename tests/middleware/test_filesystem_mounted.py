@@ -37,7 +37,54 @@ def test_a_search_reads_what_was_not_read_and_skips_what_cannot_be() -> None:
         storage.save("", stored(f"{name}.md", f"needle in {name}\n"))
     storage.broken = lambda what, path: path == "b.md"
     (found,) = said_by(Desk(storage).fs, call("search_text", pattern="needle"))
-    assert found == "/m/a.md:\n     1\tneedle in a\n\n/m/c.md:\n     1\tneedle in c"
+    assert found == (
+        "/m/a.md:\n     1\tneedle in a\n\n/m/c.md:\n     1\tneedle in c\n\n"
+        "Not searched: 1 unreadable (/m/b.md)."
+    )
+
+
+@pytest.mark.spec("S1.7.5")
+def test_a_search_names_what_is_too_large_cannot_be_read_or_is_no_text() -> None:
+    storage = RichStorage()
+    storage.save("", stored("a.md", "short"))
+    storage.save("", stored("b.md", "needle"))
+    storage.save("", stored("c.bin", b"\0"))
+    for name in ("d.csv", "e.csv"):
+        storage.save("", stored(name, "needle " * 10))
+    storage.broken = lambda what, path: path == "b.md"
+    desk = Desk(storage, max_file_size=20)
+    not_found, found, gone = said_by(
+        desk.fs,
+        call("search_text", "c1", pattern="needle"),
+        call("search_text", "c2", pattern="short"),
+        call("search_text", "c3", pattern="needle", file_path="/m/d.csv"),
+    )
+    assert not_found == (
+        "No matches for 'needle' in any file that was searched; not searched: "
+        "2 too large (/m/d.csv, /m/e.csv), 1 unreadable (/m/b.md), 1 binary (/m/c.bin)."
+    )
+    assert found == (
+        "/m/a.md:\n     1\tshort\n\n"
+        "Not searched: 2 too large (/m/d.csv, /m/e.csv), 1 unreadable (/m/b.md)."
+    )
+    assert "over the limit of 20 for one file" in gone
+
+
+@pytest.mark.spec("S1.7.5")
+def test_a_file_that_was_deleted_during_a_search_is_not_missed_in_it() -> None:
+    storage = RichStorage()
+    for name in "ab":
+        storage.save("", stored(f"{name}.md", "x"))
+    fs = Desk(storage).fs
+
+    def delete_the_other(what: str, path: str) -> None:
+        if (what, path) == ("load", "a.md"):
+            storage.during = lambda what, path: None
+            fs.delete("/m/b.md")
+
+    storage.during = delete_the_other
+    (said,) = said_by(fs, call("search_text", pattern="q"))
+    assert said == "No matches for 'q' in any file."
 
 
 @pytest.mark.spec("S1.7.1", "S1.8.5")

@@ -214,8 +214,28 @@ def test_search_text_over_all_files_is_in_path_order_with_one_limit() -> None:
         "Only the first 2 hits are shown; make the pattern narrower."
     )
     assert "Only" not in desk.ok("search_text", pattern="x", max_results=4)
-    assert desk.ok("search_text", pattern="q") == "No matches for 'q' in any file."
     assert desk.ok("search_text", pattern="q", file_path="a.md") == "No matches for 'q' in /a.md."
+    desk.files.delete("/0.bin")
+    assert desk.ok("search_text", pattern="q") == "No matches for 'q' in any file."
+
+
+@pytest.mark.spec("S1.7.5")
+def test_where_nothing_was_found_search_text_says_what_it_did_not_look_into() -> None:
+    desk = Desk(a="x")
+    desk.files.write("/0.bin", b"q\0")
+    assert desk.ok("search_text", pattern="q") == (
+        "No matches for 'q' in any file that was searched; not searched: 1 binary (/0.bin)."
+    )
+    for i in range(1, 6):
+        desk.files.write(f"/{i}.png", b"\xff")
+    assert desk.ok("search_text", pattern="q") == (
+        "No matches for 'q' in any file that was searched; not searched: "
+        "6 binary (/0.bin, /1.png, /2.png, …)."
+    )
+    assert desk.ok("search_text", pattern="x") == "/a.md:\n     1\tx"
+    assert desk.ok("search_text", pattern="q", file_path="/0.bin") == (
+        "/0.bin was not searched: it is a binary file."
+    )
 
 
 @pytest.mark.spec("S1.7.5")
