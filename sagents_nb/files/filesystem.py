@@ -48,7 +48,8 @@ class FileSystem:
     Thread-safe; every method may be called from any thread or loop, but those that use a
     storage wait for it. Paths are virtual: see :func:`~sagents_nb.files.paths.normalize`.
     Limits: bytes of one file and of all, number of entries (directories included), segments
-    of a path; they hold for what is written, not for what a storage has already.
+    of a path; they hold for what is written, not for what a storage has already, however much
+    that is. Of a file that was there, only what it grows by is counted.
 
     Every refusal is a :class:`~sagents_nb.files.errors.FileError` and has changed nothing.
     StorageFailed is one too, and says itself what has become of the file. A file in a mount

@@ -20,7 +20,11 @@ log = logging.getLogger(__name__)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Bytes of one file and of all, number of entries, segments of a path."""
+    """Bytes of one file and of all, number of entries, segments of a path.
+
+    What a storage had when it was listed is not counted, only what is written beside it: of an
+    entry that was there, what it has grown by.
+    """
 
     file_size: int
     total_size: int
@@ -57,7 +61,8 @@ class Tree:
     """Entries by normal path.
 
     ``size`` and ``loaded_size`` (bytes), ``persisted`` and ``unloaded`` (counts) are kept up
-    to date, and so is how much lies below each directory: no write walks the tree.
+    to date, and so is how much lies below each directory: no write walks the tree. ``written``
+    (bytes) and ``made`` (a count) are for the limits.
     """
 
     def __init__(self, limits: Limits, mounts: Mounts) -> None:
@@ -70,8 +75,12 @@ class Tree:
         self.size = self.loaded_size = 0
         self.persisted = 0
         self.unloaded = 0
+        self.written = self.made = 0
         self._entries: dict[str, FileEntry] = {}
         self._below: dict[str, int] = {}
+        # The size of what a storage had at a path; also of what was deleted since, which may be
+        # restored.
+        self._there: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -142,13 +151,7 @@ class Tree:
         self._check_depth(entry.path)
         directories = self.missing_parents(entry.path) if before is None else []
         self._check_count(len(directories) + (before is None))
-        added = entry.size - (before.size if before else 0)
-        if added > 0 and self.size + added > self.limits.total_size:
-            raise LimitExceeded(
-                f"With {entry.path} all files would be {self.size + added:,} bytes, over the limit "
-                f"of {self.limits.total_size:,}; delete some first.",
-                entry.path,
-            )
+        self._check_total(entry, before)
         stored = [self._placed(new) for new in (*directories, entry)]
         for new in stored:
             self._store(new)
@@ -161,6 +164,8 @@ class Tree:
         self.size += entry.size - before.size
         self.loaded_size += entry.size
         self.unloaded -= 1
+        self.written -= self._growth(before)
+        self._there[entry.path] = entry.size  # not every storage tells it before
 
     def put_back(self, entry: FileEntry) -> None:
         """Store an entry that was here before; no limit holds."""
@@ -173,6 +178,9 @@ class Tree:
             fits = not self.has(entry.path) if before is None else before.is_directory
             above = (self._entries.get(directory) for directory in paths.ancestors(entry.path))
             if (entry.is_directory or fits) and all(e is None or e.is_directory for e in above):
+                if before is not None:
+                    self.pop(entry.path)
+                self._there[entry.path] = entry.size
                 self._store(entry)
             else:
                 log.warning("%s was left out: a file and a directory are in one place", entry.path)
@@ -214,8 +222,10 @@ class Tree:
 
     def carry_out(self, move: Move) -> list[FileEntry]:
         """Do what was planned; the entries at their new paths, sorted."""
-        for before, _ in move.pairs:
+        for before, after in move.pairs:
             self.pop(before.path)
+            if before.path in self._there:
+                self._there[after.path] = self._there.pop(before.path)
         moved = [entry for _, entry in move.pairs]
         for entry in (*move.directories, *moved):
             self._store(entry)
@@ -236,6 +246,8 @@ class Tree:
         """Remove a stored entry."""
         entry = self._entries.pop(path)
         self.size -= entry.size
+        self.written -= self._growth(entry)
+        self.made -= path not in self._there
         self.persisted -= entry.persistence == "persisted"
         if entry.loaded:
             self.loaded_size -= entry.size
@@ -250,8 +262,12 @@ class Tree:
     def _store(self, entry: FileEntry) -> None:
         if entry.path in self._entries:
             self.pop(entry.path)
+        if not entry.loaded:  # so it is what its storage has
+            self._there[entry.path] = entry.size
         self._entries[entry.path] = entry
         self.size += entry.size
+        self.written += self._growth(entry)
+        self.made += entry.path not in self._there
         self.persisted += entry.persistence == "persisted"
         if entry.loaded:
             self.loaded_size += entry.size
@@ -303,6 +319,24 @@ class Tree:
                 entry.path,
             )
 
+    def _growth(self, entry: FileEntry) -> int:
+        """By how many bytes it is larger than what was there."""
+        return max(0, entry.size - self._there.get(entry.path, 0))
+
+    def _check_total(self, entry: FileEntry, before: FileEntry | None) -> None:
+        grown = self._growth(entry) if entry.loaded else 0
+        added = grown - (self._growth(before) if before else 0)
+        written, limit = self.written + added, self.limits.total_size
+        if added <= 0 or written <= limit:
+            return
+        would = f"all files would be {written:,} bytes"
+        if self._there:
+            would = f"{written:,} bytes would have been written beside what was there before"
+        raise LimitExceeded(
+            f"With {entry.path} {would}, over the limit of {limit:,}; delete some first.",
+            entry.path,
+        )
+
     def _check_depth(self, path: str) -> None:
         if paths.depth(path) > self.limits.depth:
             raise LimitExceeded(
@@ -310,9 +344,10 @@ class Tree:
             )
 
     def _check_count(self, added: int) -> None:
-        if added and len(self) + added > self.limits.entries:
+        if added and self.made + added > self.limits.entries:
+            beside = " beside what was there before" if self._there else ""
             raise LimitExceeded(
-                f"There are {len(self):,} files and directories and the limit is "
+                f"There are {self.made:,} files and directories{beside} and the limit is "
                 f"{self.limits.entries:,}; delete some first."
             )
 

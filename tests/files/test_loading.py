@@ -8,8 +8,10 @@ import tracemalloc
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
 from sagents_nb.files import FileEntry, FileSystem, LimitExceeded, Mount, StorageFailed
+from sagents_nb.files.entry import new_directory
 from tests.files.doubles import Desk, DictStorage, RichStorage, stored
 from tests.talking import PATIENCE
 
@@ -156,17 +158,94 @@ def test_limits_are_for_what_is_written_and_not_for_what_is_there() -> None:
     storage = RichStorage()
     storage.save("", stored("big", "x" * 100))
     storage.save("", stored("small", "x" * 10))
-    desk = Desk(storage, max_file_size=50, max_total_size=60, max_entries=2)
+    desk = Desk(storage, max_file_size=50, max_total_size=60, max_entries=3)
     assert desk.fs.stats().size == 110
     with pytest.raises(LimitExceeded, match="larger max_file_size"):
         desk.fs.read("/m/big")
-    with pytest.raises(LimitExceeded, match=r"110|111"):
+    desk.fs.write("/m/new", "x" * 40)
+    desk.fs.write("/memory", "x" * 20)
+    assert desk.fs.stats().size == 170
+    with pytest.raises(
+        LimitExceeded,
+        match="61 bytes would have been written beside what was there before, over the limit of 60",
+    ):
         desk.fs.write("/m/small", "x" * 11)
-    with pytest.raises(LimitExceeded, match="the limit is 2"):
+    with pytest.raises(LimitExceeded, match=r"3 files and .* beside what was there before"):
         desk.fs.write("/m/more", "")
-    assert desk.fs.write("/m/small", "x").size == 1
-    desk.fs.delete("/m/big")
+    desk.fs.delete("/m/big")  # which was there, so it makes no room
+    with pytest.raises(LimitExceeded):
+        desk.fs.write("/memory", "x" * 21)
+    desk.fs.delete("/m/new")
     desk.fs.write("/m/small", "x" * 50)
+    desk.fs.write("/m/more", "")
+    desk.fs.close()
+
+
+def full_desk(**limits: int) -> Desk:
+    """Over files that are larger than all limits, in a directory."""
+    storage = RichStorage()
+    storage.save("", replace(new_directory("d"), persistence="persisted"))
+    for i in range(20):
+        storage.save("", stored(f"d/{i}", "x" * 10))
+    return Desk(storage, **{"max_total_size": 30, "max_entries": 5, **limits})
+
+
+def test_what_was_there_may_be_read_changed_and_moved_whatever_it_comes_to() -> None:
+    fs = full_desk().fs
+    assert sum(len(entry.text or "") for entry in fs.contents()) == 200
+    for i in range(20):
+        fs.edit(f"/m/d/{i}", lambda entry: "y" * 10)
+        fs.update_metadata(f"/m/d/{i}", {"seen": True})
+    fs.move("/m/d", "/m/e")
+    for i in range(20):
+        fs.edit(f"/m/e/{i}", lambda entry: f"{entry.content}z")
+        if i == 9:
+            fs.write("/m/e/new", "n" * 20)
+            with pytest.raises(LimitExceeded, match="31 bytes"):
+                fs.edit("/m/e/10", lambda entry: f"{entry.content}z")
+            fs.delete("/m/e/new")
+    with pytest.raises(LimitExceeded, match="31 bytes"):
+        fs.write("/m/e/new", "n" * 11)
+    fs.write("/m/e/0", "")
+    fs.write("/m/e/new", "n" * 11)
+    assert fs.stats().size == 20 * 11 - 11 + 11
+
+
+def test_what_was_there_and_was_deleted_can_be_restored() -> None:
+    fs = full_desk().fs
+    before = fs.snapshot()
+    for i in range(20):
+        fs.delete(f"/m/d/{i}")
+    fs.delete("/m/d")
+    fs.restore(before)
+    assert len(fs.list("/m/d/*")) == 20
+    fs.write("/new", "x" * 30)
+
+
+def test_a_file_whose_storage_does_not_tell_its_size_was_there_all_the_same() -> None:
+    class Vague(RichStorage):
+        def list(self, scope: str) -> Iterable[FileEntry]:
+            return [replace(entry, size=0) for entry in super().list(scope)]
+
+    storage = Vague()
+    storage.save("", stored("a", "x" * 100))
+    desk = Desk(storage, max_total_size=30)
+    assert desk.fs.read("/m/a").size == 100
+    desk.fs.write("/m/b", "x" * 30)
+    storage.save("", stored("c", "x" * 100))
+    desk.fs.register(replace(stored("m/c", "x" * 100), content=None, loaded=False))
+    assert desk.fs.read("/m/c").size == 100
+    with pytest.raises(LimitExceeded, match="31 bytes"):
+        desk.fs.write("/m/b", "x" * 31)
+
+
+def test_after_a_reset_what_was_saved_was_there() -> None:
+    fs = full_desk().fs
+    fs.write("/m/d/new", "x" * 30)
+    with pytest.raises(LimitExceeded):
+        fs.write("/m/d/more", "x")
+    fs.reset()
+    fs.write("/m/d/more", "x" * 30)
 
 
 @pytest.mark.spec("S1.8.5")
