@@ -227,6 +227,7 @@ def test_a04_what_is_json_has_the_digest_that_it_had() -> None:
 # a13: options of a gate
 
 
+@pytest.mark.spec("S1.3.1")
 def test_a13_an_option_of_a_gate_that_is_none_is_refused(deleting: Deleting) -> None:
     with pytest.raises(sa.ConfigurationError, match="its one key is allowed_decisions"):
         asking(deleting, interrupt_on={"delete": {"allowed_decision": ["reject"]}})
@@ -245,6 +246,7 @@ def shell() -> Iterator[InteractiveShell]:
 PYTHON = call("run_python", code="owned = 41 + 1")
 
 
+@pytest.mark.spec("S1.1.6")
 def test_a16_the_models_python_asks_people_first(shell: InteractiveShell) -> None:
     agent = agent_of(PYTHON, "done", middleware=[sa.NotebookTools(shell)])
     result = agent.run("go")
@@ -254,6 +256,7 @@ def test_a16_the_models_python_asks_people_first(shell: InteractiveShell) -> Non
     assert shell.user_ns["owned"] == 42
 
 
+@pytest.mark.spec("S1.1.6")
 def test_a16_only_a_false_opens_it(shell: InteractiveShell) -> None:
     tools = sa.NotebookTools(shell)
     agent = agent_of(PYTHON, "done", middleware=[tools], interrupt_on={"run_python": False})
@@ -300,6 +303,7 @@ def test_a16_the_general_sub_agent_asks_too(shell: InteractiveShell) -> None:
     assert "owned" not in shell.user_ns
 
 
+@pytest.mark.spec("S1.13.3")
 @pytest.mark.parametrize("options", [{"interrupt_on": {"write_file": True}}, {}])
 def test_a16_a_gate_cannot_be_kept_from_who_has_its_tools(
     options: Any, shell: InteractiveShell
