@@ -43,20 +43,26 @@ class LocalEngine:
         """Yield the answers as they come."""
         answers: asyncio.Queue[Answer | asyncio.Task[None]] = asyncio.Queue()
 
+        workers: list[asyncio.Task[None]] = []
+
         async def worker() -> None:
             for row in rows:
+                if len(workers) < self.concurrency:  # no more of them than there are rows
+                    start()
                 answers.put_nowait(await work(row))
 
-        workers = [asyncio.ensure_future(worker()) for _ in range(self.concurrency)]
-        for task in workers:
-            task.add_done_callback(answers.put_nowait)
-        left = len(workers)
+        def start() -> None:
+            workers.append(asyncio.ensure_future(worker()))
+            workers[-1].add_done_callback(answers.put_nowait)
+
+        start()
+        ended = 0
         try:
-            while left:
+            while ended < len(workers):
                 answer = await answers.get()
                 if isinstance(answer, asyncio.Task):
                     answer.result()  # raises what ends the whole map
-                    left -= 1
+                    ended += 1
                 else:
                     yield answer
         finally:

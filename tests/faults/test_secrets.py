@@ -6,10 +6,8 @@ import io
 import json
 import logging
 import pickle
-import threading
 import traceback
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.models import ModelRequest
 from sagents_nb.redaction import secrets_of_call
+from tests.faults.serving import Echoing
 from tests.talking import PATIENCE, run
 
 SECRETS = {
@@ -28,46 +27,6 @@ SECRETS = {
     "body": "bod-CANARY-1234",
     "deep": "deep-CANARY-1234",
 }
-
-STREAM = b"".join(
-    b"data: " + json.dumps(data).encode() + b"\n\n"
-    for data in (
-        {"choices": [{"index": 0, "delta": {"content": "ok"}}]},
-        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-    )
-)
-
-
-class Echoing(BaseHTTPRequestHandler):
-    """Answers, or refuses and quotes all that it was sent."""
-
-    def do_POST(self) -> None:
-        sent = self.rfile.read(int(self.headers["content-length"])).decode()
-        status = self.server.status  # type: ignore[attr-defined]
-        kind, body = "text/event-stream", STREAM
-        if status != 200:
-            kind = "application/json"
-            quoted = f"{self.path} {dict(self.headers)} {sent[-400:]}"[:2000]
-            body = json.dumps({"error": {"message": quoted}}).encode()
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None: ...
-
-
-@pytest.fixture
-def server() -> Iterator[Any]:
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Echoing)
-    made.status = 200  # type: ignore[attr-defined]
-    thread = threading.Thread(target=made.serve_forever, daemon=True)
-    thread.start()
-    yield made
-    made.shutdown()
-    made.server_close()
-    thread.join()
 
 
 def secretive(server: Any, **options: Any) -> sa.OpenAIChatModel:

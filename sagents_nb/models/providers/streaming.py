@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -29,6 +30,12 @@ Event = tuple[str, bytes]
 """An event's name, "" if it has none, and its data."""
 
 
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, where a body begins
+
+LONGEST_EVENT = 64_000_000
+"""Bytes of one event: an answer of a provider with its images, and no more than memory bears."""
+
+
 class EventDecoder:
     r"""Splits a body, fed in chunks of any size, into events.
 
@@ -39,43 +46,60 @@ class EventDecoder:
     [('ping', b'{}')]
     """
 
-    __slots__ = ("_data", "_name", "_rest", "_started", "seen")
+    __slots__ = ("_data", "_held", "_name", "_rest", "_size", "_started", "seen")
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._held = b""  # the beginning of a mark or of a line end, whose rest is to come
+        self._rest: list[bytes] = []  # pieces of a line; joined once, when it ends
         self._name = ""
         self._data: list[bytes] = []
+        self._size = 0  # of the event so far
         self._started = False
         self.seen = False  # whether there was any event at all
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that ``chunk`` completes."""
-        if self._rest:
-            chunk = self._rest + chunk
-        if not self._started and len(chunk) >= 3:
+        """The events that ``chunk`` completes; raises ValueError for one beyond the limit."""
+        if self._held:
+            chunk, self._held = self._held + chunk, b""
+        if not self._started:
+            if len(chunk) < len(_MARK) and _MARK.startswith(chunk):
+                self._held = chunk
+                return []
             self._started = True
-            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+            chunk = chunk.removeprefix(_MARK)
         if b"\r" in chunk:
-            # A CR at the end may be half of a CRLF: it waits for what follows.
-            held = b"\r" if chunk.endswith(b"\r") else b""
-            chunk = chunk.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n") + held
-        lines = chunk.split(b"\n")
-        self._rest = lines.pop()
+            if chunk.endswith(b"\r"):  # which may be half of a CRLF
+                self._held, chunk = b"\r", chunk[:-1]
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        first, *lines = chunk.split(b"\n")
+        self._keep(first)
         events: list[Event] = []
         for line in lines:
-            self._line(line, events)
+            whole, self._rest = b"".join(self._rest), []
+            self._line(whole, events)
+            self._keep(line)
         return events
+
+    def _keep(self, piece: bytes) -> None:
+        if piece:
+            self._rest.append(piece)
+            self._size += len(piece)
+            if self._size > LONGEST_EVENT:
+                raise ValueError(f"one event has over {LONGEST_EVENT:,} bytes")
 
     def end(self) -> list[Event]:
         """The last event of a body that ended cleanly but without a final empty line."""
         events: list[Event] = []
-        if self._rest:
-            self._line(self._rest.removesuffix(b"\r"), events)
-            self._rest = b""
+        rest = b"".join(self._rest) + (b"" if self._held == b"\r" else self._held)
+        self._rest, self._held = [], b""
+        if rest:
+            self._line(rest, events)
         self._line(b"", events)
         return events
 
     def _line(self, line: bytes, events: list[Event]) -> None:
+        if not line:
+            self._size = 0
         if line.startswith(b"data:"):
             self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
         elif not line:
@@ -223,7 +247,8 @@ def request_options(options: dict[str, Any]) -> dict[str, Any]:
     transport = Unshown()
     if (timeout := options.pop("timeout", None)) is not None:
         transport["timeout"] = timeout
-    headers = Unshown(options.pop("extra_headers", None) or {})
+    headers = Unshown({"accept-encoding": "identity"})
+    headers |= options.pop("extra_headers", None) or {}
     if betas := options.pop("betas", None):
         headers["anthropic-beta"] = betas if isinstance(betas, str) else ",".join(betas)
     if headers:
@@ -250,13 +275,14 @@ async def _stream(
     told: dict[str, Any] = {}
     decoder = EventDecoder()
     response: Any = None
+    chunks: AsyncGenerator[bytes, None] | None = None
     message: Message | None = None
     failure: ModelError | None = None
     try:
         response, failure = await _open(client, model.path, content, transport, where)
         del body, content, extra, options, transport
         told = of_headers(response.headers) if response is not None else {}
-        chunks = response.aiter_bytes() if response is not None else None
+        chunks = _chunks(response) if response is not None else None
         while chunks is not None:
             events: list[Event] = []
             try:
@@ -285,6 +311,8 @@ async def _stream(
         if failure is None:
             message, failure = _finish(reader, where)
     finally:
+        if chunks is not None:
+            await chunks.aclose()
         if response is not None:
             await response.aclose()
     # Here and not in an except block: what we raise must not carry the SDK's error, whose
@@ -293,6 +321,30 @@ async def _stream(
     if message is None:
         raise failure or _unreadable(None, where)
     yield names.received(replace(message, metadata={**message.metadata, **told}))
+
+
+_PIECE = 64 * 1024
+
+
+async def _chunks(response: Any) -> AsyncGenerator[bytes, None]:
+    """The body, in pieces that hold nobody up: a kilobyte may unpack to a megabyte.
+
+    No packing is asked for; what comes packed all the same is unpacked if zlib can.
+    """
+    packed = response.headers.get("content-encoding", "").strip().lower()
+    if packed in ("", "identity"):
+        async for chunk in response.aiter_raw():
+            yield chunk
+        return
+    if packed not in ("gzip", "x-gzip", "deflate"):
+        raise ValueError(f"it came packed as {packed[:40]!r}, for which nobody asked")
+    unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of gzip or zlib, as its head says
+    async for chunk in response.aiter_raw():
+        yield unpacked.decompress(chunk, _PIECE)
+        while unpacked.unconsumed_tail:
+            await asyncio.sleep(0)
+            yield unpacked.decompress(unpacked.unconsumed_tail, _PIECE)
+    yield unpacked.flush()
 
 
 async def _open(
@@ -327,6 +379,8 @@ def _whole(data: bytes) -> bool:
 
 
 def _broken(error: Exception, where: Where) -> ModelError:
+    if isinstance(error, ValueError | zlib.error):  # of a body that nobody should read on
+        return cut_stream(where, str(error))
     failure = from_exception(error, where)
     if failure.kind == "timeout":
         return failure
