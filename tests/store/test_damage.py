@@ -36,6 +36,24 @@ def test_a_damaged_row_is_shown_as_one(
     assert mine.search_messages("hello") == [second, damaged]
 
 
+@pytest.mark.parametrize("column", ["created_at", "updated_at"])
+@pytest.mark.parametrize("damage", ["", "garbage", "2026-13-45 99:99:99", 5, -1.5, b"\x80", "0"])
+def test_a06_a_time_that_is_none_breaks_no_list(
+    store: sa.ConversationStore, mine: ScopedStore, column: str, damage: Any
+) -> None:
+    if store.database.url.get_backend_name() != "sqlite":
+        return  # which takes times only
+    made = mine.create_conversation("Trip", {"a": 1})
+    mine.append_text_message(made.id, "user", "Hello")
+    overwrite(store, "conversations", column, damage)
+    [found] = mine.list_conversations()
+    assert (found.id, getattr(found, column).year) == (made.id, 1970)
+    assert len(mine.search_messages("hello")) == 1
+    overwrite(store, "display_messages", "inserted_at", damage)
+    [message] = mine.load_display_messages(made.id)
+    assert message.content == {"text": "Hello"}
+
+
 def test_damaged_metadata_are_left_out(store: sa.ConversationStore, mine: ScopedStore) -> None:
     made = mine.create_conversation("Trip", {"a": 1})
     for damage in DAMAGE:

@@ -285,11 +285,20 @@ def _metadata(row: Any) -> Metadata:
         size=row.size,
         sha256=row.sha256,
         text=row.is_text,
-        created_at=datetime.fromisoformat(row.created_at),
-        modified_at=datetime.fromisoformat(row.modified_at),
+        created_at=_moment(row.created_at),
+        modified_at=_moment(row.modified_at),
         custom=msgspec.json.decode(row.custom),
         is_directory=row.is_directory,
     )
+
+
+def _moment(text: Any) -> datetime:
+    """The beginning of 1970 for what somebody else wrote: one bad row breaks no list."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except (ValueError, TypeError):
+        return datetime.fromtimestamp(0, UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _digest(text: str) -> str:

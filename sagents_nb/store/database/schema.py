@@ -11,11 +11,13 @@ import contextlib
 import functools
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import sqlalchemy as sql
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import TypeDecorator
 
 from ...errors import ConfigurationError
@@ -74,11 +76,35 @@ class Json(TypeDecorator[Any]):
             return UNREADABLE
 
 
+UNKNOWN = datetime.fromtimestamp(0, UTC)
+"""Stands for what somebody else wrote into a column of times: one bad row breaks no list."""
+
+
+class _SqliteTime(sqlite.DATETIME):
+    """SQLite's times are texts, and so may be anything."""
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Callable[[Any], Any]:
+        read = super().result_processor(dialect, coltype)
+
+        def moment(value: Any) -> Any:
+            try:
+                return value if read is None else read(value)
+            except (ValueError, TypeError):
+                return UNKNOWN
+
+        return moment
+
+
 class Time(TypeDecorator[datetime]):
     """A moment to the microsecond: UTC, with its zone also where the database keeps none."""
 
     impl = sql.DateTime(timezone=True)
     cache_ok = True
+
+    def load_dialect_impl(self, dialect: Any) -> Any:
+        """The type that the database has."""
+        kind: Any = _SqliteTime if dialect.name == "sqlite" else None
+        return dialect.type_descriptor(self.impl_instance if kind is None else kind())
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
         """As it is stored: in UTC."""
