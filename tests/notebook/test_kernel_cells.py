@@ -269,7 +269,8 @@ def test_an_interrupt_stops_code_that_blocks_the_main_thread(kernel: Kernel, cod
         + code
         + "\"}), 'Later.')\n"
         "from sagents_nb.notebook import NotebookTools\n"
-        "s.replace(agent=s.agent.with_(middleware=[NotebookTools()]))"
+        "free = {'run_python': False}\n"
+        "s.replace(agent=s.agent.with_(middleware=[NotebookTools()], interrupt_on=free))"
     )
     id = kernel.start("%%agent\nGo.")
     kernel.wait_for("inside")
@@ -395,7 +396,7 @@ TOOLS = (
     "from sagents_nb.notebook import NotebookTools\n"
     "def call(tool_, **arguments):\n"
     "    agent = sa.Agent(ScriptedModel([ToolCall('c1', tool_, arguments), told]),\n"
-    "                     middleware=[NotebookTools()])\n"
+    "                     middleware=[NotebookTools()], interrupt_on={'run_python': False})\n"
     "    print(agent.run('Go').text.removeprefix('The tool said: '))\n"
 )
 
