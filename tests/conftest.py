@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -50,6 +51,15 @@ def paired_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def patient_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool for the main thread is taken however long it takes to get there."""
     monkeypatch.setattr(main_thread, "grace", PATIENCE)
+
+
+@pytest.fixture
+def eager_switching() -> Iterator[None]:
+    """Threads take turns as often as Python lets them."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -10,14 +8,6 @@ from hypothesis import strategies as st
 
 from sagents_nb.frozenlist import FrozenList
 from tests.talking import in_threads
-
-
-@pytest.fixture
-def eager_switching() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def test_appending_leaves_the_older_snapshot_as_it_was() -> None:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
+
+import pytest
 
 from sagents_nb.events import AgentStart, Event
 from sagents_nb.runtime.event_stream import EventStream
@@ -38,31 +39,27 @@ def test_a_reader_is_woken_by_another_thread() -> None:
     assert run(read()) == [1]
 
 
+@pytest.mark.usefixtures("eager_switching")
 def test_no_wake_up_is_lost_however_the_threads_switch() -> None:
     """Each event is pushed as the reader has just taken the one before: the worst moment."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        stream = EventStream()
-        taken = threading.Semaphore(0)
+    stream = EventStream()
+    taken = threading.Semaphore(0)
 
-        def write() -> None:
-            for number in range(3000):
-                stream.push(event(number))
-                taken.acquire()
-            stream.close()
+    def write() -> None:
+        for number in range(3000):
+            stream.push(event(number))
+            taken.acquire()
+        stream.close()
 
-        async def read() -> list[int]:
-            numbers = []
-            async for e in stream:
-                numbers.append(e.seq)
-                taken.release()
-            return numbers
+    async def read() -> list[int]:
+        numbers = []
+        async for e in stream:
+            numbers.append(e.seq)
+            taken.release()
+        return numbers
 
-        threading.Thread(target=write).start()
-        assert run(read()) == list(range(3000))
-    finally:
-        sys.setswitchinterval(before)
+    threading.Thread(target=write).start()
+    assert run(read()) == list(range(3000))
 
 
 def test_writing_to_a_reader_whose_loop_is_closed_is_harmless() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -246,14 +246,6 @@ def three_who_answer_what_they_were_shown(rounds: int) -> None:
     assert in_threads(3, answer) == [None] * 3
     assert [f"/{n}" for n in range(rounds)] == RAN
     assert sorted(approved) == sorted(RAN)
-
-
-@pytest.fixture
-def eager_switching() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 @pytest.mark.usefixtures("eager_switching")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
-import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -39,12 +38,7 @@ OPS = st.one_of(
 PROGRAMS = st.lists(st.lists(OPS, max_size=4), min_size=THREADS, max_size=THREADS)
 
 
-@pytest.fixture(autouse=True)
-def eager_switching() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("eager_switching")
 
 
 class Host(sa.ChatModel):

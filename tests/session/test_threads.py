@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -19,12 +18,7 @@ from tests.talking import agent_of, call, in_threads, run, session_of, unanswere
 THREADS = 16
 
 
-@pytest.fixture(autouse=True)
-def eager_switching() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("eager_switching")
 
 
 class Echo(sa.ChatModel):
