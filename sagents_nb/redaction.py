@@ -242,6 +242,19 @@ def _is_random(text: str) -> bool:
     return len(text) < 10_000 and _RANDOM.fullmatch(text) is not None
 
 
+_GONE = object()  # where a secret was
+
+
+def without_login(url: str) -> str:
+    """An address without a name and password in it.
+
+    >>> without_login("https://me:pa55@host:1/v1?a=b")
+    'https://host:1/v1?a=b'
+    """
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
     """``options`` without what :func:`secrets_of_call` finds in them."""
     hidden = secrets_of_call(None, options)
@@ -249,16 +262,12 @@ def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
     def kept(value: Any) -> Any:
         if isinstance(value, Mapping):
             inner = {name: kept(v) for name, v in value.items()}
-            return {name: v for name, v in inner.items() if not isinstance(v, _Gone)}
+            return {name: v for name, v in inner.items() if v is not _GONE}
         if isinstance(value, list | tuple):
-            return [v for v in map(kept, value) if not isinstance(v, _Gone)]
-        return _Gone() if isinstance(value, str) and value in hidden else value
+            return [v for v in map(kept, value) if v is not _GONE]
+        return _GONE if isinstance(value, str) and value in hidden else value
 
     return dict(kept(options))
-
-
-class _Gone:
-    """What was a secret."""
 
 
 class PlaceRedaction:

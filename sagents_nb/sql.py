@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from sqlalchemy.pool import StaticPool
 from .drives import network_kind
 from .errors import ConfigurationError, StoreError
 from .redaction import HIDDEN, is_secret, texts_in, without
+
+UNKNOWN = datetime.fromtimestamp(0, UTC)
+"""Stands for what somebody else wrote into a column of times: one bad row breaks no list."""
 
 LOCK_SECONDS = 5.0
 """How long a locked file, or a locked row of PostgreSQL, is waited for."""

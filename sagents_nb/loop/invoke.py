@@ -107,8 +107,9 @@ async def _within(timeout: float, work: Coroutine[Any, Any, Any], tool: Tool) ->
             await asyncio.wait([task], timeout=GRACE)
             if not task.done():
                 _abandon(task, tool)
-            if not task.done() or task.cancelled():
-                raise _TimedOut(not (task.done() and tool.is_async))
+                raise _TimedOut(goes_on=True)
+            if task.cancelled():
+                raise _TimedOut(goes_on=not tool.is_async)  # a thread goes on
         value, error = task.result()
     except asyncio.CancelledError:
         task.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import logging
@@ -131,6 +132,7 @@ def test_a10_a_model_from_another_process_has_its_options_but_no_secrets(server:
     assert woken.options["extra_body"] == {"gateway": {"list": [{}]}}
     assert woken.base_url == f"http://127.0.0.1:{server.server_port}/v1"
     assert model.options["extra_headers"] == {"X-Api-Token": SECRETS["header"]}
+    assert copy.copy(model).secrets({}) == model.secrets({})
 
 
 def test_a10_a_recording_is_found_by_who_has_another_secret(server: Any, tmp_path: Path) -> None:

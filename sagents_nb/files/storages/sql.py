@@ -293,11 +293,13 @@ def _metadata(row: Any) -> Metadata:
 
 
 def _moment(text: Any) -> datetime:
-    """The beginning of 1970 for what somebody else wrote: one bad row breaks no list."""
+    """The time that a row tells; UNKNOWN if it tells none."""
     try:
         moment = datetime.fromisoformat(text)
     except (ValueError, TypeError):
-        return datetime.fromtimestamp(0, UTC)
+        from ...sql import UNKNOWN  # of the extra, as all of that is
+
+        return UNKNOWN
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

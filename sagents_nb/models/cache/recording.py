@@ -14,13 +14,12 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
 from ...messages import Message, Part, ToolResult
-from ...redaction import SHORTEST, Secrets, is_secret, redacted_json
+from ...redaction import SHORTEST, Secrets, is_secret, redacted_json, without_login
 from ...serialization import escaped, to_data
 from ..base import ChatModel, ModelRequest, asked_by
 from ..providers import SDKS
@@ -143,10 +142,7 @@ def _base_url(identity: dict[str, Any]) -> dict[str, Any]:
     url = identity.get("base_url")
     if not url:
         return {}
-    parts = urlsplit(str(url))
-    if "@" in parts.netloc:
-        parts = parts._replace(netloc=parts.netloc.rpartition("@")[2])
-    return {"base_url": parts.geturl().rstrip("/")}
+    return {"base_url": without_login(str(url)).rstrip("/")}
 
 
 def _json(form: dict[str, Any]) -> bytes:

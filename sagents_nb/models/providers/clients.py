@@ -151,17 +151,17 @@ async def post(client: Any, path: str, body: bytes, options: dict[str, Any]) -> 
     """
     httpx2 = importlib.import_module("httpx2")
     options = Unshown(options, follow_redirects=False)
-    for left in reversed(range(REDIRECTS + 1)):
+    left = REDIRECTS
+    while True:
         try:
             return await client.post(
                 path, content=body, cast_to=httpx2.Response, stream=True, options=options
             )
         except Exception as error:
-            elsewhere = _moved(error)
-            if not left or elsewhere is None:
+            elsewhere = _moved(error) if left else None
+            if elsewhere is None:
                 raise
-            path = elsewhere
-    raise AssertionError  # the last round gives or raises
+            path, left = elsewhere, left - 1
 
 
 def _moved(error: Exception) -> str | None:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from ...errors import ModelError
 from ...messages import Delta, Message
-from ...redaction import Secrets, Unshown, secrets_of_call, without_secrets
+from ...redaction import Secrets, Unshown, secrets_of_call, without_login, without_secrets
 from ..base import ChatModel, ModelRequest
 from . import Sdk, clients
 from .arguments import ParameterNames
@@ -220,10 +221,15 @@ class ProviderModel(ChatModel):
     def __getstate__(self) -> dict[str, Any]:
         """Without secrets: a copy in another process is given its own."""
         url = self.base_url
-        if url and "@" in url:
-            scheme, _, rest = url.partition("://")
-            url = f"{scheme}://{rest.rpartition('@')[2]}"
+        with suppress(ValueError):  # no address, as the client says once it is made
+            url = url and without_login(url)
         return {**self.__dict__, "base_url": url, "options": without_secrets(self.options)}
+
+    def __copy__(self) -> ProviderModel:
+        """With its secrets: it stays in this process."""
+        made: ProviderModel = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

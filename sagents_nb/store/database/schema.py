@@ -22,6 +22,7 @@ from sqlalchemy.types import TypeDecorator
 
 from ...errors import ConfigurationError
 from ...serialization import escaped, to_data, unescaped
+from ...sql import UNKNOWN
 from ..entries import encoded
 from ..scope import ID_LENGTH
 
@@ -76,10 +77,6 @@ class Json(TypeDecorator[Any]):
             return UNREADABLE
 
 
-UNKNOWN = datetime.fromtimestamp(0, UTC)
-"""Stands for what somebody else wrote into a column of times: one bad row breaks no list."""
-
-
 class _SqliteTime(sqlite.DATETIME):
     """SQLite's times are texts, and so may be anything."""
 
@@ -103,8 +100,9 @@ class Time(TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: Any) -> Any:
         """The type that the database has."""
-        kind: Any = _SqliteTime if dialect.name == "sqlite" else None
-        return dialect.type_descriptor(self.impl_instance if kind is None else kind())
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(_SqliteTime())  # type: ignore[no-untyped-call]
+        return super().load_dialect_impl(dialect)
 
     def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:
         """As it is stored: in UTC."""
