@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from pathlib import Path
@@ -20,14 +21,16 @@ class BatchJournal:
     """The answers of earlier maps at ``path``, and where those of this one go.
 
     A line is written in one piece as its row ends, so that a killed process loses what was
-    running and nothing else; several processes may share the file. A line that is no answer is
-    passed over. The file is made readable for its owner alone.
+    running and nothing else; several processes may share the file. A line that is no answer, or
+    half of one that did not fit on the disk, is passed over. The file is made readable for its
+    owner alone.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: int | None = None
         self._broken = False
+        self._cut = False  # whether the file ends in half a line of ours
 
     def read(self) -> dict[str, Answer]:
         """The answers by key, the latest of each; none if there is no file."""
@@ -55,7 +58,12 @@ class BatchJournal:
         try:
             if self._file is None:
                 self._file = self._open()
-            os.write(self._file, msgspec.json.encode(answer) + b"\n")
+            line = b"\n" * self._cut + msgspec.json.encode(answer) + b"\n"
+            written = os.write(self._file, line)
+            if written:
+                self._cut = written < len(line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except (OSError, ValueError, TypeError) as error:
             if not self._broken:
                 _log.warning("Rows are not kept in %s: %s", self.path, error)

@@ -253,3 +253,42 @@ def test_a_budget_that_is_raised_goes_on_where_it_ended(tmp_path: Path) -> None:
     second = mapped(agent, cache=path, budget=sa.Budget(model_calls=70), concurrency=1)
     assert set(second.status) == {"completed"}
     assert len(agent.model.asked) == 100  # type: ignore[attr-defined]
+
+
+FULL = """
+import os, resource, signal, sys
+import sagents_nb as sa
+from tests.batch.models import replying
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = sys.argv[1]
+def reply(text):
+    if text in sys.argv[2].split(","):
+        room = os.path.getsize(path) + int(sys.argv[3])
+    else:
+        room = resource.RLIM_INFINITY
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    return text * 300
+frame = replying(reply).map(list("abcdef"), cache=path, concurrency=1, progress=False)
+print((frame.status == "completed").sum())
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+frame = replying(lambda text: text * 300).map(list("abcdef"), cache=path, progress=False)
+print("".join(row for row, kept in zip("abcdef", frame.kept) if kept))
+"""
+
+
+@pytest.mark.parametrize(
+    ("full", "room", "kept"), [("c", 100, "abdef"), ("cd", 100, "abef"), ("c", 0, "abdef")]
+)
+def test_a_row_that_fits_only_in_part_is_told_and_takes_no_other_with_it(
+    tmp_path: Path, full: str, room: int, kept: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "rows.jsonl"), ",".join(full), str(room)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.split() == ["6", kept], done.stderr
+    assert done.stderr.count("Rows are not kept in") == 1
