@@ -107,6 +107,8 @@ class Sequential:
             return "StaleApproval"
         if set(step.args[0]) != set(interrupt.tool_call_ids):
             return "InvalidDecision"
+        if not set(step.args[0]) <= set(step.open):
+            return "StaleApproval"
         return self._run()
 
     def _decide_all(self, step: Step) -> str:
