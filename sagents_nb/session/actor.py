@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..agent import Agent
 from ..budget import Meter
-from ..errors import AgentError, Busy, ModelError, NotRunning, StaleApproval
+from ..errors import AgentError, Busy, ModelError, NotRunning, StaleApproval, StoreError
 from ..events import (
     REPLACED,
     AgentShutdown,
@@ -91,8 +91,8 @@ class Actor:
         self.current_run: Run | None = None
         self.local: dict[str, Any] = {}
         self.log = EventLog()
-        self.inbox = Inbox()
         self.journal = opened.journal
+        self.inbox = Inbox(self.journal.is_safe if self.journal else lambda message: True)
         self.approvals = Approvals()
         self.middleware = MiddlewareMessages(self._is_idle, self._idle_run, self._keep_idle_run)
         self.presence = Presence(
@@ -276,6 +276,7 @@ class Actor:
             run = Run(self.session, new_run_id(), overrides=overrides)
             self.inbox.put(self._queued(messages, run.id, "queue"), run)
             run.wait_in_line()
+            self._once_safe(lambda: None, functools.partial(self._refuse, run))
             for message in messages:
                 self._tell(MessageQueued, message=message, when=when)
             return run
@@ -293,6 +294,16 @@ class Actor:
         for message in self._queued(messages, "", when):
             self.inbox.add(message, when)
             self._tell(MessageQueued, message=message, when=when)
+            self._once_safe(lambda: None, functools.partial(self._forget, message))
+
+    def _forget(self, message: Message, error: BaseException) -> None:
+        """A message for the active run that could not be written does not wait for it."""
+        self.inbox.forget(message)
+
+    def _refuse(self, run: Run, error: BaseException) -> None:
+        """A run whose message could not be written is none, if it has not begun to find out."""
+        if self.inbox.remove(run) is not None:
+            run.refused(error)
 
     def _queued(self, messages: list[Message], run_id: str, when: str) -> list[Message]:
         return messages if self.journal is None else self.journal.queue(messages, run_id, when)
@@ -382,6 +393,8 @@ class Actor:
             self._task = asyncio.current_task()
         interrupt = loop.state.interrupt
         failure = await self._failure() or self._refused
+        if failure is None and self.journal is not None and not self.journal.waits(messages):
+            failure = StoreError("The message was not written, so it is not sent; send it again.")
         self._refused = None
         if failure is None:
             await self._after_middleware(loop)
@@ -422,8 +435,12 @@ class Actor:
         decisions: Mapping[str, Decision] | None,
         failure: AgentError,
     ) -> tuple[Outcome, Mapping[str, Decision] | None]:
-        """Nothing runs that is not written: messages wait on, decisions are asked for again."""
-        if messages and self._loop is loop:
+        """Nothing runs that is not written: decisions are asked for again.
+
+        Messages that were acknowledged wait on, those that were refused do not.
+        """
+        waits = self.journal is not None and self.journal.waits(messages)
+        if messages and waits and self._loop is loop:
             self.inbox.put_first(messages, self._further_run(new_run_id()))
         status = "error" if decisions is None else "interrupted"
         answers = self.answers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from ..errors import ConfigurationError
 from ..messages import Message
@@ -12,9 +13,13 @@ MODES = ("one-at-a-time", "all")
 
 
 class Inbox:
-    """The queues of one session; used on the runtime loop only."""
+    """The queues of one session; used on the runtime loop only.
 
-    def __init__(self) -> None:
+    A steered message or follow-up is taken once it ``is_safe``: before, it may yet be refused.
+    """
+
+    def __init__(self, is_safe: Callable[[Message], bool] = lambda message: True) -> None:
+        self._is_safe = is_safe
         self._steering: deque[Message] = deque()
         self._follow_ups: deque[Message] = deque()
         self._runs: deque[tuple[list[Message], Run]] = deque()
@@ -47,13 +52,26 @@ class Inbox:
         """Queue a message for the active run."""
         (self._steering if when == "steer" else self._follow_ups).append(message)
 
+    def forget(self, message: Message) -> None:
+        """Take a message out that was refused after all."""
+        for queue in (self._steering, self._follow_ups):
+            others = [waiting for waiting in queue if waiting is not message]
+            queue.clear()
+            queue.extend(others)
+
     def steering(self) -> list[Message]:
         """Take what the next turn gets of the steered messages."""
-        return _taken(self._steering, self._modes["steer"])
+        return self._taken(self._steering, self._modes["steer"])
 
     def follow_ups(self) -> list[Message]:
         """Take what the next turn gets of the follow-ups."""
-        return _taken(self._follow_ups, self._modes["follow_up"])
+        return self._taken(self._follow_ups, self._modes["follow_up"])
+
+    def _taken(self, queue: deque[Message], mode: str) -> list[Message]:
+        taken: list[Message] = []
+        while queue and self._is_safe(queue[0]) and (mode == "all" or not taken):
+            taken.append(queue.popleft())
+        return taken
 
     def skips_rest(self) -> bool:
         """Whether a steered message waits that makes the rest of a batch be skipped."""
@@ -120,13 +138,6 @@ class Inbox:
         self._pause = False
         _, runs = self.clear_queue("all")
         return runs
-
-
-def _taken(queue: deque[Message], mode: str) -> list[Message]:
-    taken = list(queue) if mode == "all" else [queue[0]] if queue else []
-    for _ in taken:
-        queue.popleft()
-    return taken
 
 
 def _checked(mode: str) -> str:

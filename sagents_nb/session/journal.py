@@ -59,6 +59,7 @@ class SessionJournal:
         self._queued: dict[int, tuple[int, Message]] = {}  # by identity; the message is held
         self._noted: list[Entry] = []
         self._tentative: set[int] = set()  # by identity, of those noted
+        self._unsafe: set[int] = set()  # numbers of messages that wait and are not written yet
         self._writing: Future[None] | None = None
         self._then: Future[None] | None = None  # of who waits for what came meanwhile
         self.on_lost: Callable[[AgentError], None] = lambda error: None
@@ -166,15 +167,26 @@ class SessionJournal:
     def queue(self, messages: Iterable[Message], run_id: str, when: str) -> list[Message]:
         """Acknowledge messages, once this is written; gives them as the history must take them.
 
-        Each is an object of its own, so that one can tell which of them the history took.
+        Each is an object of its own, so that one can tell which of them the history took. If it
+        cannot be written, they do not wait: see :meth:`waits`.
         """
         copies = [replace(message) for message in messages]
         for message in copies:
             number = next(self._count)
             self._queued[id(message)] = number, message
             data = {"id": number, "run_id": run_id, "when": when, "message": to_data(message)}
-            self._add("queued", data)
+            self._add("queued", data, tentative=True)
+            self._unsafe.add(number)
         return copies
+
+    def waits(self, messages: Iterable[Message]) -> bool:
+        """Whether these were acknowledged, or will be, and are no part of the history yet."""
+        return all(id(message) in self._queued for message in messages)
+
+    def is_safe(self, message: Message) -> bool:
+        """Whether this message, if it waits, is written."""
+        number, _ = self._queued.get(id(message), (None, message))
+        return number not in self._unsafe
 
     def withdraw(self, messages: Iterable[Message]) -> None:
         """These do not wait any more, and are no part of the history."""
@@ -260,6 +272,8 @@ class SessionJournal:
 
     def _ended(self, batch: list[Entry], promise: Future[None], appended: Future[int]) -> None:
         self._writing, error = None, appended.exception()
+        tentative = [entry for entry in batch if id(entry) in self._tentative]
+        queued = {entry.data["id"] for entry in tentative if entry.kind == "queued"}
         if error is None:
             first = appended.result() - len(batch) + 1
             try:
@@ -271,7 +285,9 @@ class SessionJournal:
         else:
             kept = [entry for entry in batch if id(entry) not in self._tentative]
             self._noted = kept + self._noted
+            self._refuse(queued)
         self._tentative.difference_update(map(id, batch))
+        self._unsafe.difference_update(queued)
         then, self._then = self._then, None
         if isinstance(error, StaleOwner):
             self.on_lost(error)
@@ -281,6 +297,12 @@ class SessionJournal:
             promise.set_result(None)
         else:
             promise.set_exception(error)
+
+    def _refuse(self, numbers: set[int]) -> None:
+        """Messages with these numbers wait for nothing, as who sent them is told."""
+        if numbers:
+            waiting = self._queued.items()
+            self._queued = {id: item for id, item in waiting if item[0] not in numbers}
 
     def _compact(self) -> None:
         rows = self._rows

@@ -155,6 +155,10 @@ class Run(RunHandle):
         )
         self.future.set_result(cancelled)
 
+    def refused(self, error: BaseException) -> None:
+        """Its message was not taken."""
+        self.future.set_exception(error)
+
     def cancel(self) -> None:
         """Stop it if it is the active one, or take its message from the queue."""
         self.session.cancel_run(self)

@@ -10,6 +10,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.errors import StoreError
+from sagents_nb.events import MessageQueued
 from sagents_nb.store import ConversationStore
 from sagents_nb.store.journal import Journal
 from tests.session.gates import Gate
@@ -318,19 +319,47 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Full:
     return Full(monkeypatch)
 
 
-def test_a_message_that_cannot_be_written_runs_nothing_and_waits_in_memory(
+def test_a_message_that_cannot_be_written_is_refused_and_not_sent_later(
     store: ConversationStore, full: Full
 ) -> None:
-    session = session_in(store, "hello")
+    session = session_in(store, "hello", "again")
     full.full = lambda kinds: True
-    with pytest.raises(StoreError, match="disk is full"):
-        session.send("hi")
+    for _ in range(9):
+        with pytest.raises(StoreError, match="disk is full"):
+            session.send("hi")
     until(lambda: session.status == "error")
     assert (session.status, session.messages) == ("error", [])
     assert session.error is not None
     full.full = lambda kinds: False
-    assert session.retry().result().text == "hello"
-    assert texts(store) == ["hi", "hello"]
+    with pytest.raises(sa.NotRunning, match="nothing to retry"):
+        session.retry()
+    assert session.send("now").result().text == "hello"
+    session.close()
+    assert texts(store) == ["now", "hello"]
+    again = sa.Session.open("c1", agent=agent_of("again"), store=store)
+    assert again.send("then").result().text == "again"
+    assert [m.text for m in again.messages] == ["now", "hello", "then", "again"]
+
+
+@pytest.mark.parametrize("when", ["queue", "steer", "follow_up"])
+def test_a_message_for_a_session_at_work_that_cannot_be_written_is_refused(
+    store: ConversationStore, full: Full, gate: Gate, when: str
+) -> None:
+    session = session_in(store, call("hold"), "done", "never", tools=[gate.tool])
+    run = session.send("go")
+    gate.wait()
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    full.full = lambda kinds: True
+    with pytest.raises(StoreError, match="disk is full"):
+        session.follow_up("no") if when == "follow_up" else session.send("no", when=when)
+    full.full = lambda kinds: False
+    gate.open()
+    assert run.result().text == "done"
+    assert session.status == "idle"
+    assert of(MessageQueued, heard) == []
+    session.close()
+    assert [text for text in texts(store) if text] == ["go", "done"]
 
 
 @pytest.mark.parametrize("kind", ["call", "message", "run"])
