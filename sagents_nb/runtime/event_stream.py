@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from ..events import Event
+
+logger = logging.getLogger(__name__)
+
+LONGEST = 100_000
+"""How many events wait for a reader, who misses the oldest of more: some 20 MB."""
 
 
 class EventStream:
@@ -21,7 +27,8 @@ class EventStream:
     def __init__(
         self, events: Iterable[Event] = (), on_read: Callable[[Event], None] = lambda event: None
     ) -> None:
-        self._events = deque(events)
+        self._events = deque(events, maxlen=LONGEST)
+        self._missed = 0
         self._on_read = on_read  # called where an event is read
         self._lock = threading.Lock()  # without it a wake-up can be lost between two threads
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
@@ -30,6 +37,7 @@ class EventStream:
     def push(self, event: Event) -> None:
         """Add an event."""
         with self._lock:
+            self._missed += len(self._events) == LONGEST
             self._events.append(event)
             waiter, self._waiter = self._waiter, None
         _wake(waiter)
@@ -49,6 +57,7 @@ class EventStream:
             with self._lock:
                 if self._events:
                     event = self._events.popleft()
+                    missed, self._missed = self._missed, 0
                     break
                 if self.closed:
                     raise StopAsyncIteration
@@ -56,6 +65,12 @@ class EventStream:
                 future = loop.create_future()
                 self._waiter = (loop, future)
             await future
+        if missed:
+            logger.warning(
+                "The reader of events missed %d, the oldest of those that were not read yet; "
+                "let it take less time for each.",
+                missed,
+            )
         self._on_read(event)
         return event
 

@@ -27,7 +27,7 @@ def took(began: float, what: str, function: Callable[..., Any]) -> None:
     ``what`` is what it is here, such as "The hook".
     """
     seconds = clock() - began
-    if seconds > HELD and (key := f"{what} {_name_of(function)}") not in _told:
+    if seconds > HELD and (key := f"{what} {name_of(function)}") not in _told:
         _told.add(key)
         logger.warning(
             "%s held up every session for %.0f ms: nothing else runs on their loop meanwhile. "
@@ -59,7 +59,8 @@ def stepwise(
             error = thrown
 
 
-def _name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., Any]) -> str:
+    """What a function is called, for messages."""
     while hasattr(function, "func"):  # a functools.partial
         function = function.func
     return str(getattr(function, "__qualname__", type(function).__qualname__))

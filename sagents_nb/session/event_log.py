@@ -32,13 +32,13 @@ from ..frames import Conversation
 from ..loop.model_call import Partial
 from ..messages import Message
 from ..runtime.event_stream import EventStream
-from ..runtime.foreign import clock, stepwise, took
+from ..runtime.foreign import clock, name_of, stepwise, took
 from ..runtime.thread import runtime
 from ..state import State
 
 logger = logging.getLogger(__name__)
 
-# A reader who is further behind than this misses the oldest.
+# A reader or async listener who is further behind than this misses the oldest.
 KEPT = 20_000
 
 Listener = Callable[[Event], Any]
@@ -59,7 +59,7 @@ class EventLog:
         self._untold: deque[tuple[Event, tuple[Listener, ...]]] = deque()
         self._telling = False
         self._closed = False
-        self._hearing: dict[Listener, asyncio.Task[None]] = {}  # async listeners at work
+        self._behind: dict[Listener, _Behind] = {}  # async listeners at work
         self.last = 0  # the newest event's sequence number
         self.calls: tuple[str, ...] = ()  # the ids of those between their start and their end
         self._speaking = False
@@ -186,29 +186,66 @@ class EventLog:
             stream.close()
 
     def _tell(self, listener: Listener, event: Event) -> None:
-        began = clock()
-        try:
-            outcome = listener(event)
-        except BaseException as error:
-            pass_on(error)
-            logger.exception("A subscriber raised on %s", event.type)
+        behind = self._behind.get(listener)
+        if behind is not None:
+            behind.add(event)
             return
-        took(began, "The subscriber", listener)
-        if outcome is not None and inspect.isawaitable(outcome):  # an async one, in order
-            before = self._hearing.get(listener)
-            self._hearing[listener] = task = runtime.spawn(_heard(before, listener, outcome, event))
-            task.add_done_callback(lambda done: self._heard(listener, done))
+        outcome = _call(listener, event)
+        if outcome is not None:  # an async one, which hears one event after the other
+            self._behind[listener] = behind = _Behind()
+            runtime.spawn(self._hear(listener, event, outcome, behind))
 
-    def _heard(self, listener: Listener, task: asyncio.Task[None]) -> None:
-        if self._hearing.get(listener) is task:
-            del self._hearing[listener]
+    async def _hear(
+        self, listener: Listener, event: Event, outcome: Awaitable[Any] | None, behind: _Behind
+    ) -> None:
+        try:
+            while True:
+                if outcome is not None:
+                    await _heard(listener, event, outcome)
+                if not behind.events:
+                    return
+                await asyncio.sleep(0)  # one that never waits holds nobody up
+                if missed := behind.missed:
+                    behind.missed = 0
+                    logger.warning(
+                        "The subscriber %s was slower than its events came and missed %d, the "
+                        "oldest of those it had yet to hear; let it take less time for each.",
+                        *(name_of(listener), missed),
+                    )
+                event = behind.events.popleft()
+                outcome = _call(listener, event)
+        finally:
+            del self._behind[listener]
 
 
-async def _heard(
-    before: asyncio.Task[None] | None, listener: Listener, outcome: Awaitable[Any], event: Event
-) -> None:
-    if before is not None:
-        await asyncio.wait([before])
+class _Behind:
+    """What an async listener has yet to hear."""
+
+    __slots__ = ("events", "missed")
+
+    def __init__(self) -> None:
+        self.events: deque[Event] = deque(maxlen=KEPT)
+        self.missed = 0
+
+    def add(self, event: Event) -> None:
+        self.missed += len(self.events) == KEPT
+        self.events.append(event)
+
+
+def _call(listener: Listener, event: Event) -> Awaitable[Any] | None:
+    """Tell a listener; what is left to be awaited, if it is an async one."""
+    began = clock()
+    try:
+        outcome = listener(event)
+    except BaseException as error:
+        pass_on(error)
+        logger.exception("A subscriber raised on %s", event.type)
+        return None
+    took(began, "The subscriber", listener)
+    return outcome if outcome is not None and inspect.isawaitable(outcome) else None
+
+
+async def _heard(listener: Listener, event: Event, outcome: Awaitable[Any]) -> None:
     try:
         await stepwise(outcome, "The subscriber", listener)
     except BaseException as error:
