@@ -13,12 +13,14 @@ from .messages import Usage
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Hard limits; None is no limit. ``seconds`` is wall time of the run itself.
+    """Hard limits; None is no limit.
 
-    A run stops before the call that would go beyond a limit, so it overshoots by what one
-    call uses at most. Sub-agents draw on the budget of their parent. ``cost_usd`` needs a model
-    whose answers say what they cost (``Usage.cost_usd``): with one that never does, as those of
-    Anthropic and OpenAI, no call is made, and any other stops at its first answer without it.
+    A run stops before the call that would go beyond a limit, so it overshoots by what one call
+    uses at most. ``seconds`` is wall time of the run itself: a model that still answers then is
+    stopped, a tool is not. Sub-agents draw on the budget of their parent. ``cost_usd`` needs a
+    model whose answers say what they cost (``Usage.cost_usd``): with one that never does, as
+    those of Anthropic and OpenAI, no call is made, and any other stops at its first answer
+    without it.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a limit that is no number from 0.
     """
@@ -73,6 +75,16 @@ class Meter:
     def seconds(self) -> float:
         """How long it has run."""
         return self._seconds + (time.monotonic() - self._began if self._running else 0.0)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it may still run; None if nobody limits that."""
+        limit = self.budget.seconds
+        return None if limit is None else limit - self.seconds
+
+    def out_of_time(self) -> BudgetExceeded:
+        """What to say once no second is left."""
+        return _used_up("seconds", self.budget.seconds or 0)
 
     def check(self, tells_cost: bool = True) -> None:
         """Raises BudgetExceeded if nothing new may be begun; see :meth:`before_model`."""
@@ -129,18 +141,19 @@ class Meter:
         self.check_cost()
         self._compare("tokens", self._tokens + 1, budget.tokens)
         if budget.cost_usd is not None and self._cost >= budget.cost_usd:
-            self._stop("cost_usd", budget.cost_usd)
+            raise _used_up("cost_usd", budget.cost_usd)
         if budget.seconds is not None and self.seconds >= budget.seconds:
-            self._stop("seconds", budget.seconds)
+            raise self.out_of_time()
 
     def _compare(self, name: str, needed: float, limit: int | None) -> None:
         if limit is not None and needed > limit:
-            self._stop(name, limit)
+            raise _used_up(name, limit)
 
-    def _stop(self, name: str, limit: float) -> None:
-        raise BudgetExceeded(
-            f"The budget of {limit:g} {name} is used up; raise it with Budget({name}=…) to go on."
-        )
+
+def _used_up(name: str, limit: float) -> BudgetExceeded:
+    return BudgetExceeded(
+        f"The budget of {limit:g} {name} is used up; raise it with Budget({name}=…) to go on."
+    )
 
 
 def _number(value: Any) -> float | None:

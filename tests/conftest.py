@@ -41,8 +41,8 @@ def paired_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     A test that means to clears the list.
     """
     problems: list[str] = []
-    call_model = watched(sagents_nb.loop.loop.call_model, problems)
-    monkeypatch.setattr("sagents_nb.loop.loop.call_model", call_model)
+    call_model = watched(sagents_nb.loop.model_call.call_model, problems)
+    monkeypatch.setattr("sagents_nb.loop.model_call.call_model", call_model)
     yield problems
     assert not problems, "a provider would have refused a request"
 

@@ -29,7 +29,7 @@ from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Unfinished, settled
-from .model_call import call_model, request_for, without_hidden
+from .model_call import call_in_time, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, open_calls
 from .stop_conditions import StopConditions
 from .tool_calls import execute, prepare
@@ -314,10 +314,10 @@ class Loop:
         self.model_calls += 1
         tracing = current()
         if tracing is None:
-            answer = await call_model(model, request, self.ctx.emitter)
+            answer = await call_in_time(model, request, self.ctx)
         else:
             with tracing.chat(model) as said:
-                answer = await call_model(model, request, self.ctx.emitter)
+                answer = await call_in_time(model, request, self.ctx)
                 said(*answer)
         if config.chain.hooks["before_model_request"] and answer.message.tool_calls:
             marked = without_hidden(answer.message, request, self.ctx)

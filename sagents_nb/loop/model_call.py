@@ -179,6 +179,21 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
     return ModelAnswer(message, name, failure)
 
 
+async def call_in_time(model: ChatModel, request: ModelRequest, ctx: RunContext) -> ModelAnswer:
+    """Call the model as :func:`call_model` does, for the seconds that the budget leaves."""
+    meter = ctx.meter
+    if meter.seconds_left is None:
+        return await call_model(model, request, ctx.emitter)
+    async with asyncio.timeout(meter.seconds_left) as deadline:
+        answer = await call_model(model, request, ctx.emitter)
+    was_cut = deadline.expired() and isinstance(answer.failure, asyncio.CancelledError)
+    if not was_cut or ctx.cancelled.is_set():
+        return answer
+    failure = meter.out_of_time()
+    message = msgspec.structs.replace(answer.message, stop_reason="error", error=str(failure))
+    return answer._replace(message=message, failure=failure)
+
+
 def _failure(model: ChatModel, error: BaseException) -> BaseException:
     """What the model's exception comes to: a cancellation as it is, else an error of the model."""
     try:

@@ -40,12 +40,15 @@ class Echoing(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[Any]:
-    """The server while it runs; its ``status`` is that of the answers."""
+    """The server while it runs; ``status`` is that of its answers, ``stopping`` set at its end."""
     made = ThreadingHTTPServer(("127.0.0.1", 0), Echoing)
     made.status = 200  # type: ignore[attr-defined]
+    made.daemon_threads = True
+    made.stopping = threading.Event()  # type: ignore[attr-defined]
     thread = threading.Thread(target=made.serve_forever, daemon=True)
     thread.start()
     yield made
+    made.stopping.set()  # type: ignore[attr-defined]
     made.shutdown()
     made.server_close()
     thread.join()

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.events import MessageUpdate
+from sagents_nb.models import RetryingModel
+from sagents_nb.runtime.thread import runtime
 from tests.faults.serving import STREAM, Echoing
-from tests.talking import agent_of
+from tests.talking import agent_of, all_of, until
 
 # a08: packed bodies, and lines without an end
 
@@ -86,3 +90,123 @@ def test_a12_there_are_no_more_workers_than_rows() -> None:
     frame = agent.map(["a", "b", "c"], concurrency=10**9, progress=False)
     assert len(frame) == 3
     assert most < 50
+
+
+# a21: a subscriber who does not come along
+
+
+def test_a21_an_async_subscriber_that_is_stuck_keeps_a_bounded_number_of_events(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("sagents_nb.session.event_log.KEPT", 100)
+    heard: list[int] = []
+    may = asyncio.Event()
+
+    async def stuck(event: Any) -> None:
+        heard.append(event.seq)
+        await may.wait()
+
+    session = sa.Session(sa.Agent(sa.ScriptedModel(["x" * 1000], chunk=1)))
+    session.subscribe(stuck)
+    session.send("go").result()
+    assert heard == [1]
+    last = session.actor.log.last
+    runtime.loop.call_soon_threadsafe(may.set)
+    until(lambda: heard[-1] == last)
+    assert heard == [1, *range(last - 99, last + 1)]
+    [told] = [record.getMessage() for record in caplog.records if "missed" in record.msg]
+    assert f"stuck was slower than its events came and missed {last - 101}," in told
+
+
+def test_a21_who_does_not_read_a_stream_of_events_misses_the_oldest(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("sagents_nb.runtime.event_stream.LONGEST", 100)
+    session = sa.Session(sa.Agent(sa.ScriptedModel(["x" * 1000], chunk=1)))
+    stream = session.events()
+    session.send("go").result()
+    last = session.actor.log.last
+    session.close()
+    read = [event.seq for event in all_of(stream)]
+    assert read[-100:] == list(range(read[-1] - 99, read[-1] + 1))
+    assert len(read) == 100
+    assert read[-1] >= last
+    assert f"missed {read[-1] - 100}, the oldest" in caplog.text
+
+
+# a22: a server that says little, for ever
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n"
+WORD = b'data: {"choices": [{"index": 0, "delta": {"content": "ok "}}]}\n\n'
+DRIPS = {
+    "nothing": (HEAD + b"\r\n", b""),
+    "comments": (HEAD + b"\r\n", b": ping\n\n"),
+    "comments after a word": (HEAD + b"\r\n" + WORD, b": ping\n\n"),
+    "a line": (HEAD + b"\r\ndata: ", b"x"),
+    "the head": (HEAD + b"x: ", b"y"),
+    "what it refuses": (b"HTTP/1.1 429 No\r\ncontent-length: 99999\r\n\r\n", b"z"),
+}
+
+
+def dripping(first: bytes, then: bytes) -> Any:
+    def send(self: Echoing) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.close_connection = True
+        with suppress(OSError):  # whoever asked has gone
+            self.wfile.write(first)
+            while not self.server.stopping.wait(0.01):  # type: ignore[attr-defined]
+                self.wfile.write(then)
+
+    return send
+
+
+def asking_once(server: Any, **options: Any) -> sa.Agent:
+    url = f"http://127.0.0.1:{server.server_port}"
+    model = sa.OpenAIChatModel("m", api_key="k", base_url=url, **options)
+    return sa.Agent(RetryingModel(model, attempts=1), replace_default_middleware=True)
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+@pytest.mark.parametrize("kind", ["a number", "the SDK's own"])
+def test_a22_an_answer_that_does_not_come_is_not_waited_for_longer_than_allowed(
+    drip: str, kind: str, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import openai
+
+    monkeypatch.setattr(Echoing, "do_POST", dripping(*DRIPS[drip]))
+    timeout = 0.4 if kind == "a number" else openai.Timeout(60, read=0.4)
+    with pytest.raises(sa.ModelError, match="did not answer in time") as late:
+        asking_once(server, timeout=timeout).run("hi")
+    assert late.value.kind == "timeout"
+
+
+def test_a22_no_call_lasts_for_ever_however_lively_it_is(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sagents_nb.models.providers.streaming.LONGEST_CALL", 0.4)
+    monkeypatch.setattr(Echoing, "do_POST", dripping(HEAD + b"\r\n", WORD))
+    with pytest.raises(sa.ModelError, match="did not answer in time"):
+        asking_once(server).run("hi")
+
+
+def test_a22_a_budget_of_seconds_ends_an_answer_that_goes_on(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Echoing, "do_POST", dripping(HEAD + b"\r\n", WORD))
+    session = sa.Session(asking_once(server))
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    with pytest.raises(sa.BudgetExceeded, match="seconds is used up"):
+        session.send("hi", budget=sa.Budget(seconds=0.5)).result()
+    said = session.messages[-1]
+    assert (said.stop_reason, said.role) == ("error", "assistant")
+    assert said.error == session.error
+    assert session.status == "error"
+    told = [event.delta.text for event in heard if isinstance(event, MessageUpdate)]
+    assert said.text == "".join(told)
+
+
+@pytest.mark.parametrize("timeout", ["5", 0, -1, float("nan"), True])
+def test_a_timeout_that_is_none_is_refused(timeout: Any, server: Any) -> None:
+    with pytest.raises(sa.ModelError, match="timeout is a number of seconds above 0, not"):
+        asking_once(server, timeout=timeout).run("hi")

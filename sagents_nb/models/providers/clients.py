@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import math
 import os
 import threading
 from typing import Any
@@ -162,6 +163,28 @@ async def post(client: Any, path: str, body: bytes, options: dict[str, Any]) -> 
             if elsewhere is None:
                 raise
             path, left = elsewhere, left - 1
+
+
+def take_reading_time(client: Any, options: dict[str, Any], longest: float) -> float:
+    """The seconds that are waited for an answer to begin and to go on; no more than ``longest``.
+
+    They are taken out of the request ``options``, whose other limits stay: to the HTTP client
+    they are for the next byte, and so a server that sends one now and then is never late.
+    Raises :class:`~sagents_nb.errors.ModelError` for a ``timeout`` that is none.
+    """
+    httpx2 = importlib.import_module("httpx2")
+    limits = options.get("timeout", client.timeout)
+    if not isinstance(limits, httpx2.Timeout):
+        if limits is not None and not (type(limits) in (int, float) and 0 < limits < math.inf):
+            raise ModelError(
+                f"timeout is a number of seconds above 0, not {limits!r}; leave it out for the "
+                "SDK's own.",
+                kind="invalid_request",
+            )
+        limits = httpx2.Timeout(limits)
+    others = {name: getattr(limits, name) for name in ("connect", "write", "pool")}
+    options["timeout"] = httpx2.Timeout(read=None, **others)
+    return longest if limits.read is None else min(float(limits.read), longest)
 
 
 def _moved(error: Exception) -> str | None:

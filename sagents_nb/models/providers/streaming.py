@@ -119,6 +119,9 @@ class EventDecoder:
 AFTER_END = 5.0
 _DRAIN = 0.25
 
+LONGEST_CALL = 3600.0
+"""Seconds of one call in all, however lively the server is; `Budget(seconds=…)` may be less."""
+
 
 class Reader(Protocol):
     """Turns the events of one answer into deltas and, at the end, a message.
@@ -144,7 +147,8 @@ class ProviderModel(ChatModel):
     provider's own parameters, which are passed through as they are (None leaves one out):
     ``max_tokens``; ``thinking``: "off", "minimal", "low", "medium", "high" or "xhigh", and
     ``thinking_budgets``, a dict of tokens by those words, for models that take a budget;
-    ``timeout`` in seconds; ``extra_headers``, ``extra_query`` and ``extra_body``.
+    ``timeout``, the seconds that are waited for the answer to begin and for each further event of
+    it (by default the SDK's, ten minutes); ``extra_headers``, ``extra_query`` and ``extra_body``.
     """
 
     tells_cost = False
@@ -274,6 +278,9 @@ async def _stream(
     names = ParameterNames(request.tools) if model.plain_parameters else ParameterNames()
     request = names.sent(request)
     transport = request_options(options)
+    patience = clients.take_reading_time(client, transport, LONGEST_CALL)
+    clock = asyncio.get_running_loop().time
+    ends = clock() + LONGEST_CALL
     extra = Unshown(options.pop("extra_body", None) or {})
     body = Unshown({**model.body(request, options), **extra})
     content = encode_body({key: value for key, value in body.items() if value is not None})
@@ -285,18 +292,22 @@ async def _stream(
     message: Message | None = None
     failure: ModelError | None = None
     try:
-        response, failure = await _open(client, model.path, content, transport, where)
+        response, failure = await _open(client, model.path, content, transport, where, patience)
         del body, content, extra, options, transport
         told = of_headers(response.headers) if response is not None else {}
         chunks = _chunks(response) if response is not None else None
+        heard = clock()  # of an event: a server may send comments and halves of lines for ever
         while chunks is not None:
             events: list[Event] = []
             try:
                 if reader.complete:
-                    async with asyncio.timeout(_DRAIN if reader.ended else AFTER_END):
-                        events = decoder.feed(await anext(chunks))
+                    latest = clock() + (_DRAIN if reader.ended else AFTER_END)
                 else:
+                    latest = min(heard + patience, ends)
+                async with asyncio.timeout_at(latest):
                     events = decoder.feed(await anext(chunks))
+                if events:
+                    heard = clock()
             except StopAsyncIteration:
                 chunks = None
                 events = [event for event in decoder.end() if _whole(event[1])]
@@ -354,10 +365,16 @@ async def _chunks(response: Any) -> AsyncGenerator[bytes, None]:
 
 
 async def _open(
-    client: Any, path: str, content: bytes, transport: dict[str, Any], where: Where
+    client: Any,
+    path: str,
+    content: bytes,
+    transport: dict[str, Any],
+    where: Where,
+    patience: float,
 ) -> tuple[Any, ModelError | None]:
     try:
-        return await clients.post(client, path, content, transport), None
+        async with asyncio.timeout(patience):
+            return await clients.post(client, path, content, transport), None
     except Exception as error:
         return None, from_exception(error, where)
 
