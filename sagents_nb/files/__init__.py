@@ -8,6 +8,7 @@ from ..lazy import face
 from .edits import replace_lines, replace_text, split_lines
 from .entry import FileEntry
 from .errors import (
+    FileChanged,
     FileError,
     FileMissing,
     FilesystemClosed,
@@ -46,6 +47,7 @@ __all__ = [
     "CallbackStorage",
     "DiskStorage",
     "Expression",
+    "FileChanged",
     "FileEntry",
     "FileError",
     "FileMissing",

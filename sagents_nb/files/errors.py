@@ -42,6 +42,10 @@ class NotStorable(FileError):
     """A storage can never keep that; with another name, or other metadata, it may."""
 
 
+class FileChanged(FileError):
+    """Somebody else has changed the file since it was read, and would have lost that."""
+
+
 class StorageFailed(FileError):
     """The storage of a mount failed; the message says what has become of the file.
 

@@ -17,6 +17,7 @@ from . import paths, patterns
 from .entry import FileEntry, new_directory, new_file, with_content
 from .errors import (
     REFUSALS,
+    FileChanged,
     FileError,
     FilesystemClosed,
     InvalidPath,
@@ -31,10 +32,13 @@ from .notices import Notices, Subscriber, updated
 from .saving import Clock, MoveOutcome, Saving, move_in_storage, unsaved
 from .snapshots import Snapshot, Snapshots, changed, difference, same
 from .tree import FileStats, Limits, Move, Tree
+from .versions import Versions
 
 log = logging.getLogger(__name__)
 
 MB = 1_000_000
+# How often one change begins anew because somebody else was faster.
+MOST_OVERTAKEN = 100
 
 # `list` is a method below, so annotations there need other names for the type.
 Paths = list[str]
@@ -87,6 +91,9 @@ class FileSystem:
         self._scope_text = text = paths.scope_text(scope or ())
         self._saving = Saving(self._lock, self._tree, self._claims, text, clock or Clock())
         self._loading = Loading(self._lock, self._tree, self._claims, text, self._snapshots.loaded)
+        self._versions = Versions(
+            self._lock, self._tree, self._claims, self._saving, text, self._notices.queue
+        )
         self.mount_missing(mounts)
 
     def __repr__(self) -> str:
@@ -97,13 +104,33 @@ class FileSystem:
     def read(self, path: str) -> FileEntry:
         """The file with that path; its text or bytes are in ``.content``.
 
-        Raises StorageFailed if the storage cannot give the content, which is read once.
+        Raises StorageFailed if the storage cannot give the content, which is read once, and
+        again when somebody else has changed it, if the storage tells.
         """
         path = paths.normalize(path)
+        self._look_again(path)
         with self._lock:
             self._check_open()
             entry = self._tree.file(path)
         return entry if entry.loaded else self._loading.load(path)
+
+    def reload(self, path: str) -> FileEntry:
+        """The file as its storage has it now; what was not saved of it is dropped.
+
+        For a file that somebody else changed while a change of yours waited to be saved: yours
+        is not saved then, :meth:`flush` says so, and it is kept in memory until this is called.
+        """
+        path = paths.normalize(path)
+        with self._lock:
+            self._check_open()
+        self._versions.reload(path)
+        self._notices.deliver()
+        return self.read(path)
+
+    def _look_again(self, path: str) -> None:
+        """Take in what somebody else has made of a file."""
+        if len(self._mounts) and self._versions.refreshed(path):
+            self._notices.deliver()
 
     def read_lines(self, path: str, first: int = 1, limit: int = 2000) -> tuple[Paths, int | None]:
         r"""Up to ``limit`` lines of a text file, from ``first`` (from 1) on, and how many it has.
@@ -122,6 +149,7 @@ class FileSystem:
         path = paths.normalize(path)
         with self._lock:
             self._check_open()
+        self._look_again(path)
         return self._loading.lines(path, first, limit)
 
     def exists(self, path: str) -> bool:
@@ -160,7 +188,18 @@ class FileSystem:
         and left out, and why is put into ``failed``, by path. Contents are kept in memory up to
         ``max_total_size`` of all files.
         """
-        return self._loading.each((e for e in self.entries(pattern) if not e.is_directory), failed)
+        return self._loading.each(self._current(pattern), failed)
+
+    def _current(self, pattern: str | None) -> Iterator[FileEntry]:
+        """The files as they are when they are asked for."""
+        for entry in self.entries(pattern):
+            if not entry.is_directory:
+                if entry.loaded and len(self._mounts):
+                    self._look_again(entry.path)
+                    with self._lock:
+                        yield self._tree.get(entry.path) or entry
+                else:
+                    yield entry
 
     def stats(self) -> FileStats:
         """How many entries there are, of which kind, and how many bytes."""
@@ -511,10 +550,15 @@ class FileSystem:
         ``read``: it needs the content. ``content``: it changes it. ``now``: a storage gets it
         now, as it always gets what is new.
         """
+        overtaken = 0
         while True:
             with self._lock:
                 self._check_open()
                 self._mounts.check_writable(path)
+            if content and len(self._mounts) and self._seen_anew(path, edits=read):
+                continue
+            with self._lock:
+                self._check_open()
                 stored, before = self._tree.get(path), look()
             if stored is not None and not stored.loaded and (read or len(self._snapshots)):
                 stored = self._with_content(path, needed=read)
@@ -538,16 +582,24 @@ class FileSystem:
                     if differs:
                         made = self._put(entry, content or stored is None, bool(claimed))
                         entry = made[-1]
+                        if stored is None:  # so a file that is there by now is another's
+                            self._tree.versions[path] = ""
                 if differs and claimed:
                     # Itself before what is above it, which a storage makes where it needs it:
                     # so nothing is made for what is refused.
                     failed = self._saving.save_claimed([path])
                     with self._lock:
-                        if isinstance(failed.get(path), REFUSALS):
+                        if isinstance(failed.get(path), (*REFUSALS, FileChanged)):
                             self._take_back(made, stored, waited, there)
                         elif (current := self._tree.get(path)) is not None:
                             self._notices.queue([updated(current)])
                     failed |= self._save_above([p for p in claimed if p != path])
+            if isinstance(changed := failed.get(path), FileChanged):
+                overtaken += 1
+                if overtaken > MOST_OVERTAKEN:
+                    raise changed
+                self._seen_anew(path, edits=read)
+                continue
             break
         self._notices.deliver()
         if isinstance(refusal := failed.get(path), REFUSALS):
@@ -555,6 +607,21 @@ class FileSystem:
         if failed:
             raise unsaved(failed)
         return entry
+
+    def _seen_anew(self, path: str, *, edits: bool = False) -> bool:
+        """Take in what somebody else has made of a file that is to be changed; whether it did.
+
+        Raises FileChanged if that would be lost.
+        """
+        try:
+            return self._versions.check(path, edits=edits)
+        finally:
+            self._notices.deliver()
+
+    def _check_nothing_unseen(self, path: str) -> None:
+        """Raise FileChanged where the storage has something that nobody here has seen."""
+        if len(self._mounts):
+            self._seen_anew(path)
 
     def _take_back(
         self, made: Entries, stored: FileEntry | None, waited: bool, there: set[str]
@@ -654,6 +721,7 @@ class FileSystem:
 
     def _remove(self, path: str) -> FileEntry:
         """Delete one entry, in its storage first."""
+        self._check_nothing_unseen(path)
         self._keep_for_snapshots(path, below=False)
         with self._lock:
             self._check_open()
@@ -721,6 +789,12 @@ class FileSystem:
 
     def _move(self, old: str, new: str) -> Entries:
         """Move the path and what is below it, in its storage first."""
+        self._check_nothing_unseen(new)
+        if len(self._mounts):
+            with self._lock:
+                dirty = [e.path for e in self._tree.below(old) if self._saving.waits(e.path)]
+            for path in dirty:  # what is saved is renamed with all that is in it
+                self._seen_anew(path, edits=True)
         self._keep_for_snapshots(old, below=True)
         while True:
             failed: dict[str, BaseException] = {}
@@ -767,6 +841,8 @@ class FileSystem:
         for old, new in pairs:
             if outcome.saved.get(old.path) is old:
                 self._saving.forget(old.path)
+                if (version := outcome.versions.get(old.path)) is not None:
+                    self._tree.versions[new.path] = version
             elif old.path in outcome.failed and new.loaded:
                 self._saving.forget(old.path)
                 self._saving.mark(new.path, left=old.path)

@@ -22,7 +22,7 @@ from . import paths
 from .edits import lines_from
 from .entry import FileEntry, with_content
 from .errors import FileError, LimitExceeded, StorageFailed, WrongKind, reason
-from .storages.base import loaded_content
+from .storages.base import asker, loaded_content
 from .tree import Tree
 
 T = TypeVar("T")
@@ -208,8 +208,11 @@ class Loading:
                 path,
             )
         assert mount is not None, "only a mount has files that are not loaded"
+        inside, ask = mount.inside(path), asker(mount.storage)
         try:
-            content = loaded_content(mount.storage, self._scope, mount.inside(path))
+            # Before it is read, so that what is changed meanwhile is read again.
+            version = ask(self._scope, inside) if ask else None
+            content = loaded_content(mount.storage, self._scope, inside)
         except BaseException as error:
             pass_on(error)
             raise _unreadable(path, error) from error
@@ -220,6 +223,8 @@ class Loading:
             loaded = with_content(now, content)
             if keep or self._tree.loaded_size + loaded.size <= self._tree.limits.total_size:
                 self._tree.swap(loaded)
+                if version is not None:
+                    self._tree.versions[path] = version
                 self._on_load(now, loaded)
             return loaded
 

@@ -20,10 +20,10 @@ from ..errors import pass_on
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from .entry import FileEntry, with_content
-from .errors import StorageFailed, reason
+from .errors import FileChanged, StorageFailed, reason
 from .loading import Claims, together
 from .mounts import Mount
-from .storages.base import loaded_content
+from .storages.base import asker, loaded_content
 from .tree import Move, Tree
 
 log = logging.getLogger(__name__)
@@ -168,7 +168,12 @@ class Saving:
                 self._at(first, next_due)
         for paths in by_mount.values():  # a slow storage does not hold up another
             with contextlib.suppress(RuntimeError):
-                self._clock.work(partial(self.save_all, paths))
+                self._clock.work(partial(self._save_due, paths))
+
+    def _save_due(self, paths: list[str]) -> None:
+        for error in self.save_all(paths).values():
+            if isinstance(error, FileChanged):
+                log.warning("%s", error)
 
     def save_all(
         self, paths: Iterable[str], until: float | None = None
@@ -198,16 +203,21 @@ class Saving:
             pending.due = None
             entry = self._tree.get(path)
             mount = self._tree.mounts.keeping(path)
+            known = self._tree.versions.get(path)
+        version = None
         try:
             if mount is not None:
-                self._bring_in_line(mount, path, entry, pending.content)
+                version = self._bring_in_line(mount, path, entry, pending.content, known)
         except BaseException as error:
             pass_on(error)
-            log.warning("%s could not be saved (%r)", path, error)
-            with self._lock:
-                self.try_again(path, pending)
+            if not isinstance(error, FileChanged):  # which no time mends, and who called tells
+                log.warning("%s could not be saved (%r)", path, error)
+                with self._lock:
+                    self.try_again(path, pending)
             return error
         with self._lock:
+            if version is not None and self._tree.get(path) is not None:
+                self._tree.versions[path] = version
             if pending.left is not None:
                 self.mark(pending.left, after=0.0)
             now = self._pending.get(path)
@@ -220,20 +230,35 @@ class Saving:
         return None
 
     def _bring_in_line(
-        self, mount: Mount, path: str, entry: FileEntry | None, content: bool
-    ) -> None:
+        self, mount: Mount, path: str, entry: FileEntry | None, content: bool, known: str | None
+    ) -> str | None:
+        """The version that the file has then, if the storage tells."""
         storage, inside = mount.storage, mount.inside(path)
         if entry is None:
             storage.delete(self._scope, inside)
-            return
+            return None
         entry = replace(entry, path=inside)
         save_metadata = getattr(storage, "save_metadata", None)
         if save_metadata is not None and not content and not entry.is_directory:
             save_metadata(self._scope, entry)
-            return
+            return None
         if not entry.loaded:
             entry = with_content(entry, loaded_content(storage, self._scope, inside))
+        ask = asker(storage)
+        if ask is None or entry.is_directory:
+            storage.save(self._scope, entry)
+            return None
+        save_over = getattr(storage, "save_over", None)
+        try:
+            if known is not None and save_over is not None:
+                version: str | None = save_over(self._scope, entry, known)
+                return version
+            if known is not None and (ask(self._scope, inside) or known) != known:
+                raise FileChanged("")
+        except FileChanged:
+            raise overwriting(path) from None
         storage.save(self._scope, entry)
+        return ask(self._scope, inside)
 
     def flush(self, until: float | None = None) -> None:
         """Save all that waits now; what failed waits on and is named by StorageFailed.
@@ -253,16 +278,28 @@ class Saving:
             raise unsaved(failed)
 
 
+def overwriting(path: str) -> FileChanged:
+    """The error for what would overwrite the work of somebody else with ours."""
+    return FileChanged(
+        f"{path} was changed by somebody else since it was read, so what was written here since "
+        "is not saved; it is kept in memory until reload() takes what is there.",
+        path,
+    )
+
+
 def unsaved(failed: dict[str, BaseException]) -> StorageFailed:
     """The error for files that are in memory, but not yet in their storage."""
     names = sorted(failed)
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     first = failed[names[0]]
-    error = StorageFailed(
-        f"{', '.join(names[:5])}{more} could not be saved ({reason(first)}); "
-        "what you wrote is kept in memory and saved with the next flush().",
-        names[0],
-    )
+    if len(names) == 1 and isinstance(first, FileChanged):
+        text = str(first)
+    else:
+        text = (
+            f"{', '.join(names[:5])}{more} could not be saved ({reason(first)}); "
+            "what you wrote is kept in memory and saved with the next flush()."
+        )
+    error = StorageFailed(text, names[0])
     error.__cause__ = first
     return error
 
@@ -292,6 +329,7 @@ class MoveOutcome:
     renamed, so that the storage has at the new path what it had at the old one.
     ``failed``: it is still at the old path. ``left`` are old paths yet to be deleted.
     ``read`` are contents that had to be read on the way and are not safe at the new path.
+    ``versions`` are those of what was saved, where the storage tells.
     """
 
     def __init__(self) -> None:
@@ -299,6 +337,7 @@ class MoveOutcome:
         self.failed: dict[str, BaseException] = {}
         self.left: list[str] = []
         self.read: dict[str, str | bytes] = {}
+        self.versions: dict[str, str | None] = {}
 
 
 def move_in_storage(mount: Mount, scope: str, move: Move, waiting: set[str]) -> MoveOutcome:
@@ -327,6 +366,8 @@ def move_in_storage(mount: Mount, scope: str, move: Move, waiting: set[str]) -> 
             storage.save(scope, replace(moved, path=new))
             outcome.read.pop(before.path, None)
             outcome.saved[before.path] = before
+            ask = asker(storage)
+            outcome.versions[before.path] = ask(scope, new) if ask else None
         except BaseException as error:
             pass_on(error)
             if before is move.pairs[0][0]:

@@ -62,7 +62,8 @@ class Tree:
 
     ``size`` and ``loaded_size`` (bytes), ``persisted`` and ``unloaded`` (counts) are kept up
     to date, and so is how much lies below each directory: no write walks the tree. ``written``
-    (bytes) and ``made`` (a count) are for the limits.
+    (bytes) and ``made`` (a count) are for the limits. ``versions`` are those of a storage from
+    which contents came, or as which they were saved; "" where there was no file.
     """
 
     def __init__(self, limits: Limits, mounts: Mounts) -> None:
@@ -81,6 +82,7 @@ class Tree:
         # The size of what a storage had at a path; also of what was deleted since, which may be
         # restored.
         self._there: dict[str, int] = {}
+        self.versions: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -185,6 +187,11 @@ class Tree:
             else:
                 log.warning("%s was left out: a file and a directory are in one place", entry.path)
 
+    def take_in(self, entry: FileEntry) -> None:
+        """Store what a storage has by now in the place of what it had; no limit holds."""
+        self.versions.pop(entry.path, None)
+        self._store(entry)
+
     def plan_move(self, old: str, new: str) -> Move:
         """What moving a file, or a directory and what is in it, does; nothing is changed."""
         self.existing(old)
@@ -226,6 +233,8 @@ class Tree:
             self.pop(before.path)
             if before.path in self._there:
                 self._there[after.path] = self._there.pop(before.path)
+            if before.path in self.versions:
+                self.versions[after.path] = self.versions.pop(before.path)
         moved = [entry for _, entry in move.pairs]
         for entry in (*move.directories, *moved):
             self._store(entry)
@@ -234,6 +243,7 @@ class Tree:
     def delete(self, path: str) -> FileEntry:
         """Remove a file, or the entry of a directory but nothing in it."""
         self.check_delete(path)
+        self.versions.pop(path, None)
         return self.pop(path)
 
     def check_delete(self, path: str) -> None:

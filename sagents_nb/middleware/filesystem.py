@@ -16,6 +16,7 @@ from ..context import ToolContext
 from ..errors import ConfigurationError
 from ..files import (
     Expression,
+    FileChanged,
     FileEntry,
     FileError,
     FileMissing,
@@ -118,6 +119,17 @@ def _answers(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             output: ToolOutput = function(*args, **kwargs)
             return output
+        except FileChanged as error:
+            path = error.path
+            try:
+                _files(kwargs["ctx"]).reload(path)
+            except FileError as unread:
+                return ToolOutput(str(unread), is_error=True)
+            return ToolOutput(
+                f"{path} was changed by somebody else, and nothing of yours was written over "
+                "that; read it again and make your changes anew.",
+                is_error=True,
+            )
         except FileError as error:
             return ToolOutput(str(error), is_error=True)
 

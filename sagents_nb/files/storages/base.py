@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -39,6 +39,12 @@ class FileStorage(Protocol):
       so that of a large one only a part is read. Raises FileNotFoundError.
     - ``move(scope, old, new)``: rename one file, with its metadata, and make what it needs
       above it; nothing is at ``new``.
+    - ``version(scope, path)``: a text that is another one once the content is, None if there is
+      no such file. It is asked before a file that was read is read again or replaced, so that
+      what others do with the files is seen; it should be quick.
+    - ``save_over(scope, entry, version)``: save a file if that is still its version ("": if it
+      is not there), and give the new one; raises FileChanged. One that is gone is saved too.
+      Without it, the version is asked for before a save and after it.
     """
 
     def list(self, scope: str) -> Iterable[FileEntry]:
@@ -58,6 +64,12 @@ class FileStorage(Protocol):
 
     def delete(self, scope: str, path: str) -> None:
         """Delete a file, or a directory's own entry and nothing in it; missing is fine."""
+
+
+def asker(storage: FileStorage) -> Callable[[str, str], str | None] | None:
+    """How a storage is asked for versions, if it tells them."""
+    ask: Callable[[str, str], str | None] | None = getattr(storage, "version", None)
+    return ask
 
 
 def loaded_content(storage: FileStorage, scope: str, path: str) -> str | bytes:

@@ -8,11 +8,12 @@ by the kernel, not by a check that came too early.
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import os
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -259,6 +260,40 @@ class Confined:
             status = os.fstat(file)
             check_plain(status, path)
             yield opened, status
+
+
+def put(source: tuple[int, str], target: tuple[int, str], *, swap: bool) -> bool:
+    """Move a file into the place of another, which gets its name; or where nothing is.
+
+    At one stroke, so that who does it can see what was replaced; False if the system cannot.
+    Raises FileExistsError if something is there, or with ``swap`` FileNotFoundError if not.
+    """
+    function = _renameat2()
+    if function is None:
+        return False
+    flag = _EXCHANGE if swap else _NOREPLACE
+    (above, old), (fd, new) = source, target
+    if function(above, os.fsencode(old), fd, os.fsencode(new), flag) == 0:
+        return True
+    import ctypes
+
+    error = ctypes.get_errno()
+    if error in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):  # a disk that does not know it
+        return False
+    raise OSError(error, os.strerror(error), new)
+
+
+_NOREPLACE, _EXCHANGE = 1, 2  # of linux/fs.h
+
+
+@functools.cache
+def _renameat2() -> Callable[..., int] | None:
+    """Linux's; Python has no way to it: https://github.com/python/cpython/issues/105201."""
+    import ctypes
+
+    function: Callable[..., int] | None
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    return function
 
 
 def check_plain(status: os.stat_result, path: str) -> None:

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from ...errors import ConfigurationError
 from ..entry import FileEntry
-from ..errors import FileError, taken
+from ..errors import FileChanged, FileError, taken
 from .base import RESERVED, as_json, check_name, content_of, data_of, folded, metadata_of, segments
-from .confined import CREATE, Confined, check_plain, remove_empty
+from .confined import CREATE, Confined, check_plain, put, remove_empty
 from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
 
 log = logging.getLogger(__name__)
@@ -145,6 +145,15 @@ class DiskStorage:
         ):
             yield file
 
+    def version(self, scope: str, path: str) -> str | None:
+        """What is another text once the file is; None if there is none."""
+        try:  # the path as it is: a link on the way gives a version of something, and no content
+            status = os.stat(f"{self.path}/{'/'.join(segments(path))}", follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+        return _version(status) if plain else None
+
     # writing
 
     def save(self, scope: str, entry: FileEntry) -> None:
@@ -157,6 +166,14 @@ class DiskStorage:
                 self._save_directory(names, entry)
             else:
                 self._save_file(names, entry, data_of(entry))
+
+    def save_over(self, scope: str, entry: FileEntry, version: str) -> str:
+        """Save a file if that is still its version; raises FileChanged if it is another."""
+        names = segments(entry.path)
+        as_json(entry.custom, entry.path)
+        self._refresh()
+        with self._root.telling(entry.path, "saved"):
+            return self._save_file(names, entry, data_of(entry), version)
 
     def save_metadata(self, scope: str, entry: FileEntry) -> None:
         """Save what describes an entry; FileNotFoundError if it is not there."""
@@ -226,7 +243,9 @@ class DiskStorage:
 
     # inside
 
-    def _save_file(self, names: Sequence[str], entry: FileEntry, data: bytes) -> None:
+    def _save_file(
+        self, names: Sequence[str], entry: FileEntry, data: bytes, version: str | None = None
+    ) -> str:
         metadata = replace(
             metadata_of(entry), size=len(data), sha256=hashlib.sha256(data).hexdigest()
         )
@@ -245,13 +264,20 @@ class DiskStorage:
                         raise PermissionError(errno.EACCES, "it is write-protected on the disk")
                     else:
                         os.fchmod(file, before.st_mode & 0o777)
+                    if version is not None and before and _version(before) != version:
+                        raise FileChanged(f"{entry.path} was changed.", entry.path)
                     mtime = os.fstat(file).st_mtime_ns
                     line = Line(path=entry.path, data=metadata, mtime=mtime)
                     self._side.append(folder, line, before)
-                    os.replace(temporary, names[-1], src_dir_fd=above, dst_dir_fd=fd)
+                    source, target = (above, temporary), (fd, names[-1])
+                    if version is None:
+                        os.replace(temporary, names[-1], src_dir_fd=above, dst_dir_fd=fd)
+                    else:
+                        _replace_if(source, target, _version(before) if before else "")
                     self._root.note(fd, added=names[-1])
                 self._side.sync()
                 self._root.sync(fd)
+            return _version(os.fstat(file))
 
     def _save_directory(self, names: Sequence[str], entry: FileEntry) -> None:
         line = Line(path=entry.path, data=metadata_of(entry))
@@ -316,3 +342,31 @@ class DiskStorage:
                 self._side.clean()
                 self._started = True
             self._side.refresh()
+
+
+def _version(status: os.stat_result) -> str:
+    return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
+
+
+def _replace_if(source: tuple[int, str], target: tuple[int, str], version: str) -> None:
+    """Put a file in the place of one with that version, "" for none; else raise FileChanged.
+
+    What was changed in the moment since the version was asked for is found in what was replaced,
+    and put back.
+    """
+    (above, temporary), (fd, name) = source, target
+    try:
+        if not put(source, target, swap=bool(version)):
+            os.replace(temporary, name, src_dir_fd=above, dst_dir_fd=fd)
+            return
+    except FileExistsError:
+        raise FileChanged(f"{name} is there by now.", name) from None
+    except FileNotFoundError:  # it went: what is saved now is all there is
+        _replace_if(source, target, "")
+        return
+    if not version:
+        return
+    if _version(os.stat(temporary, dir_fd=above, follow_symlinks=False)) != version:
+        put(source, target, swap=True)
+        raise FileChanged(f"{name} was changed.", name)
+    os.unlink(temporary, dir_fd=above)

@@ -105,6 +105,21 @@ class FsspecStorage:
         """A file with its content, also one that somebody else has put there."""
         return self._ask(path, "read", partial(self._load, segments(path)))
 
+    def version(self, scope: str, path: str) -> str | None:
+        """What is another text once the file is, as the place tells; None if there is none."""
+        place = self._place("/".join(segments(path)))
+
+        def ask() -> str | None:
+            self._fs.invalidate_cache(self._fs._parent(place))
+            if self._fs.info(place).get("type") == "directory":
+                return None
+            return str(self._fs.ukey(place))
+
+        try:
+            return self._ask(path, "read", ask)
+        except FileNotFoundError:
+            return None
+
     def save(self, scope: str, entry: FileEntry) -> None:
         """Create or replace a file, or remember a directory."""
         names = segments(entry.path)
@@ -189,9 +204,19 @@ class FsspecStorage:
         path = "/".join(names)
         if data is not None:
             if self._fs.isdir(self._place(path)):
-                raise is_directory(path)
+                self._remove_emptied(path)
             self._put(self._place(path), data)
         self._note(names, metadata)
+
+    def _remove_emptied(self, path: str) -> None:
+        """Remove a directory that is left of files that are gone; else raise WrongKind."""
+        place = self._place(path)
+        if self._at_once or self._fs.find(place):
+            raise is_directory(path)
+        try:
+            self._fs.rmdir(place)
+        except OSError:
+            raise is_directory(path) from None
 
     def _save_metadata(self, names: Names, metadata: Metadata) -> None:
         if not metadata.is_directory:

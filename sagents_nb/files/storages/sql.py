@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...errors import ConfigurationError, StoreError
 from ..entry import FileEntry
-from ..errors import FileError, is_directory, taken
+from ..errors import FileChanged, FileError, is_directory, taken
 from .base import Metadata, as_json, content_of, data_of, metadata_of, segments
 
 if TYPE_CHECKING:
@@ -98,10 +98,34 @@ class SQLStorage:
             raise is_directory(path)
         return _metadata(row).entry(path, content_of(bytes(row.content), row.is_text))
 
+    def version(self, scope: str, path: str) -> str | None:
+        """What is another text once the content is; None if there is no such file."""
+        t = self._table.c
+        query = self._table.select().with_only_columns(t.sha256, t.modified_at)
+        query = query.where(*self._at(scope, path), ~t.is_directory)
+        with self._transaction(path, "read") as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else f"{row.sha256} {row.modified_at}"
+
     # writing
 
     def save(self, scope: str, entry: FileEntry) -> None:
         """Create or replace a file or directory."""
+        self._save(scope, entry, ())
+
+    def save_over(self, scope: str, entry: FileEntry, version: str) -> str:
+        """Save a file if that is still its version; raises FileChanged if it is another."""
+        import sqlalchemy as sql
+
+        t = self._table.c
+        same: sql.ColumnElement[bool] = sql.false()  # a new one: none may be there
+        if version:
+            sha256, modified_at = version.split(" ", 1)
+            same = sql.and_(t.sha256 == sha256, t.modified_at == modified_at)
+        values = self._save(scope, entry, (same,))
+        return f"{values['sha256']} {values['modified_at']}"
+
+    def _save(self, scope: str, entry: FileEntry, only: tuple[Any, ...]) -> dict[str, Any]:
         segments(entry.path)
         metadata = metadata_of(entry)
         data = None
@@ -111,13 +135,16 @@ class SQLStorage:
         values = {**_columns(metadata, entry.path), "content": data}
         key = {"scope_id": _digest(scope), "path_id": _digest(entry.path)}
         new = {**key, "scope": scope, "path": entry.path, **values}
-        change = self._table.update().where(*self._at(scope, entry.path)).values(values)
+        change = self._table.update().where(*self._at(scope, entry.path), *only).values(values)
         # The change comes first: a transaction that begins by reading cannot always go on to
         # write in SQLite. Another process may add the row between the two; then it is changed.
         for attempt in (1, 2):
             with self._transaction(entry.path, "saved") as connection:
                 if connection.execute(change).rowcount or self._added(connection, new, attempt):
-                    return
+                    break
+                if only:
+                    raise FileChanged(f"{entry.path} was changed.", entry.path)
+        return values
 
     def _added(self, connection: sql.Connection, row: dict[str, Any], attempt: int) -> bool:
         import sqlalchemy as sql

@@ -1,0 +1,325 @@
+"""Somebody else works on the files of a mount: it is seen, and never overwritten unseen."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.events import FileDeleted, FileUpdated
+from sagents_nb.files import (
+    FileChanged,
+    FileError,
+    FileMissing,
+    FileSystem,
+    FsspecStorage,
+    Mount,
+    PathTaken,
+    SQLStorage,
+    StorageFailed,
+)
+from sagents_nb.files.entry import new_file
+from sagents_nb.files.storages.disk import DiskStorage
+from sagents_nb.middleware import FileSystem as FileTools
+from tests.files.doubles import HandClock
+from tests.talking import agent_of, call, results
+
+
+class OnlyVersion:
+    """A storage of somebody's own: it tells versions and knows no more."""
+
+    def __init__(self, storage: DiskStorage) -> None:
+        self.list, self.load = storage.list, storage.load
+        self.save, self.delete, self.version = storage.save, storage.delete, storage.version
+
+
+class Other:
+    """Somebody else who works in the same place."""
+
+    def __init__(self, kind: str, place: Path) -> None:
+        self.kind, self.place = kind, place
+        self.storage: Any = self.opened()
+
+    def opened(self) -> Any:
+        if self.kind == "sql":
+            return SQLStorage(f"sqlite:///{self.place}/files.db")
+        if self.kind == "fsspec":
+            return FsspecStorage(f"memory://{self.place.name}")
+        disk = DiskStorage(self.place / "files", fsync=False)
+        return OnlyVersion(disk) if self.kind == "only versions" else disk
+
+    def write(self, name: str, text: str) -> None:
+        self.storage.save("user:1", new_file(name, text))
+
+    def delete(self, name: str) -> None:
+        self.storage.delete("user:1", name)
+
+    def read(self, name: str) -> str:
+        return str(self.storage.load("user:1", name).content)
+
+
+@pytest.fixture(params=["disk", "only versions", "sql", "fsspec"])
+def other(request: pytest.FixtureRequest, tmp_path: Path) -> Other:
+    return Other(request.param, tmp_path)
+
+
+@pytest.fixture
+def opened(other: Other) -> Iterator[Callable[..., FileSystem]]:
+    made: list[FileSystem] = []
+
+    def open(debounce: float = 0.0) -> FileSystem:
+        mount = Mount(default=True, storage=other.opened(), debounce=debounce)
+        made.append(FileSystem(("user", 1), [mount]))
+        return made[-1]
+
+    yield open
+    for fs in made:
+        with suppress(StorageFailed):
+            fs.close()
+
+
+Opened = Callable[..., FileSystem]
+
+
+def test_a_read_sees_the_new_text_and_tells_of_it(other: Other, opened: Opened) -> None:
+    other.write("a.md", "one\ntwo\n")
+    fs = opened()
+    assert fs.read("/a.md").content == "one\ntwo\n"
+    heard: list[Any] = []
+    fs.subscribe(heard.append)
+    other.write("a.md", "one\ntwo\nthree\n")
+    assert fs.read("/a.md").content == "one\ntwo\nthree\n"
+    assert [type(event) for event in heard] == [FileUpdated]
+    assert heard[0].entry["size"] == 14
+    other.write("a.md", "four\n")
+    assert fs.read_lines("/a.md") == (["four"], 1)
+    other.write("a.md", "five\n")
+    assert [entry.content for entry in fs.contents()] == ["five\n"]
+    assert fs.read("/a.md") is fs.read("/a.md")
+    assert fs.stats().size == 5
+
+
+def test_a_file_that_was_put_there_since_it_was_listed_is_found(
+    other: Other, opened: Opened
+) -> None:
+    fs = opened()
+    assert fs.list() == []
+    other.write("notes/new.md", "new")
+    assert fs.read("/notes/new.md").content == "new"
+    assert fs.list() == ["/notes/new.md"]
+
+
+def test_a_file_that_somebody_deleted_is_gone(other: Other, opened: Opened) -> None:
+    other.write("a.md", "a")
+    fs = opened()
+    fs.read("/a.md")
+    heard: list[Any] = []
+    fs.subscribe(heard.append)
+    other.delete("a.md")
+    with pytest.raises(FileMissing):
+        fs.read("/a.md")
+    assert [type(event) for event in heard] == [FileDeleted]
+    assert fs.list() == []
+    fs.write("/a.md", "again")
+    assert other.read("a.md") == "again"
+
+
+@pytest.mark.parametrize("debounce", [0.0, 60.0])
+def test_an_edit_is_one_of_the_new_text(other: Other, opened: Opened, debounce: float) -> None:
+    other.write("a.md", "one\n")
+    fs = opened(debounce)
+    fs.read("/a.md")
+    other.write("a.md", "one\ntwo, of a person\n")
+    fs.edit("/a.md", lambda entry: str(entry.content).replace("one", "ONE"))
+    fs.flush()
+    assert other.read("a.md") == "ONE\ntwo, of a person\n"
+
+
+@pytest.mark.parametrize("debounce", [0.0, 60.0])
+def test_a_write_over_what_was_not_read_is_refused_once_it_is_known(
+    other: Other, opened: Opened, debounce: float
+) -> None:
+    other.write("a.md", "one")
+    fs = opened(debounce)
+    fs.read("/a.md")
+    other.write("a.md", "of a person")
+    with pytest.raises(FileChanged, match=r"/a\.md was changed by somebody else .* read it again"):
+        fs.write("/a.md", "mine")
+    other.write("a.md", "of a person, again")
+    with pytest.raises(FileChanged):
+        fs.delete("/a.md")
+    fs.flush()
+    assert other.read("a.md") == "of a person, again"
+    assert fs.read("/a.md").content == "of a person, again"
+    fs.write("/a.md", "both")
+    fs.flush()
+    assert other.read("a.md") == "both"
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_new_file_takes_the_place_of_nobodys(
+    other: Other, opened: Opened, overwrite: bool
+) -> None:
+    fs = opened()
+    other.write("a.md", "of a person")
+    with pytest.raises(FileChanged):
+        fs.write("/a.md", "mine", overwrite=overwrite)
+    assert other.read("a.md") == fs.read("/a.md").content == "of a person"
+    with pytest.raises(PathTaken):
+        fs.write("/a.md", "mine", overwrite=False)
+    fs.write("/b.md", "b")
+    other.write("c.md", "of a person")
+    with pytest.raises(FileError):
+        fs.move("/b.md", "/c.md")
+    assert other.read("c.md") == "of a person"
+    assert other.read("b.md") == "b"
+
+
+def test_an_edit_that_waits_to_be_saved_does_not_overwrite_what_came_meanwhile(
+    other: Other, opened: Opened
+) -> None:
+    other.write("a.md", "one")
+    fs = opened(60.0)
+    fs.edit("/a.md", lambda entry: "mine")
+    other.write("a.md", "of a person")
+    for _ in range(2):
+        with pytest.raises(StorageFailed, match=r"/a\.md was changed by .* not saved; it is kept"):
+            fs.flush()
+    assert other.read("a.md") == "of a person"
+    assert fs.read("/a.md").content == "mine"
+    for change in (
+        lambda: fs.write("/a.md", "again"),
+        lambda: fs.edit("/a.md", lambda entry: "again"),
+        lambda: fs.move("/a.md", "/b.md"),
+        lambda: fs.delete("/a.md"),
+    ):
+        with pytest.raises(FileChanged, match="is not saved"):
+            change()
+    assert fs.read("/a.md").content == "mine"
+    assert fs.reload("/a.md").content == "of a person"
+    fs.flush()
+    fs.edit("/a.md", lambda entry: f"{entry.content} and mine")
+    fs.flush()
+    assert other.read("a.md") == "of a person and mine"
+
+
+def test_a_save_in_the_background_that_would_overwrite_is_logged_and_not_tried_again(
+    other: Other, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = HandClock()
+    mount = Mount(default=True, storage=other.opened(), debounce=5.0)
+    other.write("a.md", "one")
+    fs = FileSystem(("user", 1), [mount], clock=clock)
+    fs.edit("/a.md", lambda entry: "mine")
+    other.write("a.md", "of a person")
+    for _ in range(9):
+        clock.pass_time(60.0)
+    assert caplog.text.count("/a.md was changed by somebody else") == 1
+    assert other.read("a.md") == "of a person"
+    assert fs.read("/a.md").content == "mine"
+
+
+def test_an_edit_of_a_file_that_somebody_deleted_meanwhile_is_saved(
+    other: Other, opened: Opened
+) -> None:
+    other.write("a.md", "one")
+    fs = opened(60.0)
+    fs.edit("/a.md", lambda entry: "mine")
+    other.delete("a.md")
+    fs.edit("/a.md", lambda entry: f"{entry.content} still")
+    fs.flush()
+    assert other.read("a.md") == "mine still"
+
+
+def test_what_is_moved_is_still_known(other: Other, opened: Opened) -> None:
+    other.write("d/a.md", "one")
+    fs = opened()
+    fs.read("/d/a.md")
+    fs.move("/d", "/e")
+    entry = fs.read("/e/a.md")
+    assert fs.read("/e/a.md") is entry or other.kind == "fsspec"
+    other.write("e/a.md", "of a person")
+    fs.edit("/e/a.md", lambda entry: f"{entry.content} and mine")
+    assert other.read("e/a.md") == "of a person and mine"
+
+
+def test_what_we_write_ourselves_is_nobody_elses(other: Other, opened: Opened) -> None:
+    fs = opened()
+    for n in range(5):
+        fs.write("/a.md", str(n))
+        fs.update_metadata("/a.md", {"n": n})
+        assert fs.read("/a.md").content == str(n)
+        fs.edit("/a.md", lambda entry: f"{entry.content}!")
+    fs.move("/a.md", "/b.md")
+    fs.write("/b.md", "end")
+    fs.delete("/b.md")
+    fs.write("/b.md", "anew")
+    assert other.read("b.md") == "anew"
+
+
+def test_the_model_is_told_and_sees_what_the_person_wrote(other: Other, opened: Opened) -> None:
+    other.write("a.md", "one\n")
+    fs = opened(60.0)
+
+    def person(request: Any) -> Any:
+        other.write("a.md", "one\nof a person\n")
+        return call("edit_file", "c3", file_path="/a.md", old_string="mine", new_string="more")
+
+    agent = agent_of(
+        call("read_file", "c1", file_path="/a.md"),
+        call("edit_file", "c2", file_path="/a.md", old_string="one", new_string="one\nmine"),
+        person,
+        call("read_file", "c4", file_path="/a.md"),
+        call("edit_file", "c5", file_path="/a.md", old_string="one\n", new_string="one\nmine\n"),
+        "done",
+        middleware=[FileTools()],
+    )
+    session = sa.Session(agent, filesystem=fs)
+    session.send("go").result()
+    _, _, told, read, _ = results(session.state)
+    assert "was changed by somebody else, and nothing of yours was written over" in told
+    assert "of a person" in read
+    fs.flush()
+    assert other.read("a.md") == "one\nmine\nof a person\n"
+
+
+def races(folder: Path, rounds: int) -> None:
+    """A person saves and the agent edits at about the same moment: no text of a person is lost."""
+    chance = random.Random(1)
+    file, aside = folder / "a.md", folder / "aside"
+    file.write_text("")
+    storage = DiskStorage(folder, fsync=False)
+    fs = FileSystem((), [Mount(default=True, storage=storage, debounce=0.0)])
+    for number in range(rounds):
+        aside.write_text(f"person {number}")
+        ready, steps = threading.Barrier(2), chance.randrange(4000)
+
+        def person(ready: threading.Barrier = ready, steps: int = steps) -> None:
+            ready.wait()
+            for _ in range(steps):
+                pass
+            os.replace(aside, file)
+
+        thread = threading.Thread(target=person)
+        thread.start()
+        ready.wait()
+        fs.edit("/a.md", lambda entry: f"{entry.content}\nagent")
+        thread.join()
+        assert file.read_text().startswith(f"person {number}")
+    fs.close()
+
+
+def test_no_text_of_a_person_is_lost_however_they_and_the_agent_meet(tmp_path: Path) -> None:
+    races(tmp_path, 200)
+
+
+@pytest.mark.soak
+def test_no_text_of_a_person_is_lost_in_a_thousand_meetings(tmp_path: Path) -> None:
+    races(tmp_path, 1000)
