@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import pytest
 
 from .entry import FileEntry, new_directory, new_file
-from .errors import FileError
+from .errors import FileChanged, FileError
 from .storages.base import FileStorage
 
 SCOPE = "user:1"
@@ -309,6 +309,40 @@ class StorageConformance:
         with pytest.raises(FileError):
             storage.move(SCOPE, "a.md", "b.md")
         assert [self.storage().load(SCOPE, p).content for p in ("a.md", "b.md")] == ["a", "b"]
+
+    # versions
+
+    def test_a_version_is_another_once_somebody_has_written_the_file(self) -> None:
+        """And the same for everybody who asks until then."""
+        storage: Any = self.storage()
+        if not hasattr(storage, "version"):
+            pytest.skip("tells no versions")
+        assert storage.version(SCOPE, "d/a.md") is None
+        seen = set()
+        for content in ("one", "two", b"two", "three"):
+            self.storage().save(SCOPE, new_file("d/a.md", content))
+            assert storage.version(SCOPE, "d/a.md") == self.storage().version(SCOPE, "d/a.md")
+            seen.add(storage.version(SCOPE, "d/a.md"))
+        assert len(seen) == 4
+        assert storage.version(SCOPE, "d") is None
+        storage.delete(SCOPE, "d/a.md")
+        assert storage.version(SCOPE, "d/a.md") is None
+
+    def test_a_file_is_saved_over_the_version_that_was_meant_only(self) -> None:
+        """By save_over, where there is one; "" is that of no file."""
+        storage: Any = self.storage()
+        if not hasattr(storage, "save_over"):
+            pytest.skip("does not look at what it saves over")
+        first = storage.save_over(SCOPE, new_file("d/a.md", "one"), "")
+        assert first == self.storage().version(SCOPE, "d/a.md")
+        second = storage.save_over(SCOPE, new_file("d/a.md", "two"), first)
+        for version in ("", first, "no version"):
+            with pytest.raises(FileChanged):
+                storage.save_over(SCOPE, new_file("d/a.md", "three"), version)
+            assert self.storage().load(SCOPE, "d/a.md").content == "two"
+        storage.delete(SCOPE, "d/a.md")
+        storage.save_over(SCOPE, new_file("d/a.md", "again"), second)
+        assert self.storage().load(SCOPE, "d/a.md").content == "again"
 
     # other scopes, other threads, other people's paths
 
