@@ -43,6 +43,9 @@ from .tool_values import text_of
 
 NOBODY = "Nobody was there to decide."
 
+AT_A_TIME = 100
+"""Calls of one message that are worked on before other sessions have their turn."""
+
 
 class PreparedCall:
     """One call, ready: either to run ``tool`` with ``arguments``, or with its ``answer``."""
@@ -53,8 +56,10 @@ class PreparedCall:
         "begun",
         "call",
         "edited",
+        "ended",
         "interrupt",
         "over",
+        "position",
         "started",
         "status",
         "tool",
@@ -73,6 +78,8 @@ class PreparedCall:
         self.begun = False  # it is written down that its body is run
         self.update: dict[str, Any] = {}  # what it changed in the state, once it has run
         self.over = False  # its end was told: what still comes from it is dropped
+        self.ended = False  # nothing comes from it any more
+        self.position = 0
 
     def answer_with(
         self, text: str, status: str, *, is_error: bool = True, not_run: str = ""
@@ -99,16 +106,18 @@ async def prepare(
     ``results`` those that are known from before a crash.
     """
     batch: list[PreparedCall] = []
+    seen: set[str] = set()
     for call in message.tool_calls:
-        if batch and any(
-            call.id == other.call.id for other in batch
-        ):  # a decision names a call by its id
+        if call.id in seen:  # a decision names a call by its id
             twin = f"Not run: another call of this message has the id {call.id!r} too."
             batch.append(PreparedCall(call).answer_with(twin, "failed"))
         elif call.id in results:
             batch.append(_known(call, results[call.id]))
         else:
             batch.append(await _prepare(call, message, chain, ctx, decisions.get(call.id)))
+        seen.add(call.id)
+        if not len(seen) % AT_A_TIME:
+            await asyncio.sleep(0)
     return batch
 
 
@@ -237,6 +246,33 @@ async def execute(
     return await _Batch(batch, ctx, config, commits).results()
 
 
+class _Changes:
+    """The ``state`` with what calls have changed in it, in their order, whichever ends first."""
+
+    def __init__(self, state: State, batch: Sequence[PreparedCall]) -> None:
+        self.state = self._settled = state
+        self._batch = batch
+        self._first = 0  # all before it have ended: their changes are in what is settled
+        self._last = 0  # none behind it has changed anything
+        for position, item in enumerate(batch):
+            item.position = position
+
+    def take(self, item: PreparedCall) -> None:
+        """A call has changed something."""
+        batch = self._batch
+        while self._first < len(batch) and batch[self._first].ended:
+            self._settled = _changed(self._settled, batch[self._first])
+            self._first += 1
+        self._last = max(self._last, item.position)
+        self.state = self._settled
+        for other in batch[self._first : self._last + 1]:
+            self.state = _changed(self.state, other)
+
+
+def _changed(state: State, item: PreparedCall) -> State:
+    return state.update(item.update) if item.update else state
+
+
 class _Batch:
     """The calls of one turn while they run, each in a task of its own."""
 
@@ -248,7 +284,7 @@ class _Batch:
         self.config = config
         self.commits = commits
         self.emit = ctx.emitter.emit
-        self.before = ctx.state
+        self.changed = _Changes(ctx.state, batch)
         self.left = len(batch)
         limit = config.max_parallel_tools
         if self.left > 1 and any(item.tool and item.tool.sequential for item in batch):
@@ -259,11 +295,16 @@ class _Batch:
 
     async def results(self) -> list[Executed]:
         """What the calls came to."""
-        tasks = [self.loop.create_task(self.run(item)) for item in self.batch]
+        tasks: list[asyncio.Task[Executed]] = []
         try:
+            for item in self.batch:
+                tasks.append(self.loop.create_task(self.run(item)))
+                if not len(tasks) % AT_A_TIME:
+                    await asyncio.sleep(0)
             await self.ended  # asyncio.wait would cost more than all the rest of a quick tool
         except asyncio.CancelledError:
             self.ctx.cancelled.set()
+            tasks += [self.loop.create_task(self.run(item)) for item in self.batch[len(tasks) :]]
             for task in tasks:
                 task.cancel()
             with suppress(asyncio.CancelledError):
@@ -281,6 +322,7 @@ class _Batch:
             async with self.gate:
                 return await self.answer(item)
         finally:
+            item.ended = True
             self.left -= 1
             if not self.left and not self.ended.done():
                 self.ended.set_result(None)
@@ -331,7 +373,7 @@ class _Batch:
         def progress(text: str, fraction: float | None) -> None:
             runtime.post(self.tell_progress, item, text, fraction)
 
-        context = ToolContext(ctx, self.state(), call.id, progress)
+        context = ToolContext(ctx, self.changed.state, call.id, progress)
         timeout = self.config.tool_timeout
         tracing = current()
         if tracing is None:
@@ -340,7 +382,9 @@ class _Batch:
             with tracing.execute_tool(call) as ended:
                 executed = await invoke(tool, call, item.arguments, context, timeout)
                 ended(executed.result)
-        item.update = executed.update
+        if executed.update:
+            item.update = executed.update
+            self.changed.take(item)
         chain = self.config.chain
         if chain.hooks["after_tool"]:
             try:
@@ -355,14 +399,6 @@ class _Batch:
         else:  # as the hooks left it
             executed.status = "failed" if executed.result.is_error else "completed"
         return executed
-
-    def state(self) -> State:
-        """The state with what the calls that have ended changed in it."""
-        now = self.before
-        for item in self.batch:
-            if item.update:
-                now = now.update(item.update)
-        return now
 
     def write_down(self, item: PreparedCall, executed: Executed) -> None:
         """Note the result, if it says all of what happened and did not come too late."""

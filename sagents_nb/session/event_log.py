@@ -61,7 +61,7 @@ class EventLog:
         self._closed = False
         self._behind: dict[Listener, _Behind] = {}  # async listeners at work
         self.last = 0  # the newest event's sequence number
-        self.calls: tuple[str, ...] = ()  # the ids of those between their start and their end
+        self._calls: dict[str, None] = {}  # the ids of those between their start and their end
         self._speaking = False
 
     def push(self, event: Event) -> None:
@@ -98,10 +98,14 @@ class EventLog:
         elif kind is MessageEnd:
             self._speaking = False
         elif kind is ToolExecutionStart:
-            self.calls = (*self.calls, event.tool_call.id)  # type: ignore[attr-defined]
+            self._calls[event.tool_call.id] = None  # type: ignore[attr-defined]
         elif kind is ToolExecutionEnd:
-            ended = event.tool_call_id  # type: ignore[attr-defined]
-            self.calls = tuple(id for id in self.calls if id != ended)
+            self._calls.pop(event.tool_call_id, None)  # type: ignore[attr-defined]
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """The ids of the calls that run now; from any thread."""
+        return tuple(self._calls)  # at one stroke: no code of Python's runs in between
 
     def partial(self) -> Message | None:
         """What has arrived of the message that is being streamed; from any thread."""
@@ -120,7 +124,8 @@ class EventLog:
         """Keep nothing of what was told so far."""
         self._events.clear()
         self._deltas.clear()
-        self.calls, self._speaking = (), False
+        self._calls.clear()
+        self._speaking = False
 
     def subscribe(self, listener: Listener, since: int | None = None, debug: bool = False) -> None:
         """Add a listener, once; with ``since`` it first hears what is kept after that."""

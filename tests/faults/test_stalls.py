@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +17,7 @@ from sagents_nb.events import MessageUpdate
 from sagents_nb.models import RetryingModel
 from sagents_nb.runtime.thread import runtime
 from tests.faults.serving import STREAM, Echoing
-from tests.talking import agent_of, all_of, until
+from tests.talking import agent_of, all_of, call, results, until
 
 # a08: packed bodies, and lines without an end
 
@@ -210,3 +212,57 @@ def test_a22_a_budget_of_seconds_ends_an_answer_that_goes_on(
 def test_a_timeout_that_is_none_is_refused(timeout: Any, server: Any) -> None:
     with pytest.raises(sa.ModelError, match="timeout is a number of seconds above 0, not"):
         asking_once(server, timeout=timeout).run("hi")
+
+
+# many calls in one message
+
+
+def steps_on_the_loop(work: Callable[[], object]) -> int:
+    """How many functions and generators the runtime loop enters meanwhile."""
+    entered = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal entered
+        entered += 1
+
+    runtime.call(lambda: sys.setprofile(count))
+    try:
+        work()
+    finally:
+        runtime.call(lambda: sys.setprofile(None))
+    return entered
+
+
+@pytest.mark.parametrize("changing", [False, True])
+def test_what_many_calls_of_one_message_cost_grows_with_their_number_only(changing: bool) -> None:
+    async def note(n: int) -> Any:
+        return sa.ToolOutput("ok", update={"metadata": {"n": n}} if changing else {})
+
+    def asked_for(count: int) -> int:
+        calls = [call("note", f"c{n}", n=n) for n in range(count)]
+        session = sa.Session(agent_of(sa.Message.assistant("", calls), "done", tools=[note]))
+        steps = steps_on_the_loop(lambda: session.send("go").result())
+        assert len(results(session.state)) == count
+        assert session.state.get_metadata("n") == (count - 1 if changing else None)
+        return steps
+
+    asked_for(10)
+    assert asked_for(1600) < 2.5 * asked_for(800)
+
+
+def test_others_have_their_turn_between_the_calls_of_one_message() -> None:
+    order: list[str] = []
+
+    async def note(n: int) -> str:
+        if n == 0:
+            runtime.loop.call_soon(order.append, "another session")
+        order.append(str(n))
+        return "ok"
+
+    calls = [call("note", f"c{n}", n=n) for n in range(1000)]
+    agent = agent_of(
+        sa.Message.assistant("", calls), "done", tools=[note], max_parallel_tools=10**6
+    )
+    agent.run("go")
+    assert order.index("another session") < 500
+    assert len(order) == 1001
