@@ -56,7 +56,7 @@ class EventLog:
         self.listeners: list[Listener] = []
         self.debuggers: list[Listener] = []  # of the listeners, who hear debug events too
         self.streams: WeakSet[EventStream] = WeakSet()
-        self._untold: deque[tuple[Event, tuple[Listener, ...]]] = deque()
+        self._untold: list[tuple[Event, tuple[Listener, ...]]] = []  # few, and seldom any
         self._telling = False
         self._closed = False
         self._behind: dict[Listener, _Behind] = {}  # async listeners at work
@@ -83,7 +83,7 @@ class EventLog:
             return
         self._telling = True
         while self._untold:
-            event, listeners = self._untold.popleft()
+            event, listeners = self._untold.pop(0)
             for listener in listeners:
                 if listener in self.listeners:
                     self._tell(listener, event)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 from ..errors import ConfigurationError
@@ -20,9 +19,10 @@ class Inbox:
 
     def __init__(self, is_safe: Callable[[Message], bool] = lambda message: True) -> None:
         self._is_safe = is_safe
-        self._steering: deque[Message] = deque()
-        self._follow_ups: deque[Message] = deque()
-        self._runs: deque[tuple[list[Message], Run]] = deque()
+        # Lists: there are few of them, and an empty deque takes ten times as much.
+        self._steering: list[Message] = []
+        self._follow_ups: list[Message] = []
+        self._runs: list[tuple[list[Message], Run]] = []
         self.steering_batch = "skip"
         self._pause: bool | str = False
         self._modes = {"steer": "one-at-a-time", "follow_up": "one-at-a-time"}
@@ -55,9 +55,7 @@ class Inbox:
     def forget(self, message: Message) -> None:
         """Take a message out that was refused after all."""
         for queue in (self._steering, self._follow_ups):
-            others = [waiting for waiting in queue if waiting is not message]
-            queue.clear()
-            queue.extend(others)
+            queue[:] = [waiting for waiting in queue if waiting is not message]
 
     def steering(self) -> list[Message]:
         """Take what the next turn gets of the steered messages."""
@@ -67,10 +65,10 @@ class Inbox:
         """Take what the next turn gets of the follow-ups."""
         return self._taken(self._follow_ups, self._modes["follow_up"])
 
-    def _taken(self, queue: deque[Message], mode: str) -> list[Message]:
+    def _taken(self, queue: list[Message], mode: str) -> list[Message]:
         taken: list[Message] = []
         while queue and self._is_safe(queue[0]) and (mode == "all" or not taken):
-            taken.append(queue.popleft())
+            taken.append(queue.pop(0))
         return taken
 
     def skips_rest(self) -> bool:
@@ -97,7 +95,7 @@ class Inbox:
 
     def put_first(self, messages: list[Message], run: Run) -> None:
         """Queue a whole run before all others."""
-        self._runs.appendleft((messages, run))
+        self._runs.insert(0, (messages, run))
 
     @property
     def runs(self) -> list[Run]:
@@ -111,12 +109,12 @@ class Inbox:
 
     def take(self) -> tuple[list[Message], Run]:
         """The next run and its messages."""
-        return self._runs.popleft()
+        return self._runs.pop(0)
 
     def remove(self, run: Run) -> list[Message] | None:
         """Take that run out; its messages, or None if it was not there."""
         found = next((messages for messages, queued in self._runs if queued is run), None)
-        self._runs = deque(item for item in self._runs if item[1] is not run)
+        self._runs = [item for item in self._runs if item[1] is not run]
         return found
 
     def clear_queue(self, which: str) -> tuple[list[Message], list[Run]]:
@@ -128,7 +126,7 @@ class Inbox:
                 messages += queue
                 queue.clear()
         while which == "all" and self._runs:
-            waiting, run = self._runs.popleft()
+            waiting, run = self._runs.pop(0)
             messages += waiting
             runs.append(run)
         return messages, runs
