@@ -313,6 +313,8 @@ async def _stream(
                 failure = None if reader.complete else _broken(error, where)
                 break
             for name, data in events:
+                if reader.ended:  # what comes behind the end belongs to no answer
+                    break
                 try:
                     deltas = reader.feed(name, data)
                 except Exception as error:
