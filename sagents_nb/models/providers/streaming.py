@@ -119,6 +119,8 @@ class EventDecoder:
 AFTER_END = 5.0
 _DRAIN = 0.25
 
+_TURN = 0.01  # seconds after which others have theirs
+
 LONGEST_CALL = 3600.0
 """Seconds of one call in all, however lively the server is; `Budget(seconds=…)` may be less."""
 
@@ -306,6 +308,7 @@ async def _stream(
                     events = decoder.feed(await patient.wait(anext(chunks)))
                 if events:
                     patient.begin()
+                await patient.share()
             except StopAsyncIteration:
                 chunks = None
                 events = [event for event in decoder.end() if _whole(event[1])]
@@ -354,6 +357,7 @@ class _Patience:
         self._ends = self._loop.time() + LONGEST_CALL
         self._latest = self._ends
         self._waiting: asyncio.Task[Any] | None = None
+        self._shared = self._loop.time()
         self._over = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -362,6 +366,14 @@ class _Patience:
         self._latest = min(self._loop.time() + self._seconds, self._ends)
         if self._timer is None:
             self._timer = self._loop.call_at(self._latest, self._look)
+
+    async def share(self) -> None:
+        """Let others have their turn, if what was there already has kept the loop for a while."""
+        now = self._loop.time()
+        if now - self._shared > _TURN:
+            await asyncio.sleep(0)
+            now = self._loop.time()
+        self._shared = now
 
     def end(self) -> None:
         """Nothing is waited for any more."""
