@@ -12,7 +12,7 @@ import inspect
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -101,13 +101,14 @@ def open_conversation(
         if not entries:
             given = _saved(conversations, agent, id) if state is None else state
             first = from_state(bound_anew(given, id, epoch))
+            first.problems = problems  # there were entries, and all of them are lost
+            _log(id, problems)
             _write(journal.begin, journal, first.state)
             return OpenedConversation(first, journal, epoch)
         folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)
         stored, more = stored_state(folded, schema)
         restored = from_journal(folded, stored, problems + more, agent, id, epoch)
-        for problem in restored.problems:
-            logger.warning("Conversation %r: %s", id, problem)
+        _log(id, restored.problems)
         if folded.damaged:
             rows.set_aside(folded.damaged).result()
         if problems or folded.damaged or folded.version != VERSION:
@@ -141,6 +142,11 @@ def kept_state(
         problem = f"The kept state could not be read, so it begins anew: {said_by(error)}"
         logger.warning("Conversation %r: %s", id, problem)
         return State(), [problem]
+
+
+def _log(id: str, problems: Iterable[str]) -> None:
+    for problem in problems:
+        logger.warning("Conversation %r: %s", id, problem)
 
 
 async def _awaited(work: Awaitable[T]) -> T:

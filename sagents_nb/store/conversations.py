@@ -51,6 +51,7 @@ def create(
     changes = _changes({"title": title, "metadata": metadata or {}})
     times = {"created_at": now, "updated_at": now}
     connection.execute(table.insert().values(id=id, owner=owner, **times, **changes))
+    leases.begin(connection, tables, id)
     return get(connection, tables, owner, id)
 
 

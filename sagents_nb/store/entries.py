@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..serialization import VERSION, portable, unescaped
+from .checksums import row_checksum
 
 LAST_SEQ = 2**62
 """No entry has a higher number, so that there is always a next one."""
@@ -89,11 +90,27 @@ def _without_huge(data: Any) -> Any:
     return hex(data) if isinstance(data, int) and data.bit_length() > 2000 else data
 
 
-def entry_of(place: Any, seq: Any, kind: Any, data: Any, escaped: Any, at: Any) -> Entry:
-    """The entry that a row holds; ``place`` is how the row is found.
+class StoredRow(NamedTuple):
+    """A row of the table as it is: ``place`` is how it is found, ``kind`` and ``data`` are UTF-8.
 
-    ``kind`` and ``data`` are UTF-8. Raises :class:`Damaged`; nothing but JSON is ever parsed.
+    What is not of its column's type is None.
     """
+
+    place: Any
+    seq: Any
+    kind: Any
+    data: Any
+    escaped: Any
+    checksum: Any
+    at: Any
+
+
+def entry_of(conversation_id: str, row: StoredRow) -> tuple[Entry, int]:
+    """The entry that a row holds, and the checksum that is right for it.
+
+    Raises :class:`Damaged`; nothing but JSON is ever parsed.
+    """
+    place, seq, kind, data, escaped, checksum, at = row
 
     def damaged(reason: str) -> Damaged:
         return Damaged(place, seq, reason)
@@ -108,6 +125,9 @@ def entry_of(place: Any, seq: Any, kind: Any, data: Any, escaped: Any, at: Any) 
         raise damaged("it is not UTF-8") from None
     if name not in KINDS:
         raise damaged(f"its kind {name[:40]!r} is unknown")
+    right = row_checksum(conversation_id, seq, kind, data, escaped)
+    if checksum not in (None, right):
+        raise damaged("it is not what was written, by its checksum")
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except RecursionError:
@@ -118,7 +138,7 @@ def entry_of(place: Any, seq: Any, kind: Any, data: Any, escaped: Any, at: Any) 
         value = unescaped(value)
     if not isinstance(value, KINDS[name]):
         raise damaged(f"its data is of type {type(value).__name__}, which no {name} is")
-    return Entry(name, value, seq, _seconds(at))
+    return Entry(name, value, seq, _seconds(at)), right
 
 
 def _no_constant(name: str) -> Any:

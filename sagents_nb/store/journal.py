@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
@@ -13,10 +13,25 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import StoreError
+from .checksums import UNKNOWN, Tally, row_checksum
 from .database import leases
 from .database.schema import Tables
 from .database.thread import Database
-from .entries import KINDS, LAST_SEQ, Damaged, Entry, encoded, entry_of, is_newer, is_number
+from .entries import (
+    KINDS,
+    LAST_SEQ,
+    Damaged,
+    Entry,
+    StoredRow,
+    encoded,
+    entry_of,
+    is_newer,
+    is_number,
+)
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE = 500  # how many rows one statement deletes
 
 
 class Journal:
@@ -46,11 +61,12 @@ class Journal:
         tables, owner = database.tables, database.owner
         epochs: list[int] = []
 
-        def begin(connection: sql.Connection) -> tuple[int, list[Any]]:
-            epochs.append(leases.take(connection, tables, owner, conversation_id, take_over))
-            database.held.add((conversation_id, epochs[-1]))
+        def begin(connection: sql.Connection) -> tuple[int, Tally | None, list[StoredRow]]:
+            epoch, tally = leases.take(connection, tables, owner, conversation_id, take_over)
+            epochs.append(epoch)
+            database.held.add((conversation_id, epoch))
             used = connection.scalar(_statements(tables).aside, {"conversation": conversation_id})
-            return used or 0, _rows(connection, tables, conversation_id)
+            return used or 0, tally, _rows(connection, tables, conversation_id)
 
         def give_up(connection: sql.Connection) -> None:
             for epoch in epochs:
@@ -58,29 +74,45 @@ class Journal:
                 leases.release(connection, tables, owner, conversation_id, epoch)
 
         try:
-            used, rows = database.run(begin)
+            used, tally, rows = database.run(begin)
             journal = cls(database, conversation_id, epochs[-1])
-            return journal, *journal._read(rows, used)
+            return journal, *journal._read(rows, used, tally)
         except BaseException:  # also where somebody interrupts the waiting
             database.submit(give_up)
             raise
 
-    def _read(self, rows: Iterable[Any], used: int) -> tuple[list[Entry], list[str]]:
+    def _read(
+        self, rows: Sequence[StoredRow], used: int, tally: Tally | None
+    ) -> tuple[list[Entry], list[str]]:
         """The entries that the rows hold; the others are moved to where they harm nobody."""
-        entries: list[Entry] = []
-        damaged: list[Damaged] = []
-        for row in rows:
-            try:
-                entries.append(entry_of(*row))
-            except Damaged as problem:
-                damaged.append(problem)
-        # The number of a row that was set aside is not used again: it would be a second one.
+        read = _Read.of(self.conversation_id, rows, tally)
+        entries, damaged = read.entries, read.damaged
+        # The number of a row that was lost or set aside is not used again: it would be a second.
         numbers = [problem.seq for problem in damaged if is_number(problem.seq)]
-        self.last_seq = max([used, *numbers, *(entry.seq for entry in entries[-1:])])
+        numbers += [entry.seq for entry in entries[-1:]]
+        self.last_seq = max([used, tally.last_seq if tally else 0, *numbers])
         # What a newer version wrote may be no damage, and is refused where it is read.
-        if damaged and not any(map(is_newer, entries)):
-            self._move({problem.place: problem.reason for problem in damaged}, _place).result()
-        return entries, [str(problem) for problem in damaged]
+        if (read.problems or read.without) and not any(map(is_newer, entries)):
+            self._mend(read).result()
+        return entries, read.problems
+
+    def _mend(self, read: _Read) -> Future[None]:
+        """Have the table hold what was read, and nothing else, with all checksums."""
+        journal = self.database.tables.journal
+        tally = read.whole.plus((), self.last_seq)
+
+        def mend(connection: sql.Connection) -> None:
+            self._check(connection)
+            for problem in read.damaged:
+                self._move(connection, _place(connection, journal) == problem.place, problem.reason)
+            if read.without:
+                here = self._is_of_it, _place(connection, journal) == sql.bindparam("here")
+                change = journal.update().where(*here).values(checksum=sql.bindparam("found"))
+                rows = [{"here": place, "found": found} for place, found in read.without.items()]
+                connection.execute(change, rows)
+            self._keep(connection, tally)
+
+        return self.database.submit(mend)
 
     def append(self, entries: Sequence[Entry]) -> Future[int]:
         """Write ``entries``; once the future is done they are committed. Its value is the last seq.
@@ -128,10 +160,17 @@ class Journal:
         seqs = list(superseded)
 
         def delete(connection: sql.Connection) -> None:
-            self._check(connection)
-            if seqs:
-                statement = _statements(self.database.tables).delete
-                connection.execute(statement, [self._key(seq) for seq in seqs])
+            tally = self._check(connection)
+            of_them = _statements(self.database.tables)
+            for first in range(0, len(seqs), _AT_ONCE):
+                some = {
+                    "conversation": self.conversation_id,
+                    "numbers": seqs[first : first + _AT_ONCE],
+                }
+                gone = connection.execute(of_them.checksums, some).scalars().all()
+                connection.execute(of_them.delete, some)
+                tally = tally and tally.minus([c for c in gone if c is not None])
+            self._keep(connection, tally)
 
         return self.database.submit(delete)
 
@@ -148,81 +187,88 @@ class Journal:
     def _lease(self) -> tuple[Tables, leases.Owner, str, int]:
         return self.database.tables, self.database.owner, self.conversation_id, self.epoch
 
-    def _check(self, connection: sql.Connection) -> None:
-        leases.check(connection, *self._lease)
+    def _check(self, connection: sql.Connection) -> Tally | None:
+        return leases.check(connection, *self._lease)
 
-    def _key(self, seq: int) -> dict[str, Any]:
-        return {"conversation": self.conversation_id, "number": seq}
+    def _keep(self, connection: sql.Connection, tally: Tally | None) -> None:
+        """What the journal has now; where that was not known, it is told at the next opening."""
+        if tally is not None:
+            leases.keep_tally(connection, self.database.tables, self.conversation_id, tally)
 
     def write(self, connection: sql.Connection, entries: Sequence[Entry], at: datetime) -> int:
         """Add entries in the transaction of ``connection``; returns the number of the last one."""
-        self._check(connection)
-        tables = self.database.tables
-        newest = connection.scalar(
-            _statements(tables).newest, {"conversation": self.conversation_id}
-        )
+        tally = self._check(connection)
         # A number that was used is not used again, though its row may be compacted away.
-        first = max(newest or 0, self.last_seq) + 1
-        rows = []
+        first = max(tally.last_seq if tally else 0, self.last_seq) + 1
+        rows, checksums = [], []
         for seq, entry in enumerate(entries, first):
             text, escaped = encoded(entry.data)
+            stored = entry.kind.encode(), text.encode(), escaped
+            checksums.append(row_checksum(self.conversation_id, seq, *stored))
             rows.append(
                 {
                     "conversation_id": self.conversation_id,
                     "seq": seq,
                     "kind": entry.kind,
+                    "checksum": checksums[-1],
                     "data": text,
                     "escaped": escaped,
                     "at": at,
                 }
             )
         if rows:
-            connection.execute(_statements(tables).insert, rows)
+            connection.execute(_statements(self.database.tables).insert, rows)
             self.last_seq = first + len(rows) - 1
+            self._keep(connection, tally and tally.plus(checksums, self.last_seq))
         return self.last_seq
 
     def set_aside(self, reasons: Mapping[int, str]) -> Future[None]:
         """Put entries that make no sense, by their seqs, where they harm nobody."""
-        return self._move(reasons, lambda connection, journal: journal.c.seq)
-
-    def _move(
-        self,
-        reasons: Mapping[Any, str],
-        place_of: Callable[[sql.Connection, sql.Table], sql.ColumnElement[Any]],
-    ) -> Future[None]:
-        """Put rows, by their places, as they are where they harm nobody."""
-        journal, aside = self.database.tables.journal, self.database.tables.journal_damaged
-        of_it = journal.c.conversation_id == self.conversation_id
-        columns = ("conversation_id", "seq", "kind", "data", "escaped")
+        journal = self.database.tables.journal
 
         def move(connection: sql.Connection) -> None:
-            self._check(connection)
-            now = datetime.now(UTC)
-            for place, reason in reasons.items():
-                here = (of_it, place_of(connection, journal) == place)
-                seq = sql.select(journal.c.seq).where(*here).scalar_subquery()
-                connection.execute(
-                    aside.delete().where(
-                        aside.c.conversation_id == self.conversation_id, aside.c.seq == seq
-                    )
-                )
-                row = sql.select(
-                    *(journal.c[name] for name in columns),
-                    sql.literal(reason, aside.c.reason.type),
-                    sql.literal(now, aside.c.at.type),
-                ).where(*here)
-                connection.execute(aside.insert().from_select([*columns, "reason", "at"], row))
-                connection.execute(journal.delete().where(*here))
+            tally = self._check(connection)
+            for seq, reason in reasons.items():
+                gone = self._move(connection, journal.c.seq == seq, reason)
+                tally = tally and tally.minus(gone)
+            self._keep(connection, tally)
 
         return self.database.submit(move)
+
+    @property
+    def _is_of_it(self) -> sql.ColumnElement[bool]:
+        return self.database.tables.journal.c.conversation_id == self.conversation_id
+
+    def _move(
+        self, connection: sql.Connection, which: sql.ColumnElement[bool], reason: str
+    ) -> list[int]:
+        """Put a row, as it is, where it harms nobody; its checksum, if it has one."""
+        journal, aside = self.database.tables.journal, self.database.tables.journal_damaged
+        here = self._is_of_it, which
+        columns = ("conversation_id", "seq", "kind", "data", "escaped")
+        gone = connection.execute(sql.select(journal.c.checksum).where(*here)).scalars().all()
+        seq = sql.select(journal.c.seq).where(*here).scalar_subquery()
+        connection.execute(
+            aside.delete().where(
+                aside.c.conversation_id == self.conversation_id, aside.c.seq == seq
+            )
+        )
+        row = sql.select(
+            *(journal.c[name] for name in columns),
+            sql.literal(reason, aside.c.reason.type),
+            sql.literal(datetime.now(UTC), aside.c.at.type),
+        ).where(*here)
+        connection.execute(aside.insert().from_select([*columns, "reason", "at"], row))
+        connection.execute(journal.delete().where(*here))
+        return [checksum for checksum in gone if checksum is not None]
 
 
 class _Statements(msgspec.Struct, frozen=True):
     """What is executed often, made once."""
 
-    newest: Any
     aside: Any
     insert: Any
+    checksums: Any
     delete: Any
 
 
@@ -230,13 +276,63 @@ class _Statements(msgspec.Struct, frozen=True):
 def _statements(tables: Tables) -> _Statements:
     journal, aside = tables.journal, tables.journal_damaged
     of_it = journal.c.conversation_id == sql.bindparam("conversation")
+    among = journal.c.seq.in_(sql.bindparam("numbers", expanding=True))
     set_aside = aside.c.conversation_id == sql.bindparam("conversation")
     return _Statements(
-        sql.select(sql.func.max(journal.c.seq)).where(of_it),
         sql.select(sql.func.max(aside.c.seq)).where(set_aside, aside.c.seq.between(1, LAST_SEQ)),
         journal.insert(),
-        journal.delete().where(of_it, journal.c.seq == sql.bindparam("number")),
+        sql.select(journal.c.checksum).where(of_it, among),
+        journal.delete().where(of_it, among),
     )
+
+
+class _Read(msgspec.Struct, frozen=True):
+    """What the rows of a journal hold.
+
+    ``whole`` is the tally of the entries, ``without`` the checksums, by place, of those that
+    have none yet, as an older version wrote them.
+    """
+
+    entries: list[Entry]
+    damaged: list[Damaged]
+    problems: list[str]
+    whole: Tally
+    without: dict[Any, int]
+
+    @classmethod
+    def of(cls, conversation_id: str, rows: Iterable[StoredRow], tally: Tally | None) -> _Read:
+        """``tally`` is that of the rows that were written, as far as they have checksums."""
+        entries: dict[int, Entry] = {}
+        damaged: list[Damaged] = []
+        without: dict[Any, int] = {}
+        places: set[Any] = set()
+        whole: list[int] = []
+        found: list[int] = []
+        for row in rows:
+            if row.place in places:  # an index that is damaged may lead to a row twice
+                continue
+            places.add(row.place)
+            if row.checksum is not None:
+                found.append(row.checksum)
+            try:
+                entry, checksum = entry_of(conversation_id, row)
+                if entry.seq in entries:
+                    raise Damaged(row.place, row.seq, "there is another one of its number")
+            except Damaged as problem:
+                damaged.append(problem)
+                continue
+            entries[entry.seq] = entry
+            whole.append(checksum)
+            if row.checksum is None:
+                without[row.place] = checksum
+        differs = UNKNOWN if tally is None else tally.differs(Tally().plus(found))
+        return cls(
+            [entries[seq] for seq in sorted(entries)],
+            damaged,
+            [*map(str, damaged), *([differs] if differs else [])],
+            Tally().plus(whole),
+            without,
+        )
 
 
 def entries_of(
@@ -244,14 +340,15 @@ def entries_of(
 ) -> list[Entry]:
     """The entries that can be read, for whoever does not own the conversation.
 
-    Those of all kinds, or of the ones that are given.
+    Those of all kinds, or of the ones that are given. What is damaged is logged only: the next
+    owner sets it aside, and tells it.
     """
-    entries = []
     which = tables.journal.c.kind.in_(kinds) if kinds else None
-    for row in _rows(connection, tables, conversation_id, which):
-        with contextlib.suppress(Damaged):
-            entries.append(entry_of(*row))
-    return entries
+    tally = leases.tally(connection, tables, conversation_id)
+    read = _Read.of(conversation_id, _rows(connection, tables, conversation_id, which), tally)
+    for problem in read.problems if which is None else map(str, read.damaged):
+        logger.warning("Conversation %r: %s", conversation_id, problem)
+    return read.entries
 
 
 def _place(connection: sql.Connection, journal: sql.Table) -> sql.ColumnElement[Any]:
@@ -266,28 +363,25 @@ def _rows(
     tables: Tables,
     conversation_id: str,
     which: sql.ColumnElement[bool] | None = None,
-) -> list[Any]:
-    """Place, seq, kind, data, escaped and time of each row; text as bytes.
-
-    What is not of its column's type, as any value in SQLite may be, is None.
-    """
+) -> list[StoredRow]:
+    """Each row; in SQLite, any value may be of another type than its column."""
     journal = tables.journal
     c = journal.c
-    columns: list[Any] = [c.seq, c.kind, c.data, c.escaped, c.at]
+    columns: list[Any] = [c.seq, c.kind, c.data, c.escaped, c.checksum, c.at]
     if connection.dialect.name == "sqlite":
         columns = [_if_type(c.seq, "integer", sql.BigInteger)]
         columns += [_if_type(column, "text", sql.LargeBinary) for column in (c.kind, c.data)]
-        columns += [_if_type(c.escaped, "integer", sql.Integer), _if_type(c.at, "text", sql.String)]
+        columns += [_if_type(c.escaped, "integer", sql.Integer)]
+        columns += [_if_type(c.checksum, "integer", sql.BigInteger)]
+        columns += [_if_type(c.at, "text", sql.String)]
     query = sql.select(_place(connection, journal).label("place"), *columns)
     if which is not None:
         query = query.where(which)
     found = connection.execute(query.where(c.conversation_id == conversation_id).order_by(c.seq))
     if connection.dialect.name == "sqlite":
-        return [tuple(row) for row in found]
-    return [
-        (place, seq, kind.encode(), data.encode(), escaped, at)
-        for place, seq, kind, data, escaped, at in found
-    ]
+        return [StoredRow(*row) for row in found]
+    rows = (StoredRow(*row) for row in found)
+    return [row._replace(kind=row.kind.encode(), data=row.data.encode()) for row in rows]
 
 
 def _if_type(column: sql.Column[Any], name: str, kind: Any) -> sql.ColumnElement[Any]:

@@ -83,9 +83,9 @@ def journaled(
     connection: sql.Connection, tables: Tables, id: str, *kinds: str
 ) -> tuple[Folded, dict[int, float]] | None:
     """What the journal says, and the time of each entry by its number; None if there is none."""
-    if not has_journal(connection, tables, id):
-        return None
     entries = entries_of(connection, tables, id, kinds)
+    if not entries and not has_journal(connection, tables, id):
+        return None
     folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)
     return folded, {entry.seq: entry.at for entry in entries}
 

@@ -490,6 +490,7 @@ def test_a_newer_version_is_refused_unwritten(disk: Disk, store: ConversationSto
     session = session_in(store, "hello")
     session.send("hi").result()
     session.close()
+    change(store, "UPDATE sagents_journal SET checksum = NULL")  # as if these were right
     change(store, "UPDATE sagents_journal SET data = '{\"version\":99}' WHERE kind = 'begin'")
     change(store, "UPDATE sagents_journal SET data = '{\"spin\":1}' WHERE seq = 3")
     before = rows_of(store.database.name)
@@ -523,6 +524,42 @@ def test_a_damaged_row_is_told_and_the_rest_opens(
     fine = reopened(again)
     assert fine.info()["problems"] == []
     assert fine.messages == again.messages
+
+
+@pytest.mark.parametrize(
+    "how", ["DELETE FROM sagents_journal", "UPDATE sagents_journal SET kind = 'x'"]
+)
+def test_a_journal_of_which_nothing_is_left_is_told_and_begins_anew(
+    store: ConversationStore, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    session = session_in(store, "hello")
+    session.send("hi").result()
+    session.close()
+    change(store, how)
+    again = opened(store, "again")
+    assert not again.messages
+    problems = again.info()["problems"]
+    assert problems
+    assert all(problem in caplog.text for problem in problems)
+    again.send("still there?").result()
+    fine = reopened(again)
+    assert fine.info()["problems"] == []
+    assert [m.text for m in fine.messages] == ["still there?", "again"]
+
+
+def test_a_lost_tail_is_told_and_the_conversation_goes_on(store: ConversationStore) -> None:
+    session = session_in(store, "one", "two")
+    session.send("a").result()
+    session.send("b").result()
+    session.close()
+    last = max(seq for seq, kind, _ in rows_of(store.database.name) if kind == "message")
+    change(store, "DELETE FROM sagents_journal WHERE seq >= ?", last)
+    again = opened(store, "three")
+    [problem] = again.info()["problems"]
+    assert problem.startswith("The journal was damaged: it had ")
+    assert [m.text for m in again.messages] == ["a", "one", "b"]
+    again.send("c").result()
+    assert reopened(again).info()["problems"] == []
 
 
 def test_whatever_row_is_damaged_the_conversation_opens_and_goes_on(

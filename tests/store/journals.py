@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sql
 
+from sagents_nb.store import conversations
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
@@ -28,16 +28,13 @@ def database_of(url: str, *conversations: str) -> Iterator[Database]:
 
 def begin(database: Database, id: str) -> None:
     """Put a conversation into the database if it is not there."""
-    conversations = database.tables.conversations
-    now = datetime.now(UTC)
+    tables = database.tables
 
-    def insert(connection: sql.Connection) -> None:
-        query = sql.select(conversations.c.id).where(conversations.c.id == id)
-        if connection.scalar(query) is None:
-            row = {"id": id, "owner": "", "metadata": {}, "created_at": now, "updated_at": now}
-            connection.execute(conversations.insert(), row)
+    def create(connection: sql.Connection) -> None:
+        if conversations.find(connection, tables, "", id) is None:
+            conversations.create(connection, tables, "", None, None, id)
 
-    database.run(insert)
+    database.run(create)
 
 
 def note(value: Any, kind: str = "run") -> Entry:

@@ -126,7 +126,8 @@ def main() -> None:
         for kind, url in urls.items():
             store = sa.ConversationStore(url)
             fill(store)
-            anywhere = store.database.tables.leases.update().values(host="elsewhere", pid=1)
+            leases = store.database.tables.leases
+            anywhere = leases.update().where(leases.c.epoch > 0).values(host="elsewhere", pid=1)
             store.database.run(lambda connection, do=anywhere: connection.execute(do))
             store.close()
             path_of(VERSION, kind).write_text(_dumped(url), encoding="utf-8")

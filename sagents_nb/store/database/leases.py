@@ -18,7 +18,8 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from ...errors import NotFound, Owned, StaleOwner
+from ...errors import NotFound, Owned, StaleOwner, StoreError
+from ..checksums import Tally
 from .schema import Tables
 
 RENEWED_EVERY = 10.0
@@ -105,37 +106,57 @@ def _imported() -> str:
     return str(time.time_ns())
 
 
+def begin(connection: sql.Connection, tables: Tables, conversation_id: str) -> None:
+    """The lease of a new conversation, which nobody has and whose journal is empty."""
+    _insert(connection, tables, conversation_id, Tally().text(conversation_id))
+
+
+def _insert(
+    connection: sql.Connection, tables: Tables, conversation_id: str, tally: str | None
+) -> None:
+    """A lease that nobody has, if there is none."""
+    now = _now(connection)
+    insert = (postgresql if _is_postgres(connection) else sqlite).insert(tables.leases)
+    connection.execute(
+        insert.on_conflict_do_nothing(),
+        {
+            "conversation_id": conversation_id,
+            "epoch": 0,
+            "owner": "",
+            "host": "",
+            "pid": 0,
+            "began_at": now,
+            "heartbeat_at": now,
+            "tally": tally,
+        },
+    )
+
+
 def take(
     connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, take_over: bool
-) -> int:
-    """Make ``owner`` the owner of the conversation and return the new epoch.
+) -> tuple[int, Tally | None]:
+    """Make ``owner`` the owner of the conversation; the new epoch, and what its journal has.
 
     Raises :class:`~sagents_nb.errors.Owned` if it has one that lives and that nobody takes over,
     and :class:`~sagents_nb.errors.NotFound` if there is no such conversation.
     """
     leases = tables.leases
     now = _now(connection)
-    insert = (postgresql if _is_postgres(connection) else sqlite).insert(leases)
     try:
-        connection.execute(
-            insert.on_conflict_do_nothing(),
-            {
-                "conversation_id": conversation_id,
-                "epoch": 0,
-                "owner": "",
-                "host": "",
-                "pid": 0,
-                "began_at": now,
-                "heartbeat_at": now,
-            },
-        )
+        # It has one from its beginning on: one that is missing was lost, and its tally with it.
+        _insert(connection, tables, conversation_id, None)
     except IntegrityError as error:
         raise NotFound(f"There is no conversation {conversation_id!r} in this store.") from error
     of_it = leases.c.conversation_id == conversation_id
     held = connection.execute(sql.select(leases).where(of_it).with_for_update()).one()
     if not take_over and _is_held(held, now):
         raise _owned(held, owner)
-    epoch: int = held.epoch + 1
+    if not isinstance(held.epoch, int):  # SQLite takes anything
+        raise StoreError(
+            f"The lease of conversation {conversation_id!r} is damaged; keep a copy of the file, "
+            "then recover it with sqlite3's .recover."
+        )
+    epoch = held.epoch + 1
     connection.execute(
         leases.update()
         .where(of_it)
@@ -148,16 +169,19 @@ def take(
             heartbeat_at=now,
         )
     )
-    return epoch
+    return epoch, Tally.read(held.tally, conversation_id)
 
 
 def check(
     connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, epoch: int
-) -> None:
-    """Raise StaleOwner unless this is still the owner, and keep it so for the transaction."""
+) -> Tally | None:
+    """What the journal has, None if that is not known; raises StaleOwner for another's.
+
+    The owner stays so for the transaction.
+    """
     found = connection.execute(_lock(tables), {"id": conversation_id}).one_or_none()
     if found is not None and found.epoch == epoch and found.owner == owner.text:
-        return
+        return Tally.read(found.tally, conversation_id)
     if found is None:
         why = "was deleted"
     elif not found.owner:
@@ -170,11 +194,26 @@ def check(
     )
 
 
+def tally(connection: sql.Connection, tables: Tables, conversation_id: str) -> Tally | None:
+    """What the journal has, for whoever does not own it; None if that is not known."""
+    leases = tables.leases
+    asked = sql.select(leases.c.tally).where(leases.c.conversation_id == conversation_id)
+    return Tally.read(connection.scalar(asked), conversation_id)
+
+
+def keep_tally(
+    connection: sql.Connection, tables: Tables, conversation_id: str, tally: Tally
+) -> None:
+    """The journal has this from now on."""
+    values = {"id": conversation_id, "text": tally.text(conversation_id)}
+    connection.execute(_keep(tables), values)
+
+
 def last(connection: sql.Connection, tables: Tables, conversation_id: str) -> str | None:
     """The process that has or had the conversation last, as "host:pid", or None."""
     of_it = tables.leases.c.conversation_id == conversation_id
     held = connection.execute(sql.select(tables.leases).where(of_it)).first()
-    return f"{held.host}:{held.pid}" if held is not None else None
+    return f"{held.host}:{held.pid}" if held is not None and held.epoch else None
 
 
 def living(connection: sql.Connection, tables: Tables, conversation_id: str) -> sql.Row[Any] | None:
@@ -214,9 +253,16 @@ def renew_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
 @functools.cache
 def _lock(tables: Tables) -> sql.Select[Any]:
     leases = tables.leases
-    columns = (leases.c.epoch, leases.c.owner, leases.c.host, leases.c.pid)
+    columns = (leases.c.epoch, leases.c.owner, leases.c.host, leases.c.pid, leases.c.tally)
     of_it = leases.c.conversation_id == sql.bindparam("id")
     return sql.select(*columns).where(of_it).with_for_update()
+
+
+@functools.cache
+def _keep(tables: Tables) -> sql.Update:
+    leases = tables.leases
+    of_it = leases.c.conversation_id == sql.bindparam("id")
+    return leases.update().where(of_it).values(tally=sql.bindparam("text"))
 
 
 def _is_held(held: sql.Row[Any], now: datetime) -> bool:

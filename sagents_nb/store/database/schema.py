@@ -26,7 +26,7 @@ from ...sql import UNKNOWN
 from ..entries import encoded
 from ..scope import ID_LENGTH
 
-VERSION = "0001"
+VERSION = "0002"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
 
 UNREADABLE: Any = object()
@@ -222,6 +222,8 @@ def tables(prefix: str = "sagents_") -> Tables:
             of_conversation(primary_key=True),
             sql.Column("seq", sql.BigInteger, primary_key=True, autoincrement=False),
             sql.Column("kind", sql.String(20), nullable=False),
+            # Null in what an older version wrote, until the next owner adds it.
+            sql.Column("checksum", sql.BigInteger),
             sql.Column("data", sql.Text, nullable=False),
             sql.Column("escaped", sql.Boolean, nullable=False),
             sql.Column("at", Time, nullable=False),
@@ -247,6 +249,8 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("pid", sql.BigInteger, nullable=False),
             sql.Column("began_at", Time, nullable=False),
             sql.Column("heartbeat_at", Time, nullable=False),
+            # What the journal has, see checksums.py; null where that is not known.
+            sql.Column("tally", sql.String),
         ),
         version=sql.Table(
             f"{prefix}version",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,10 +20,12 @@ from alembic.script import ScriptDirectory
 import sagents_nb as sa
 from sagents_nb.store import migrations
 from sagents_nb.store.database import schema
+from sagents_nb.store.entries import Entry
+from sagents_nb.store.journal import Journal
 from tests.store import released
 
 STEPS = str(released.FIXTURES / "steps")
-RELEASED = ["0001"]
+RELEASED = ["0001", "0002"]
 
 
 @pytest.fixture
@@ -99,10 +103,10 @@ def test_an_older_store_is_brought_up_to_date_and_loses_nothing(
     url: str, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = released_contents(url, look)
-    newest(monkeypatch, "0002")
+    newest(monkeypatch, "0003")
     sa.ConversationStore(url).close()
     after = look(contents)
-    assert look("SELECT version_num FROM sagents_version") == [("0002",)]
+    assert look("SELECT version_num FROM sagents_version") == [("0003",)]
     assert look("SELECT count(*) FROM sagents_conversations WHERE archived") == [(0,)]
     assert {name for name, *_ in after["sagents_conversations"][0]} >= {"archived", "heading"}
     for name in set(before) - {"sagents_version", "sagents_conversations"}:
@@ -112,17 +116,81 @@ def test_an_older_store_is_brought_up_to_date_and_loses_nothing(
 
 
 def released_contents(url: str, look: Any) -> Any:
-    released.load(url, "0001")
+    released.load(url)
     return look(contents)
+
+
+def test_a_conversation_without_checksums_gets_them_when_it_is_opened(url: str, look: Any) -> None:
+    released.load(url, "0001")
+    store = sa.ConversationStore(url)
+    assert look("SELECT count(*) FROM sagents_journal WHERE checksum IS NULL") == [(4,)]
+    for id in ("saved", "nobody's", "journaled"):  # nobody had the first two open before
+        journal, entries, problems = Journal.open(store.database, id)
+        assert (len(entries), problems) == (4 if id == "journaled" else 0, [])
+        journal.release().result()
+    assert look("SELECT count(*) FROM sagents_journal WHERE checksum IS NULL") == [(0,)]
+    look("DELETE FROM sagents_journal WHERE seq = 4")
+    look("UPDATE sagents_journal SET data = '{}' WHERE seq = 3")
+    _, entries, problems = Journal.open(store.database, "journaled")
+    assert [entry.seq for entry in entries] == [1, 2]
+    assert problems == [
+        "Journal entry 3 was set aside: it is not what was written, by its checksum.",
+        "The journal was damaged: it had 4 entries, and 3 are there.",
+    ]
+    store.close()
+
+
+def test_damaged_rows_of_an_older_store_stop_no_step(sqlite_url: str) -> None:
+    released.load(sqlite_url, "0001")
+    damage = ["5, 'run', x'80'", "6, x'80', '{}'", "'x', 'run', '{}'", "-1, 'run', '{}'"]
+    damage += ["7, 'run', CAST(x'80' AS TEXT)", "9223372036854775807, 'run', '{}'", "8, 'run', '['"]
+    with contextlib.closing(sqlite3.connect(path_of(sqlite_url))) as connection, connection:
+        for row in damage:
+            connection.execute(
+                "INSERT INTO sagents_journal (conversation_id, seq, kind, data, escaped, at) "
+                f"VALUES ('journaled', {row}, 0, '2026-11-22 03:38:44.066149')"
+            )
+    store = sa.ConversationStore(sqlite_url)
+    journal, entries, problems = Journal.open(store.database, "journaled")
+    assert (len(entries), len(problems)) == (4, len(damage))
+    assert all(" was set aside: " in problem for problem in problems)
+    assert journal.append([Entry("run", {})]).result() == 9
+    store.close()
+
+
+def test_a_lost_page_of_an_older_store_stops_no_step_and_is_told(sqlite_url: str) -> None:
+    released.load(sqlite_url, "0001")
+    path = path_of(sqlite_url)
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany(
+            "INSERT INTO sagents_journal VALUES "
+            "('journaled', ?, 'run', ?, 0, '2026-11-22 03:38:44.066149')",
+            [(seq, f'{{"says":"{"filler" * 100}"}}') for seq in range(5, 100)],
+        )
+    size = 4096
+    pages = [path.read_bytes()[at : at + size] for at in range(0, path.stat().st_size, size)]
+    lost = next(n for n, page in enumerate(pages) if page.count(b"filler") > 300)
+    path.write_bytes(b"".join(bytes(size) if n == lost else p for n, p in enumerate(pages)))
+    store = sa.ConversationStore(sqlite_url)
+    with pytest.raises(sa.StoreError, match="the file is damaged; keep a copy"):
+        Journal.open(store.database, "journaled")
+    assert store.scoped(sa.Scope(user="alice")).load_display_messages("saved")
+    _, entries, problems = Journal.open(store.database, "saved")
+    assert (entries, problems) == ([], [])
+    store.close()
+
+
+def path_of(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
 
 
 def test_steps_keep_to_the_prefix(url: str, look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix in ("a_", "b_"):
         sa.ConversationStore(url, table_prefix=prefix).close()
-    newest(monkeypatch, "0002")
+    newest(monkeypatch, "0003")
     sa.ConversationStore(url, table_prefix="b_").close()
     versions = [look(f"SELECT version_num FROM {prefix}version") for prefix in ("a_", "b_")]
-    assert versions == [[("0001",)], [("0002",)]]
+    assert versions == [[("0002",)], [("0003",)]]
 
 
 def test_a_step_that_fails_leaves_the_older_version_as_it_was(
@@ -130,7 +198,7 @@ def test_a_step_that_fails_leaves_the_older_version_as_it_was(
 ) -> None:
     before = released_contents(url, look)
     with monkeypatch.context() as newer:
-        newest(newer, "0003")
+        newest(newer, "0004")
         with pytest.raises(sa.AgentError, match="cannot be used"):
             sa.ConversationStore(url)
     assert look(contents) == before
@@ -142,12 +210,12 @@ def test_a_step_that_fails_leaves_the_older_version_as_it_was(
 def test_of_many_that_open_an_older_store_one_takes_the_step(
     url: str, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    released.load(url, "0001")
-    newest(monkeypatch, "0002")
+    released.load(url)
+    newest(monkeypatch, "0003")
     with ThreadPoolExecutor(6) as pool:
         for store in list(pool.map(sa.ConversationStore, [url] * 6)):
             store.close()
-    assert look("SELECT version_num FROM sagents_version") == [("0002",)]
+    assert look("SELECT version_num FROM sagents_version") == [("0003",)]
 
 
 def test_of_many_that_open_a_new_database_one_makes_the_tables(url: str, look: Any) -> None:
@@ -160,9 +228,9 @@ def test_of_many_that_open_a_new_database_one_makes_the_tables(url: str, look: A
     assert look("SELECT version_num FROM sagents_version") == [(schema.VERSION,)]
 
 
-@pytest.mark.parametrize("version", ["0002", "", "٣"])
+@pytest.mark.parametrize("version", ["0003", "", "٣"])
 def test_a_newer_store_is_refused_and_left_as_it_is(url: str, look: Any, version: str) -> None:
-    released.load(url, "0001")
+    released.load(url)
     look(f"UPDATE sagents_version SET version_num = '{version}'")
     before = look(contents)
     with pytest.raises(sa.ConfigurationError, match="upgrade sagents_nb"):
@@ -172,14 +240,14 @@ def test_a_newer_store_is_refused_and_left_as_it_is(url: str, look: Any, version
 
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
 def test_not_a_byte_of_a_newer_file_is_written(sqlite_url: str, mode: str) -> None:
-    released.load(sqlite_url, "0001")
+    released.load(sqlite_url)
     engine = sql.create_engine(sqlite_url)
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE sagents_version SET version_num = '0002'")
+        connection.exec_driver_sql("UPDATE sagents_version SET version_num = '0003'")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql(f"PRAGMA journal_mode={mode}")
     engine.dispose()
-    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    path = path_of(sqlite_url)
     before = path.read_bytes(), path.stat().st_mtime_ns
     with pytest.raises(sa.ConfigurationError, match="upgrade sagents_nb"):
         sa.ConversationStore(sqlite_url)
