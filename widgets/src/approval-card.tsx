@@ -1,10 +1,11 @@
 // One call that waits: its name, its exact arguments, and the ways to answer.
 import { useState } from "preact/hooks";
 import { Arguments } from "./arguments";
+import { Boundary, plainJson } from "./boundary";
 import { EditForm } from "./edit-form";
 import { Icon } from "./icons";
 import { optionsOf, RespondForm } from "./respond-form";
-import { Visible } from "./text-block";
+import { TextBlock, Visible } from "./text-block";
 import type { ActionRequest, Decision } from "./protocol";
 
 type Props = {
@@ -36,6 +37,16 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
   const locked = sent || chosen !== undefined;
   const reject = () => onDecide({ type: "reject", digest, message });
   const doubt = kind === "in_doubt";
+  const unshown = (
+    <>
+      <TextBlock text={plainJson(values)} />
+      {mode === "edit" && (
+        <button type="button" class="sagents-button sagents-plain" onClick={() => setMode("ask")}>
+          Cancel
+        </button>
+      )}
+    </>
+  );
 
   return (
     <div class="sagents-approval" data-testid="approval" data-tool={tool_name} role="group" aria-label={doubt ? `Whether ${tool_name} ran` : `Approval of ${tool_name}`}>
@@ -50,16 +61,18 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
           runs again may happen twice.
         </p>
       )}
-      {mode === "edit" ? (
-        <EditForm
-          values={values}
-          disabled={locked}
-          onSave={(edited) => onDecide({ type: "edit", digest, arguments: edited })}
-          onCancel={() => setMode("ask")}
-        />
-      ) : (
-        <Request request={request} />
-      )}
+      <Boundary key={mode} instead={unshown}>
+        {mode === "edit" ? (
+          <EditForm
+            values={values}
+            disabled={locked}
+            onSave={(edited) => onDecide({ type: "edit", digest, arguments: edited })}
+            onCancel={() => setMode("ask")}
+          />
+        ) : (
+          <Request request={request} />
+        )}
+      </Boundary>
       {may("respond") && (
         <RespondForm
           options={optionsOf(kind, values)}

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState, scenes } from "../dev/scenes";
 import { render } from "../src/panel";
-import type { Interrupt, ViewState } from "../src/protocol";
+import type { Interrupt, Json, ViewState } from "../src/protocol";
 
 let controller: AbortController;
 let el: HTMLElement;
@@ -320,4 +320,53 @@ test("a call that waits for a person says so in the transcript, and a free one b
   });
   const cards = [...el.querySelectorAll<HTMLElement>("[data-testid=tool-card]")];
   expect(cards.map((card) => card.dataset.status)).toEqual(["interrupted", "pending"]);
+});
+
+const said = (...parts: object[]) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts } }) as never;
+
+test.each([
+  ["5,000 quotes", `${">".repeat(5_000)} x`],
+  ["3,000 items", `${"- ".repeat(3_000)}x`],
+])("after an answer of %s in each other there are its text, the card and the composer", async (_, text) => {
+  await show({ ...waiting(write), entries: [said({ type: "text", text }), said({ type: "text", text: "Later." })] });
+  const [odd, later] = find("entry");
+  expect(odd!.textContent).toContain("x");
+  expect(later!.textContent).toContain("Later.");
+  expect([find("approve").length, find("composer").length]).toEqual([1, 1]);
+});
+
+test("a message that cannot be drawn is shown as plain text, and takes nothing with it", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  const call = { type: "tool_call", id: "c", name: "ls", arguments: { path: "/a" } };
+  await show({ ...waiting(write), entries: [said({ type: "text", text: "**First.**" }, { type: "text", text: 7 }, call), said({ type: "text", text: "Later." })] });
+  expect(find("entry").map((entry) => entry.textContent)).toEqual([expect.stringMatching(/\*\*First\.\*\*\s+7\s+ls \{\s+"path": "\/a"\s+\}/), expect.stringContaining("Later.")]);
+  expect(error).toHaveBeenCalled();
+  expect([find("approve").length, find("composer").length]).toEqual([1, 1]);
+  error.mockRestore();
+});
+
+test("an answer that cannot be drawn while it streams in is plain, and drawn again once it can be", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  await show(emptyState({ status: "running", partial: { run_id: "r1", seq: 2, parts: [{ type: "text", text: 7 as never }] } }));
+  expect(one("entry").textContent).toContain("7");
+  model.events([{ type: "message_end", seq: 5, run_id: "r1", message: { role: "assistant", parts: [{ type: "text", text: "**Whole**" }] } }]);
+  await settle();
+  expect(find("entry").map((entry) => entry.querySelector("strong")?.textContent)).toEqual(["Whole"]);
+  error.mockRestore();
+});
+
+test("arguments that cannot be drawn are said to be so, and can be decided on", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  let deep: Json = null;
+  for (let level = 0; level < 50_000; level++) deep = [deep];
+  await show(waiting({ ...write, arguments: { deep } }));
+  expect(one("approval").textContent).toContain("cannot be shown");
+  await click("edit");
+  expect(one("approval").textContent).toContain("cannot be shown");
+  one("approval").querySelector<HTMLElement>(".sagents-plain")!.click();
+  await settle();
+  await click("reject");
+  await click("reject-confirm");
+  expect(sent("decide")).toHaveLength(1);
+  error.mockRestore();
 });
