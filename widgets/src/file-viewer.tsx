@@ -7,7 +7,7 @@ import { bytes, count } from "./format";
 import { languageOf } from "./highlight";
 import { Icon } from "./icons";
 import { CodeBlock, RichText } from "./rich-text";
-import { TextBlock } from "./text-block";
+import { Line, TextBlock } from "./text-block";
 import { useRequest } from "./use-store";
 import type { FileContent, FileEntry } from "./protocol";
 
@@ -37,7 +37,9 @@ export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => 
           <Icon name="back" />
         </button>
         <span class="sagents-viewer-path" title={file.path}>
-          <bdi>{file.path}</bdi>
+          <bdi>
+            <Line text={file.path} />
+          </bdi>
         </span>
         {content && <span class="sagents-faint">{bytes(content.size)}</span>}
         {pretty && (
