@@ -8,6 +8,8 @@ const DEEPEST = 24;
 /** How often a character may be looked at, on average; short texts have this many looks in all. */
 const LOOKS = 24;
 const FEWEST_LOOKS = 200_000;
+/** What a paragraph, item or quote costs however short it is. */
+const BLOCK = 64;
 /** The longest run of text, times what in it may open or close something. */
 const RUN = 1_500_000;
 const MARKS = /[*_~`[\]<!()\\&]/g;
@@ -62,7 +64,7 @@ export class BoundedLexer extends Lexer {
 
   #enter(looks: number): boolean {
     if (this.#depth >= DEEPEST || this.#looks < looks) return false;
-    this.#looks -= looks;
+    this.#looks -= looks + BLOCK;
     this.#depth++;
     return true;
   }
