@@ -22,6 +22,100 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
+# Renderers of Markdown, JupyterLab's among them, call themselves for each level of nesting, and
+# take time by the square of a paragraph, or worse: a few kB that nobody would write by hand took
+# the page of a notebook its stack, or minutes. What is beyond a bound is shown as plain text.
+_DEEPEST = 30  # levels of quotes and items, at most as many as their markers and steps of indent
+_RUN = 3_000_000  # characters of a paragraph times what in it may open or close something
+_RUNS = 10 * _RUN  # of all of them
+_LINES = 1_000  # of a paragraph, which may be one of a list
+_MARKER = re.compile(r">|(?:[*+-]|\d{1,9}[.)])(?=[ \t]|$)|[ \t]")
+_MARK = re.compile(r"[*_~`\[\]<!()\\&]")
+_ITEM = re.compile(r"[ \t]*(?:[*+-]|(\d{1,9})[.)])[ \t]+\S")
+_RULE = re.compile(r"[ \t]*:?-+:?[ \t]*")
+_FENCE = re.compile(r"(`{3,}(?=[^`]*$)|~{3,})")  # not indented: it is in no list, and ends one
+_RAW_HTML = re.compile(
+    r"[ \t]*(?:(?:[>*+-]|\d{1,9}[.)])[ \t]*)*<(?:script|pre|style|textarea|!|\?)", re.I
+)
+
+
+def bounded(text: str) -> str:
+    """Markdown that renderers can bear: ``text``, or it as plain text in a code block.
+
+    >>> bounded("*hello*")
+    '*hello*'
+    >>> print(bounded("- " * 31 + "hello"))
+    ```text
+    - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - hello
+    ```
+    """
+    return _fenced(text) if _too_much(text) else text
+
+
+def _too_much(text: str) -> bool:
+    length = marks = lines = total = 0
+    # In HTML what looks like a fence is none, so where there may be HTML it hides nothing.
+    raw_html = any(_RAW_HTML.match(line) for line in text.split("\n"))
+    closing: re.Pattern[str] | None = None
+    above, rows, items = "", False, False
+    for line in [*text.split("\n"), ""]:
+        if closing is not None:
+            if closing.fullmatch(line):
+                closing = None
+            continue
+        if _depth(line) > _DEEPEST:
+            return True
+        fence = None if raw_html else _FENCE.match(line)
+        blank = fence is not None or not line.strip()
+        item = _ITEM.match(line)
+        # An item begins a paragraph of its own, but in a paragraph only the first of a list does.
+        items = not blank and (
+            items or (item is not None and (not above or item[1] in (None, "1")))
+        )
+        rows = not blank and (rows or _heads_table(above, line))
+        if blank or rows or (item and items):
+            total += length * marks
+            if length * marks > _RUN or total > _RUNS or lines > _LINES:
+                return True
+            length = marks = lines = 0
+        if fence:
+            closing = re.compile(rf" {{0,3}}{fence[1][0]}{{{len(fence[1])},}}[ \t]*")
+        above = "" if blank else line
+        if above:
+            length, marks, lines = (
+                length + len(line) + 1,
+                marks + len(_MARK.findall(line)),
+                lines + 1,
+            )
+    return False
+
+
+def _heads_table(line: str, below: str) -> bool:
+    """Whether a table begins, of which each row is a paragraph of its own."""
+    head, rules = (row.strip().strip("|").split("|") for row in (line, below))
+    plain = "\\" not in line and "`" not in line
+    return plain and "|" in below and len(head) == len(rules) and all(map(_RULE.fullmatch, rules))
+
+
+def _depth(line: str) -> int:
+    """How deep a line may nest: it has a marker or two columns of indent for each level."""
+    place = levels = columns = 0
+    while levels <= _DEEPEST and (found := _MARKER.match(line, place)):
+        place = found.end()
+        if found[0] in " \t":
+            columns += 4 if found[0] == "\t" else 1
+            levels += columns // 2
+            columns %= 2
+        else:
+            levels, columns = levels + 1, -1  # the space behind a marker is its own
+    return levels if line.strip() else 0
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * max(3, 1 + max((len(m) for m in re.findall("`+", text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
+
+
 def run_summary(status: str, messages: Sequence[Message]) -> str:
     """One stable line: no time, no ids."""
     turns = sum(1 for m in messages if m.role == "assistant")
@@ -41,7 +135,7 @@ def markdown(messages: Iterable[Message]) -> str:
     messages = list(messages)
     results = {r.tool_call_id: r for m in messages for r in m.tool_results}
     for message in messages:
-        text = visible(message.shown.text).strip()
+        text = bounded(visible(message.shown.text).strip())
         if message.role == "user":
             blocks.append("\n".join(f"> {line}" for line in text.splitlines()))
         elif message.role == "assistant":
@@ -49,7 +143,8 @@ def markdown(messages: Iterable[Message]) -> str:
                 blocks.append(text)
             blocks += [_call_markdown(call, results.get(call.id)) for call in message.tool_calls]
             if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
-                blocks.append(f"**{visible(note)}**")
+                note = visible(note)
+                blocks.append(_fenced(note) if _too_much(note) else f"**{note}**")
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -59,11 +154,9 @@ def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
     if result is None:
         return f"{line} waits for a decision"
     text = visible(result.text)
-    fence = "`" * max(3, 1 + max((len(m) for m in re.findall("`+", text)), default=0))
     not_run = result.metadata.get("not_run")  # as the loop marks what it did not run
     word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
-    block = "\n".join([f"{fence}text", _short(text), fence])
-    return f"{line} {word}\n\n{_indent(block)}"
+    return f"{line} {word}\n\n{_indent(_fenced(_short(text)))}"
 
 
 def _arguments(call: ToolCall) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sagents_nb as sa
-from sagents_nb.transcript import folded, markdown, run_summary, visible
+from sagents_nb.transcript import bounded, folded, markdown, run_summary, visible
 from tests.talking import agent_of, call
 
 CALL = sa.ToolCall("c1", "look", {"at": "sky"})
@@ -96,3 +96,67 @@ def test_a_result_shows_its_summary_and_the_transcript_folded_under_it() -> None
     assert shown["text/plain"] == repr(result)
     assert shown["text/html"].startswith("<details><summary>Agent run completed")
     assert "It is blue." in shown["text/html"]
+
+
+PATHOLOGICAL = {
+    "quotes": ">" * 5_000 + " x",
+    "quotes with spaces": "> " * 1_500 + "x",
+    "items": "- " * 3_000 + "x",
+    "numbers": "1. " * 3_000 + "x",
+    "items and quotes": "* > " * 500 + "x",
+    "items over lines": "".join("  " * depth + "- a\n" for depth in range(400)),
+    "items in tabs": "".join("\t" * depth + "- a\n" for depth in range(400)),
+    "a line of many after others": "Fine.\n\nAlso fine.\n- a\n" + " >" * 200,
+    "emphasis": "**" * 2_500 + "x" + "**" * 2_500,
+    "emphasis over lines": "**a*\n" * 900,
+    "brackets": "[" * 20_000,
+    "many such paragraphs": ("*a _b " * 250 + "\n\n") * 200,
+    "an item of many lines": "1. a\n" + "b\n" * 20_000,
+    "behind a fence": "```\ncode\n```\n" + ">" * 5_000,
+    "behind a longer fence": "````\n```\n````\n" + "**a*\n" * 900,
+    "behind a fence in HTML": "<!--\n```\n-->\n" + "**a*\n" * 900,
+    "behind a fence in a list": "- a\n  ```\nb\n\n" + "**a*\n" * 900,
+    "numbers that begin no item": "a\n" + "2. **a*\n" * 900,
+    "rows of no table": "| a | b |\n|---|\n" + "| **a* | b |\n" * 900,
+    "behind what no fence is": "```a`b\n" + "**a*\n" * 900,
+}
+
+
+@pytest.mark.parametrize("text", PATHOLOGICAL.values(), ids=PATHOLOGICAL.keys())
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_markdown_that_no_renderer_bears_is_plain_text(role: str, text: str) -> None:
+    text = text.strip()
+    said = sa.Message.user(text) if role == "user" else sa.Message.assistant(text)
+    quote = "> " if role == "user" else ""
+    lines = [line.removeprefix(quote) for line in markdown([said]).split("\n")]
+    fence = lines[-1]
+    assert lines[0] == f"{fence}text"
+    assert fence.startswith("```")
+    assert "\n".join(lines[1:-1]) == text
+    assert fence not in text
+
+
+def test_an_error_that_no_renderer_bears_is_plain_text() -> None:
+    note = ">" * 5_000
+    text = markdown([sa.Message("assistant", (), error=note)])
+    assert text == f"```text\n{note}\n```"
+
+
+PYTHON = "def total(values):\n    return sum(x * y_z[0] for (x, y_z) in values)  # *all*\n"
+ORDINARY = {
+    "prose": "A *word*, a **bold** one and `code_like_this`, [linked](https://example.org/a_b).\n\n"
+    * 2_000,
+    "lists": "- one\n  - two `a`\n    - three\n      1. four\n        > five\n" * 500,
+    "a table": "| a | b |\n|---|---|\n" + "| *1* | `2` [a](b) |\n" * 2_000,
+    "a long numbered list": "".join(f"{i}. Item *{i}* of `many` (really)\n" for i in range(1, 900)),
+    "rules": "-" * 300 + "\n\n" + "*" * 300 + "\n\n" + "- " * 25,
+    "code": f"Look:\n\n```python\n{PYTHON * 1_500}```\n\nDone.",
+    "code that is deep": "~~~json\n" + "".join(" " * d + "[\n" for d in range(300)) + "~~~",
+    "HTML": "<details>\n<summary>More</summary>\n\n*Inside*\n\n</details>\n" * 300,
+}
+
+
+@pytest.mark.parametrize("text", ORDINARY.values(), ids=ORDINARY.keys())
+def test_ordinary_markdown_stays_what_it_is(text: str) -> None:
+    assert bounded(text) == text
+    assert markdown([sa.Message.assistant(text)]) == text.strip()

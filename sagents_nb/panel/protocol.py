@@ -7,8 +7,9 @@ Pure functions and one reducer; nothing here knows what carries a message.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..text import whole_data
 
 SHOWN_ENTRIES = 200
 SHORTENED_AT = 20_000
+_EXACT = 2**53 - 1  # up to here a page knows each integer
 
 # What the wire leaves out because another event has said it already.
 _LEFT_OUT = {"turn_end": ("message", "tool_results"), "agent_end": ("messages",)}
@@ -41,7 +43,42 @@ def wire(event: Event) -> dict[str, Any]:
         data["result"] = shortened(data["result"])
     elif data["type"] == "file_updated":
         data["entry"] = file_data(data.get("entry") or {"path": data["path"]})
+    elif data["type"] == "interrupt":
+        data["interrupt"] = interrupt_data(data["interrupt"])
     return data
+
+
+def interrupt_data(interrupt: dict[str, Any]) -> dict[str, Any]:
+    """An interrupt whose requests say how their numbers are written."""
+    requests = [with_numbers(request) for request in interrupt.get("action_requests", ())]
+    return {**interrupt, "action_requests": requests} if requests else interrupt
+
+
+def with_numbers(call: dict[str, Any]) -> dict[str, Any]:
+    """A call with the text of each number that a page, which knows floats only, shows otherwise.
+
+    By its place in the arguments, as a JSON Pointer (RFC 6901).
+    """
+    numbers = dict(_numbers(call.get("arguments")))
+    return {**call, "numbers": numbers} if numbers else call
+
+
+def _numbers(value: Any) -> Iterator[tuple[str, str]]:
+    left = [("", value)]
+    while left:  # no function that calls itself: arguments may nest deeper than Python's stack
+        place, value = left.pop()
+        if isinstance(value, dict):
+            for key, item in value.items():
+                left.append((f"{place}/{key.replace('~', '~0').replace('/', '~1')}", item))
+        elif isinstance(value, list):
+            left += ((f"{place}/{index}", item) for index, item in enumerate(value))
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                yield place, {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+            elif value.is_integer():
+                yield place, repr(value)
+        elif isinstance(value, int) and abs(value) > _EXACT:
+            yield place, str(value)
 
 
 def encoded(data: Any) -> bytes:
@@ -62,11 +99,12 @@ def plain(data: Any) -> Any:
 
 
 def shortened_message(message: dict[str, Any]) -> dict[str, Any]:
-    """A message whose tool results are not longer than the wire allows."""
+    """A message whose tool results are not longer than the wire allows, and its calls exact."""
     parts = message.get("parts")
-    if message["role"] != "tool" or not parts:
+    if message["role"] not in ("tool", "assistant") or not parts:
         return message
-    return {**message, "parts": [shortened(p) if p["type"] == "tool_result" else p for p in parts]}
+    change = {"tool_result": shortened, "tool_call": with_numbers}
+    return {**message, "parts": [change.get(p["type"], dict)(p) for p in parts]}
 
 
 def shortened(result: dict[str, Any]) -> dict[str, Any]:

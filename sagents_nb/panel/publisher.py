@@ -31,6 +31,7 @@ from ..state import to_data
 from .protocol import (
     encoded,
     file_data,
+    interrupt_data,
     merged,
     new_view_state,
     plain,
@@ -105,7 +106,7 @@ class Publisher:
         waiting = session.interrupt
         if waiting is not None and self.state["status"] == "interrupted":
             self.state["interrupt"] = self.state["interrupt"] or {
-                **plain(to_data(waiting)),
+                **plain(interrupt_data(to_data(waiting))),
                 "run_id": "",
             }
 

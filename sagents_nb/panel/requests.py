@@ -6,6 +6,7 @@ Runs on the runtime loop; whoever takes a page's messages only posts them there.
 from __future__ import annotations
 
 import functools
+import json
 import reprlib
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,8 @@ from ..state import to_data
 from .protocol import plain
 
 SHOWN_CHARACTERS = 200_000
+# Levels of lists and objects; of much more, Python can neither compare nor encode nor store any.
+DEEPEST = 100
 
 Reply = Callable[[dict[str, Any]], None]
 
@@ -33,6 +36,9 @@ def answer(session: Session, request: dict[str, Any], send: Reply) -> None:
 def _answer(session: Session, request: dict[str, Any], send: Reply) -> None:
     kind, request_id = request.get("type"), request.get("id", "")
     try:
+        if _too_deep(request_id):
+            request_id = ""
+        _check_depth(request)
         handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
         if handler is None:
             raise ValueError(f"This kernel knows no request {reprlib.repr(kind)}.")
@@ -49,6 +55,23 @@ def _answer(session: Session, request: dict[str, Any], send: Reply) -> None:
     send(plain(reply))
 
 
+def _check_depth(data: Any) -> None:
+    if _too_deep(data):
+        raise ValueError(f"A request nests at most {DEEPEST} levels deep.")
+
+
+def _too_deep(data: Any) -> bool:
+    level = [data]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return any(isinstance(left, dict | list) for left in level)
+
+
 def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     text = request["text"]
     if not isinstance(text, str) or not text.strip():
@@ -61,6 +84,10 @@ def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     for tool_call_id, fields in request["decisions"].items():
         decision = dict(fields)
         digests[tool_call_id] = decision.pop("digest", "")
+        if "json" in decision:
+            written = json.loads(decision.pop("json"))
+            _check_depth(written)
+            decision["arguments"] = {**decision["arguments"], **written}
         decisions[tool_call_id] = decision
     session.decide(decisions, interrupt_id=request["interrupt_id"], digests=digests, by="user")
     return {}

@@ -19,6 +19,7 @@ from sagents_nb import events as ev
 from sagents_nb.interrupts import Interrupt
 from sagents_nb.panel import protocol
 from sagents_nb.panel.protocol import merged, new_view_state, plain, reduce, snapshot_of, wire
+from sagents_nb.panel.publisher import Publisher
 from tests.panel.pages import events_of, plan, reduced, session_of, write
 from tests.talking import until
 
@@ -55,6 +56,68 @@ def test_the_written_table_is_what_the_reducer_knows() -> None:
 def test_the_view_state_has_the_keys_of_the_examples() -> None:
     for name in REDUCTIONS:
         assert set(example(name)["after"]) == set(new_view_state("s", "m"))
+
+
+# Numbers
+
+ODD_NUMBERS = {
+    "a": 1.0,
+    "b": [-0.0, 0, {"c/d~e": float("nan")}],
+    "f": float("-inf"),
+    "g": float("inf"),
+    "h": 2**53 + 1,
+    "i": -(2**70),
+    "j": 1e16,
+    "k": 0.1,
+    "l": True,
+    "m": 2**53 - 1,
+    "n": "1.0",
+}
+WRITTEN = {
+    "/a": "1.0",
+    "/b/0": "-0.0",
+    "/b/2/c~1d~0e": "NaN",
+    "/f": "-Infinity",
+    "/g": "Infinity",
+    "/h": "9007199254740993",
+    "/i": "-1180591620717411303424",
+    "/j": "1e+16",
+}
+
+
+def test_a_page_is_told_how_the_numbers_are_written_that_it_would_show_otherwise() -> None:
+    @sa.tool
+    def take(a: Any = None) -> str:
+        """Take it."""
+        return "Taken."
+
+    call = sa.ToolCall("c1", "take", {"a": ODD_NUMBERS})
+    expected = {f"/a{place}": text for place, text in WRITTEN.items()}
+    model = sa.ScriptedModel([call, "Done."])
+    session = sa.Session(sa.Agent(model, tools=[take], interrupt_on={"take": True}))
+    events = events_of(session)
+    session.send("Go.").result()
+    until(lambda: session.interrupt is not None)
+    state = reduced(events, join=False)
+    assert state["interrupt"]["action_requests"][0]["numbers"] == expected
+    assert state["entries"][-1]["message"]["parts"][0]["numbers"] == expected
+    loaded = sa.Session(session.agent, state=session.state)  # no event tells of its question
+    waiting = Publisher(loaded).state["interrupt"]
+    assert waiting["action_requests"][0]["numbers"] == expected
+
+
+def test_nothing_is_said_of_numbers_that_a_page_shows_as_they_are() -> None:
+    arguments = {"a": [0, -1, 0.5, 1e-7, 2**53 - 1, True, None, "1.0"]}
+    call = {"tool_call_id": "c1", "arguments": arguments}
+    assert protocol.with_numbers(call) == call
+    assert protocol.with_numbers({"tool_call_id": "c1"}) == {"tool_call_id": "c1"}
+
+
+def test_numbers_are_found_deeper_than_the_stack_is() -> None:
+    deep: Any = 1.0
+    for _ in range(5_000):
+        deep = [deep]
+    assert list(protocol.with_numbers({"arguments": {"a": deep}})["numbers"].values()) == ["1.0"]
 
 
 # Merging

@@ -331,6 +331,92 @@ def test_whatever_a_page_sends_is_answered_once(kind: str, fields: dict[str, Any
 SHARED: list[Any] = []
 
 
+def nested(levels: int) -> Any:
+    """Lists and objects in each other."""
+    data: Any = {}
+    for level in range(levels):
+        data = {"a": data} if level % 2 else [data]
+    return data
+
+
+@pytest.mark.parametrize("levels", [200, 950, 3_000, 100_000])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        lambda deep: {"type": deep, "id": "1"},
+        lambda deep: {"type": "send", "id": "1", "text": deep},
+        lambda deep: {"type": "read_file", "id": "1", "path": deep},
+        lambda deep: {"type": "read_result", "id": "1", "tool_call_id": deep},
+        lambda deep: {"type": "decide", "id": "1", "interrupt_id": "i", "decisions": deep},
+        lambda deep: {"type": "cancel", "id": "1", "more": deep},
+        lambda deep: {"type": "cancel", "id": deep},
+    ],
+    ids=["type", "text", "path", "call", "decisions", "more", "id"],
+)
+def test_a_message_that_nests_too_deep_is_an_error(request_: Any, levels: int) -> None:
+    session = waiting_session()
+    reply = ask(session, request_(nested(levels)))
+    assert reply["type"] == "error"
+    assert reply["id"] in ("1", "")
+    assert "100 levels" in reply["message"]
+    assert session.status == "interrupted"
+
+
+def session_that_asks_for(arguments: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """A session that waits for leave to call a tool with these, and what the tool was given."""
+    given: list[Any] = []
+
+    @sa.tool
+    def take(data: Any) -> str:
+        """Take it."""
+        given.append(data)
+        return "Taken."
+
+    model = sa.ScriptedModel([sa.ToolCall("w1", "take", arguments), "Done."])
+    session = sa.Session(sa.Agent(model, tools=[take], interrupt_on={"take": True}))
+    assert session.send("Go.").result().status == "interrupted"
+    return session, given
+
+
+@pytest.mark.parametrize("levels", [200, 3_000])
+@pytest.mark.parametrize("written", [False, True])
+def test_an_edit_that_nests_too_deep_is_an_error_and_the_question_stays(
+    levels: int, written: bool
+) -> None:
+    session, given = session_that_asks_for({"data": 1})
+    deep = nested(levels)
+    edit: dict[str, Any] = {"type": "edit", "arguments": {"data": deep}}
+    if written:
+        text = "[" * levels + "]" * levels
+        edit = {"type": "edit", "arguments": {}, "json": f'{{"data": {text}}}'}
+    assert ask(session, decision(session, w1=edit))["type"] == "error"
+    assert session.status == "interrupted"
+    assert ask(session, decision(session))["type"] == "reply"
+    until(lambda: session.status == "idle")
+    assert given == [1]
+
+
+def test_the_numbers_of_an_edit_are_those_that_were_written() -> None:
+    session, given = session_that_asks_for({"data": [0]})
+    edit = {
+        "type": "edit",
+        "arguments": {"data": [1, 0, None, 9007199254740992]},  # as a page knows them
+        "json": '{"data": [1.0, -0.0, NaN, 9007199254740993]}',
+    }
+    assert ask(session, decision(session, w1=edit))["type"] == "reply"
+    until(lambda: session.status == "idle")
+    assert repr(given) == "[[1.0, -0.0, nan, 9007199254740993]]"
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", "7", 7, None, {}])
+def test_an_edit_with_json_that_is_no_object_is_an_error(text: Any) -> None:
+    session, given = session_that_asks_for({"data": 1})
+    edit = {"type": "edit", "arguments": {"data": 2}, "json": text}
+    assert ask(session, decision(session, w1=edit))["type"] == "error"
+    assert session.status == "interrupted"
+    assert given == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,10 +1,12 @@
 // One call that waits: its name, its exact arguments, and the ways to answer.
 import { useState } from "preact/hooks";
 import { Arguments } from "./arguments";
+import { Boundary, plainJson } from "./boundary";
 import { EditForm } from "./edit-form";
 import { Icon } from "./icons";
 import { optionsOf, RespondForm } from "./respond-form";
-import { Visible } from "./text-block";
+import { Line, TextBlock, Visible } from "./text-block";
+import { spelledOut } from "./visible";
 import type { ActionRequest, Decision } from "./protocol";
 
 type Props = {
@@ -31,18 +33,32 @@ const DONE: Record<string, string> = {
 export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecide, onUndo }: Props) {
   const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
   const [message, setMessage] = useState("");
-  const { tool_name, display_text, arguments: values = {}, allowed_decisions = ALL, digest = "" } = request;
+  const { tool_name, display_text, arguments: values = {}, numbers, allowed_decisions = ALL, digest = "" } = request;
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
   const reject = () => onDecide({ type: "reject", digest, message });
   const doubt = kind === "in_doubt";
+  const unshown = (
+    <>
+      <TextBlock text={plainJson(values)} />
+      {mode === "edit" && (
+        <button type="button" class="sagents-button sagents-plain" onClick={() => setMode("ask")}>
+          Cancel
+        </button>
+      )}
+    </>
+  );
 
   return (
-    <div class="sagents-approval" data-testid="approval" data-tool={tool_name} role="group" aria-label={doubt ? `Whether ${tool_name} ran` : `Approval of ${tool_name}`}>
+    <div class="sagents-approval" data-testid="approval" data-tool={tool_name} role="group" aria-label={doubt ? `Whether ${spelledOut(tool_name)} ran` : `Approval of ${spelledOut(tool_name)}`}>
       <div class="sagents-approval-head">
         <Icon name={doubt ? "alert" : "hand"} />
-        <span class="sagents-tool-name">{tool_name}</span>
-        <span class="sagents-tool-summary">{display_text}</span>
+        <span class="sagents-tool-name">
+          <Line text={tool_name} />
+        </span>
+        <span class="sagents-tool-summary">
+          <Line text={display_text ?? ""} />
+        </span>
       </div>
       {doubt && (
         <p class="sagents-ask">
@@ -50,16 +66,19 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
           runs again may happen twice.
         </p>
       )}
-      {mode === "edit" ? (
-        <EditForm
-          values={values}
-          disabled={locked}
-          onSave={(edited) => onDecide({ type: "edit", digest, arguments: edited })}
-          onCancel={() => setMode("ask")}
-        />
-      ) : (
-        <Request request={request} />
-      )}
+      <Boundary key={mode} instead={unshown}>
+        {mode === "edit" ? (
+          <EditForm
+            values={values}
+            numbers={numbers}
+            disabled={locked}
+            onSave={(edited) => onDecide({ type: "edit", digest, ...edited })}
+            onCancel={() => setMode("ask")}
+          />
+        ) : (
+          <Request request={request} />
+        )}
+      </Boundary>
       {may("respond") && (
         <RespondForm
           options={optionsOf(kind, values)}
@@ -141,10 +160,10 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
 
 /** A question reads as one; whatever would be run is shown with all it is given. */
 function Request({ request }: { request: ActionRequest }) {
-  const { tool_name, arguments: values = {}, allowed_decisions = ALL } = request;
+  const { tool_name, arguments: values = {}, numbers, allowed_decisions = ALL } = request;
   const { question, context } = values;
   if (allowed_decisions.includes("approve") || typeof question !== "string") {
-    return <Arguments tool={tool_name} values={values} />;
+    return <Arguments tool={tool_name} values={values} numbers={numbers} />;
   }
   return (
     <>

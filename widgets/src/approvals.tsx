@@ -4,11 +4,13 @@ import { useState } from "preact/hooks";
 import { ApprovalCard } from "./approval-card";
 import { Icon } from "./icons";
 import { undecided, wants, type Decision, type Interrupt, type ViewState } from "./protocol";
+import { Visible } from "./text-block";
+import { spelledOut } from "./visible";
 import { useRequest } from "./use-store";
 
 export function Approvals({ state, alone = false }: { state: ViewState; alone?: boolean }) {
   const { interrupt } = state;
-  const names = undecided(state).map((request) => request.tool_name);
+  const names = undecided(state).map((request) => spelledOut(request.tool_name));
   return (
     <section class={alone ? "sagents-approvals" : "sagents-approvals sagents-docked"} aria-label="Approvals">
       {/* Announced as soon as there is one; the card itself is too long to be read out. */}
@@ -58,7 +60,7 @@ function Question({ state, interrupt }: { state: ViewState; interrupt: Interrupt
       {interrupt.message && interrupt.type !== "in_doubt" && (
         <p class="sagents-question">
           <Icon name="hand" />
-          {interrupt.message}
+          <Visible text={interrupt.message} />
         </p>
       )}
       {open.length > 1 && open.every((request) => wants(interrupt, request) === "approval") && (

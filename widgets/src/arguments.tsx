@@ -1,7 +1,7 @@
 // The arguments of a tool call, exactly: short values as JSON, longer text as the text it is.
 import { count } from "./format";
-import { TextBlock, Visible } from "./text-block";
-import { canonicalJson, hasInexactNumber } from "./visible";
+import { Line, TextBlock, Visible } from "./text-block";
+import { canonicalJson, placeIn, type Numbers } from "./visible";
 import type { Json, JsonObject } from "./protocol";
 
 const SHORT = 72;
@@ -9,7 +9,10 @@ const SHORT = 72;
 /** Arguments that stand for what goes and what comes, of the tools that change text. */
 const TONES: Record<string, "added" | "removed"> = { old_string: "removed", new_string: "added" };
 
-export function Arguments({ tool, values }: { tool: string; values: JsonObject }) {
+type Props = { tool: string; values: JsonObject; numbers?: Numbers };
+
+export function Arguments({ tool, values, numbers = {} }: Props) {
+  const json = (name: string, value: Json, indent?: number) => canonicalJson(value, indent, numbers, placeIn("", name));
   const rows = Object.keys(values)
     .sort()
     .map((name) => [name, values[name]!] as const);
@@ -25,9 +28,11 @@ export function Arguments({ tool, values }: { tool: string; values: JsonObject }
           {short.map(([name, value]) => (
             <div key={name}>
               <dt>
-                <Visible text={name} />
+                <Line text={name} />
               </dt>
-              <dd>{canonicalJson(value, 0)}</dd>
+              <dd>
+                <Visible text={json(name, value, 0)} />
+              </dd>
             </div>
           ))}
         </dl>
@@ -35,19 +40,16 @@ export function Arguments({ tool, values }: { tool: string; values: JsonObject }
       {long.map(([name, value]) => (
         <div key={name} class="sagents-long">
           <div class="sagents-label">
-            <Visible text={name} />
+            <Line text={name} />
             <span class="sagents-faint">{kind(value)}</span>
           </div>
           {typeof value === "string" ? (
             <TextBlock text={value} tone={tool === "edit_file" ? TONES[name] : undefined} />
           ) : (
-            <TextBlock text={canonicalJson(value)} />
+            <TextBlock text={json(name, value)} />
           )}
         </div>
       ))}
-      {hasInexactNumber(values) && (
-        <p class="sagents-error-text">A number here is too large for this page to show all its digits.</p>
-      )}
     </div>
   );
 }

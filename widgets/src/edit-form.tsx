@@ -1,15 +1,19 @@
 // Changing a call's arguments: one field for each text, JSON for the rest.
 import { useState } from "preact/hooks";
-import { hasHidden } from "./visible";
-import { canonicalJson } from "./visible";
+import { Line } from "./text-block";
+import { canonicalJson, hasHidden, type Numbers } from "./visible";
 import type { Json, JsonObject } from "./protocol";
 
 type Props = {
   values: JsonObject;
+  numbers?: Numbers;
   disabled: boolean;
-  onSave: (edited: JsonObject) => void;
+  onSave: (edited: Edited) => void;
   onCancel: () => void;
 };
+
+/** `json` is what was written of the arguments, if it has numbers: JavaScript rounds them. */
+export type Edited = { arguments: JsonObject; json?: string };
 
 /** A field would silently lose or hide such characters; as JSON they are escapes. */
 const fitsField = (value: Json): value is string => typeof value === "string" && !hasHidden(value);
@@ -24,11 +28,20 @@ export function splitArguments(values: JsonObject): { texts: Record<string, stri
   return { texts, rest };
 }
 
+/** Texts, which hold whatever they like; numbers that Python's JSON has beside those of JSON; digits of others. */
+const TOKEN = /"(?:\\.|[^"\\])*"|-?\b(?:NaN|Infinity)\b|\d/g;
+
 /** The edited arguments in the order of the original ones, or a text that says what is wrong. */
-export function joinArguments(values: JsonObject, texts: Record<string, string>, json: string): JsonObject | string {
+export function joinArguments(values: JsonObject, texts: Record<string, string>, json: string): Edited | string {
   let rest: Json;
+  let exact = false;
+  const standard = json.replace(TOKEN, (found) => {
+    if (found.startsWith('"')) return found;
+    exact = true;
+    return /\d/.test(found) ? found : "null";
+  });
   try {
-    rest = JSON.parse(json);
+    rest = JSON.parse(standard);
   } catch (error) {
     return `This is not valid JSON: ${(error as Error).message}`;
   }
@@ -40,13 +53,14 @@ export function joinArguments(values: JsonObject, texts: Record<string, string>,
   const edited: JsonObject = { ...texts, ...rest };
   const kept = Object.keys(values).filter((name) => name in edited);
   const order = [...kept, ...Object.keys(edited).filter((name) => !kept.includes(name))];
-  return Object.fromEntries(order.map((name) => [name, edited[name]!]));
+  const joined = Object.fromEntries(order.map((name) => [name, edited[name]!]));
+  return exact ? { arguments: joined, json } : { arguments: joined };
 }
 
-export function EditForm({ values, disabled, onSave, onCancel }: Props) {
+export function EditForm({ values, numbers, disabled, onSave, onCancel }: Props) {
   const start = splitArguments(values);
   const [texts, setTexts] = useState(start.texts);
-  const [json, setJson] = useState(canonicalJson(start.rest));
+  const [json, setJson] = useState(canonicalJson(start.rest, 2, numbers));
   const [problem, setProblem] = useState("");
   const names = Object.keys(start.texts).sort((a, b) => values[a]!.toString().length - values[b]!.toString().length);
   const needsJson = Object.keys(start.rest).length > 0 || names.length === 0;
@@ -65,7 +79,9 @@ export function EditForm({ values, disabled, onSave, onCancel }: Props) {
     <div class="sagents-edit" onKeyDown={onKeyDown}>
       {names.map((name) => (
         <label key={name} class="sagents-field">
-          <span class="sagents-label">{name}</span>
+          <span class="sagents-label">
+            <Line text={name} />
+          </span>
           <textarea
             data-testid="edit-field"
             data-field={name}

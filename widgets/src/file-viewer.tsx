@@ -1,11 +1,13 @@
 // One file: markdown as text, code in colours, CSV as a table; or all of them raw.
 import { useEffect, useState } from "preact/hooks";
+import { Boundary } from "./boundary";
 import { CopyButton } from "./copy";
 import { parseCsv } from "./csv";
 import { bytes, count } from "./format";
 import { languageOf } from "./highlight";
 import { Icon } from "./icons";
 import { CodeBlock, RichText } from "./rich-text";
+import { Line, TextBlock } from "./text-block";
 import { useRequest } from "./use-store";
 import type { FileContent, FileEntry } from "./protocol";
 
@@ -35,7 +37,9 @@ export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => 
           <Icon name="back" />
         </button>
         <span class="sagents-viewer-path" title={file.path}>
-          <bdi>{file.path}</bdi>
+          <bdi>
+            <Line text={file.path} />
+          </bdi>
         </span>
         {content && <span class="sagents-faint">{bytes(content.size)}</span>}
         {pretty && (
@@ -48,7 +52,11 @@ export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => 
       <div class="sagents-viewer-body" tabIndex={0}>
         {error && <p class="sagents-error-text">{error}</p>}
         {!content && !error && <p class="sagents-empty">Reading…</p>}
-        {content && <Content content={content} raw={raw || !pretty} />}
+        {content && (
+          <Boundary key={file.modified} instead={<TextBlock text={content.content ?? ""} />}>
+            <Content content={content} raw={raw || !pretty} />
+          </Boundary>
+        )}
       </div>
     </div>
   );

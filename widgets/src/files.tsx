@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { FileViewer } from "./file-viewer";
 import { bytes } from "./format";
 import { Icon } from "./icons";
+import { Line } from "./text-block";
 import type { FileEntry } from "./protocol";
 
 type Props = { files: FileEntry[]; folding?: boolean; onRead?: (reading: boolean) => void };
@@ -62,7 +63,9 @@ export function Files({ files, folding = false, onRead }: Props) {
             onClick={() => (row.file ? pick(row.path) : toggle(row.path))}
           >
             <Icon name={row.file ? "file" : "folder"} />
-            <span class="sagents-file-name">{row.name}</span>
+            <span class="sagents-file-name">
+              <Line text={row.name} />
+            </span>
             {row.file?.size != null && <span class="sagents-faint">{bytes(row.file.size)}</span>}
           </button>
         </li>

@@ -1,7 +1,8 @@
 // Markdown in blocks. While an answer streams in, all blocks but the last ones are finished: they
 // keep their objects, so their DOM is never touched again, and only the tail is parsed.
-import { Lexer, Marked, type Token, type Tokens, type TokensList } from "marked";
+import { Marked, type Token, type Tokens, type TokensList } from "marked";
 import { highlight } from "./highlight";
+import { BoundedLexer } from "./lexer";
 
 export type Block =
   | { kind: "html"; html: string }
@@ -75,7 +76,7 @@ export class MarkdownStream {
   }
 
   #lex(text: string): TokensList {
-    const lexer = new Lexer(marked.defaults);
+    const lexer = new BoundedLexer();
     Object.assign(lexer.tokens.links, this.#links);
     return lexer.lex(text);
   }
@@ -91,5 +92,5 @@ export class MarkdownStream {
 /** The blocks of a text that is complete. */
 export function parseMarkdown(text: string): Block[] {
   const normal = text.replace(/\r\n?/g, "\n");
-  return marked.lexer(normal).map(toBlock).filter((block) => block !== null);
+  return new BoundedLexer().lex(normal).map(toBlock).filter((block) => block !== null);
 }

@@ -3,6 +3,7 @@ import { RichText } from "./rich-text";
 import { Thinking } from "./turns";
 import { Icon } from "./icons";
 import { oneLine } from "./format";
+import { Line } from "./text-block";
 import type { Partial } from "./protocol";
 
 export function PartialTurn({ partial }: { partial: Partial }) {
@@ -16,8 +17,12 @@ export function PartialTurn({ partial }: { partial: Partial }) {
         return (
           <div key={index} class="sagents-tool sagents-tool-coming">
             <Icon name="busy" turning />
-            <span class="sagents-tool-name">{part.name || "tool"}</span>
-            <span class="sagents-tool-summary">{oneLine(part.text.slice(-200), 120)}</span>
+            <span class="sagents-tool-name">
+              <Line text={part.name || "tool"} />
+            </span>
+            <span class="sagents-tool-summary">
+              <Line text={oneLine(part.text.slice(-200), 120)} />
+            </span>
           </div>
         );
       })}

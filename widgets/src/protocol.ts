@@ -17,6 +17,7 @@ export type ToolCall = {
   id: string;
   name: string;
   arguments?: JsonObject;
+  numbers?: Record<string, string>;
   error?: string;
 };
 export type ToolResult = {
@@ -58,6 +59,7 @@ export type ActionRequest = {
   tool_call_id: string;
   tool_name: string;
   arguments?: JsonObject;
+  numbers?: Record<string, string>;
   display_text?: string;
   allowed_decisions?: string[];
   digest?: string;
@@ -72,7 +74,7 @@ export type Interrupt = {
 };
 export type Decision =
   | { type: "approve"; digest: string }
-  | { type: "edit"; digest: string; arguments: JsonObject }
+  | { type: "edit"; digest: string; arguments: JsonObject; json?: string }
   | { type: "reject"; digest: string; message: string }
   | { type: "respond"; digest: string; answer: Json };
 export type Decided = { type: string; by: string; [field: string]: Json };

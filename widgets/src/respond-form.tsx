@@ -1,5 +1,6 @@
 // Answering a question of the agent: by one of its options, or in words.
 import { useState } from "preact/hooks";
+import { Line } from "./text-block";
 import type { Json, JsonObject } from "./protocol";
 
 type Props = { options: Option[]; values: JsonObject; disabled: boolean; onAnswer: (answer: Json) => void };
@@ -46,7 +47,7 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
               disabled={disabled}
               onClick={() => (several ? toggle(value) : onAnswer(value))}
             >
-              {label}
+              <Line text={label} />
             </button>
           ))}
         </div>

@@ -15,6 +15,11 @@ export class RequestError extends Error {
 type Pending = { resolve: (reply: Reply) => void; reject: (error: RequestError) => void };
 
 const GONE = "This conversation is closed; run the cell again to continue.";
+/** Levels of lists and objects. A kernel may be unable to read more, and then it gives no answer. */
+const DEEPEST = 99;
+const isDeep = (value: unknown, levels: number): boolean =>
+  value !== null && typeof value === "object" && (levels === 0 || Object.values(value).some((inner) => isDeep(inner, levels - 1)));
+
 const FIRST_PATIENCE = 10_000;
 const LONGEST_PATIENCE = 60_000;
 
@@ -53,6 +58,7 @@ export class Store {
   /** Sends a request; resolves with its reply, rejects with a `RequestError`. */
   request(type: string, fields: object = {}): Promise<Reply> {
     if (!this.open) return Promise.reject(new RequestError("Closed", GONE));
+    if (isDeep(fields, DEEPEST)) return Promise.reject(new RequestError("TooDeep", "This nests too deep to be sent."));
     const id = `${this.#prefix}-${++this.#count}`;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });

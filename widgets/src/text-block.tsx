@@ -30,12 +30,12 @@ export function TextBlock({ text, tone }: Props) {
 }
 
 /** Text with escapes, told apart from the same escapes written out by their looks. */
-export function Visible({ text }: { text: string }) {
+export function Visible({ text, line = false }: { text: string; line?: boolean }) {
   return (
     <>
-      {pieces(text).map((piece, index) =>
-        piece.hidden ? (
-          <span key={index} class="sagents-hidden-character" title={piece.hidden}>
+      {pieces(text, line).map((piece, index) =>
+        piece.really ? (
+          <span key={index} class="sagents-hidden-character" title={piece.really}>
             {piece.text}
           </span>
         ) : (
@@ -45,6 +45,9 @@ export function Visible({ text }: { text: string }) {
     </>
   );
 }
+
+/** The same in a place of one line. */
+export const Line = ({ text }: { text: string }) => <Visible text={text} line />;
 
 /** Where to cut: after so many lines or characters, but not to spare only a line or two. */
 function fold(text: string): number {

@@ -1,5 +1,6 @@
 // The agent's list of things to do.
 import { Icon, type IconName } from "./icons";
+import { Visible } from "./text-block";
 import type { Todo } from "./protocol";
 
 const icons: Record<string, IconName> = {
@@ -39,7 +40,9 @@ export function Todos({ todos, busy, folding = false }: Props) {
           <li key={todo.id ?? index} class="sagents-todo" data-testid="todo" data-status={status}>
             <Icon name={icons[status] ?? "circle"} turning={busy && status === "in_progress"} />
             <span class="sagents-sr">{words[status]}: </span>
-            <span>{todo.content}</span>
+            <span>
+              <Visible text={todo.content} />
+            </span>
           </li>
         );
       })}

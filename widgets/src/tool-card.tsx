@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 import { Arguments } from "./arguments";
 import { count, oneLine, seconds } from "./format";
 import { Icon, type IconName } from "./icons";
-import { TextBlock } from "./text-block";
+import { Line, TextBlock } from "./text-block";
 import { OtherPart } from "./turns";
 import { useRequest } from "./use-store";
-import { canonicalJson } from "./visible";
-import type { JsonObject, ToolCall, ToolInfo, ToolResult } from "./protocol";
+import { canonicalJson, placeIn } from "./visible";
+import type { ToolCall, ToolInfo, ToolResult } from "./protocol";
 
 type Props = { call: ToolCall; info?: ToolInfo; result?: ToolResult; over: boolean };
 
@@ -64,9 +64,11 @@ export function ToolCard(props: Props) {
           <Icon name={icons[status] ?? "circle"} turning={status === "running"} />
         </span>
         <span class="sagents-sr">{words[status] ?? status}: </span>
-        <span class="sagents-tool-name">{call.name}</span>
+        <span class="sagents-tool-name">
+          <Line text={call.name} />
+        </span>
         <span class="sagents-tool-summary">
-          {progress?.text || info?.display_text || summary(call.arguments ?? {})}
+          <Line text={progress?.text || info?.display_text || summary(call)} />
         </span>
         {progress?.fraction != null && (
           <progress class="sagents-progress" value={progress.fraction} max={1} aria-label="Progress" />
@@ -79,7 +81,7 @@ export function ToolCard(props: Props) {
       </summary>
       {open && (
         <div class="sagents-tool-body">
-          <Arguments tool={call.name} values={call.arguments ?? {}} />
+          <Arguments tool={call.name} values={call.arguments ?? {}} numbers={call.numbers} />
           {call.error && <p class="sagents-error-text">{call.error}</p>}
           {result && !result.is_interrupt && <Result result={result} />}
         </div>
@@ -89,8 +91,10 @@ export function ToolCard(props: Props) {
 }
 
 /** The arguments in a line: the values say more than their names. */
-function summary(values: JsonObject): string {
-  const shown = Object.values(values).map((value) => (typeof value === "string" ? value : canonicalJson(value, 0)));
+function summary({ arguments: values = {}, numbers }: ToolCall): string {
+  const shown = Object.entries(values).map(([name, value]) =>
+    typeof value === "string" ? value : canonicalJson(value, 0, numbers, placeIn("", name)),
+  );
   return oneLine(shown.join(" · "), 120);
 }
 

@@ -1,5 +1,6 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { TurnBoundary } from "./boundary";
 import { AssistantTurn, NoteTurn, UserTurn } from "./turns";
 import { PartialTurn } from "./partial";
 import { count } from "./format";
@@ -33,19 +34,28 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
           const { role } = entry.message;
           // Results stand in the cards of their calls.
           if (role === "tool") return null;
-          if (role === "user") return <UserTurn key={key} entry={entry} compact={runId !== ""} />;
-          if (role !== "assistant") return <NoteTurn key={key} entry={entry} />;
           return (
-            <AssistantTurn
-              key={key}
-              entry={entry}
-              results={results.get(entry) ?? {}}
-              infoOf={(id) => (owners.get(id) === entry ? (asked[id] ?? state.tools[id]) : undefined)}
-              over={isOver(state, entry.run_id)}
-            />
+            <TurnBoundary key={key} role={role} parts={entry.message.parts ?? []}>
+              {role === "user" ? (
+                <UserTurn entry={entry} compact={runId !== ""} />
+              ) : role !== "assistant" ? (
+                <NoteTurn entry={entry} />
+              ) : (
+                <AssistantTurn
+                  entry={entry}
+                  results={results.get(entry) ?? {}}
+                  infoOf={(id) => (owners.get(id) === entry ? (asked[id] ?? state.tools[id]) : undefined)}
+                  over={isOver(state, entry.run_id)}
+                />
+              )}
+            </TurnBoundary>
           );
         })}
-        {partial && <PartialTurn partial={partial} />}
+        {partial && (
+          <TurnBoundary key={`partial ${partial.seq}`} role="assistant" parts={partial.parts}>
+            <PartialTurn partial={partial} />
+          </TurnBoundary>
+        )}
         {state.error && failed && !told && (
           <div class="sagents-banner sagents-banner-error" role="alert" data-testid="run-error">
             <Icon name="alert" />

@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { isCall } from "./calls";
 import { Icon } from "./icons";
 import { RichText } from "./rich-text";
+import { Line } from "./text-block";
 import { ToolCard } from "./tool-card";
 import type { ContentPart, Entry, Part, ToolInfo, ToolResult } from "./protocol";
 
@@ -121,7 +122,7 @@ export function OtherPart({ part }: { part: ContentPart | Part }) {
       return (
         <p class="sagents-attachment">
           <Icon name="file" />
-          {part.name ?? part.url ?? part.mime_type ?? "Document"}
+          <Line text={part.name ?? part.url ?? part.mime_type ?? "Document"} />
         </p>
       );
     default:

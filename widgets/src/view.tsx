@@ -1,6 +1,7 @@
 // Which parts a view is made of.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Boundary } from "./boundary";
 import { Approvals } from "./approvals";
 import { Composer } from "./composer";
 import { Files } from "./files";
@@ -93,10 +94,14 @@ function Body({ state, name, runId, wide }: BodyProps) {
   }
 }
 
+const UNSHOWN = <p class="sagents-empty">This conversation cannot be shown.</p>;
+
 function Conversation({ state }: { state: ViewState }) {
   return (
     <div class="sagents-conversation">
-      <Transcript state={state} />
+      <Boundary instead={UNSHOWN}>
+        <Transcript state={state} />
+      </Boundary>
       <Approvals state={state} />
       <Composer state={state} />
     </div>
@@ -158,7 +163,9 @@ function RunBody({ state, runId }: { state: ViewState; runId: string }) {
   return (
     <>
       {current && state.todos.length > 0 && <Todos todos={state.todos} busy={state.status === "running"} folding />}
-      <Transcript state={state} runId={runId} />
+      <Boundary instead={UNSHOWN}>
+        <Transcript state={state} runId={runId} />
+      </Boundary>
       {(current || state.interrupt?.run_id === runId) && <Approvals state={state} />}
       {current && state.files.length > 0 && <Files files={state.files} folding />}
     </>

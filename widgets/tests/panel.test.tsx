@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState, scenes } from "../dev/scenes";
 import { render } from "../src/panel";
-import type { Interrupt, ViewState } from "../src/protocol";
+import type { Interrupt, Json, ViewState } from "../src/protocol";
 
 let controller: AbortController;
 let el: HTMLElement;
@@ -320,4 +320,109 @@ test("a call that waits for a person says so in the transcript, and a free one b
   });
   const cards = [...el.querySelectorAll<HTMLElement>("[data-testid=tool-card]")];
   expect(cards.map((card) => card.dataset.status)).toEqual(["interrupted", "pending"]);
+});
+
+const said = (...parts: object[]) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts } }) as never;
+
+test.each([
+  ["5,000 quotes", `${">".repeat(5_000)} x`],
+  ["3,000 items", `${"- ".repeat(3_000)}x`],
+])("after an answer of %s in each other there are its text, the card and the composer", async (_, text) => {
+  await show({ ...waiting(write), entries: [said({ type: "text", text }), said({ type: "text", text: "Later." })] });
+  const [odd, later] = find("entry");
+  expect(odd!.textContent).toContain("x");
+  expect(later!.textContent).toContain("Later.");
+  expect([find("approve").length, find("composer").length]).toEqual([1, 1]);
+});
+
+test("a message that cannot be drawn is shown as plain text, and takes nothing with it", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  const call = { type: "tool_call", id: "c", name: "ls", arguments: { path: "/a" } };
+  await show({ ...waiting(write), entries: [said({ type: "text", text: "**First.**" }, { type: "text", text: 7 }, call), said({ type: "text", text: "Later." })] });
+  expect(find("entry").map((entry) => entry.textContent)).toEqual([expect.stringMatching(/\*\*First\.\*\*\s+7\s+ls \{\s+"path": "\/a"\s+\}/), expect.stringContaining("Later.")]);
+  expect(error).toHaveBeenCalled();
+  expect([find("approve").length, find("composer").length]).toEqual([1, 1]);
+  error.mockRestore();
+});
+
+test("an answer that cannot be drawn while it streams in is plain, and drawn again once it can be", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  await show(emptyState({ status: "running", partial: { run_id: "r1", seq: 2, parts: [{ type: "text", text: 7 as never }] } }));
+  expect(one("entry").textContent).toContain("7");
+  model.events([{ type: "message_end", seq: 5, run_id: "r1", message: { role: "assistant", parts: [{ type: "text", text: "**Whole**" }] } }]);
+  await settle();
+  expect(find("entry").map((entry) => entry.querySelector("strong")?.textContent)).toEqual(["Whole"]);
+  error.mockRestore();
+});
+
+test("arguments that cannot be drawn are said to be so, and can be decided on", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  let deep: Json = null;
+  for (let level = 0; level < 50_000; level++) deep = [deep];
+  await show(waiting({ ...write, arguments: { deep } }));
+  expect(one("approval").textContent).toContain("cannot be shown");
+  await click("edit");
+  expect(one("approval").textContent).toContain("cannot be shown");
+  one("approval").querySelector<HTMLElement>(".sagents-plain")!.click();
+  await settle();
+  await click("reject");
+  await click("reject-confirm");
+  expect(sent("decide")).toHaveLength(1);
+  error.mockRestore();
+});
+
+test("the head of a card hides nothing: bidi, newlines and look-alikes are shown for what they are", async () => {
+  const display_text = "Deleting /tmp/a\u202egnp.\nApproved already: p\u0430y";
+  await show(waiting({ ...remove, tool_name: "delete\u200b_file", display_text }), "approvals");
+  const head = el.querySelector(".sagents-approval-head")!;
+  expect(head.textContent).toBe("delete\\u{200b}_fileDeleting /tmp/a\\u{202e}gnp.\\u{000a}Approved already: p\u0430y");
+  expect([...head.querySelectorAll("[title]")].map((mark) => mark.getAttribute("title"))).toEqual([
+    "U+200B zero-width space",
+    "U+202E right-to-left override",
+    "U+000A newline",
+    "U+0430 of another script than the word around it",
+  ]);
+  expect(one("approval").getAttribute("aria-label")).toBe("Approval of delete\\u{200b}_file");
+});
+
+test("whatever a model names in one line is shown for what it is", async () => {
+  const odd = "a\u202eb";
+  const call = { type: "tool_call", id: "c", name: odd, arguments: { path: odd } };
+  const partial = { run_id: "r1", seq: 9, parts: [{ type: "tool_call" as const, index: 0, id: "d", name: odd, text: odd }] };
+  const question = { ...remove, allowed_decisions: ["respond"], arguments: { question: odd, options: [odd] } };
+  await show({
+    ...waiting({ ...write, tool_call_id: "w2", arguments: { [odd]: "text" } }, question),
+    interrupt: { id: "i1", type: "hitl", run_id: "r1", message: odd, action_requests: [{ ...write, arguments: { [odd]: "text" } }, question] },
+    entries: [said(call, { type: "file", name: odd })],
+    partial,
+    todos: [{ content: odd }],
+    files: [{ path: `/${odd}` }],
+  });
+  await click("edit");
+  expect(find("tool-card")[0]!.textContent).toContain("a\\u{202e}ba\\u{202e}b");
+  // As the values of attributes and fields it may be raw: they are no text of the page.
+  expect(el.textContent).not.toContain("\u202e");
+});
+
+test("numbers of arguments are shown as they are", async () => {
+  const values = { a: 1, b: [0, null, 9007199254740992], c: 2 };
+  const numbers = { "/a": "1.0", "/b/0": "-0.0", "/b/1": "NaN", "/b/2": "9007199254740993" };
+  await show({
+    ...waiting({ ...write, arguments: values, numbers }),
+    entries: [said({ type: "tool_call", id: "c", name: "pay", arguments: values, numbers })],
+  });
+  const shown = [...one("approval").querySelectorAll("dd")].map((value) => value.textContent);
+  expect(shown).toEqual(["1.0", "[-0.0,NaN,9007199254740993]", "2"]);
+  expect(one("tool-card").textContent).toContain("1.0 · [-0.0,NaN,9007199254740993] · 2");
+});
+
+test("numbers of an edit are sent as they are written", async () => {
+  await show(waiting({ ...write, arguments: { a: 1, n: null, text: "x" }, numbers: { "/a": "1.0", "/n": "NaN" } }));
+  await click("edit");
+  const field = find("edit-field").find((found) => found.dataset.field === "*") as HTMLTextAreaElement;
+  expect(field.value).toBe('{\n  "a": 1.0,\n  "n": NaN\n}');
+  await click("edit-save");
+  expect(sent("decide")[0]!.decisions).toEqual({
+    w1: { type: "edit", digest: "dw", arguments: { a: 1, n: null, text: "x" }, json: field.value },
+  });
 });

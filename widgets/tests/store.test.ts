@@ -1,6 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState } from "../dev/scenes";
+import type { Json } from "../src/protocol";
 import { Store, storeFor } from "../src/store";
 
 let model: FakeModel;
@@ -100,4 +101,11 @@ test("subscribers hear of many messages once a frame", () => {
 test("a session model has one store", () => {
   const other = new FakeModel(emptyState()).asModel();
   expect(storeFor(other)).toBe(storeFor(other));
+});
+
+test.each([200, 3_000])("a request of %i levels is an error at once, and is not sent to a kernel that could not read it", async (levels) => {
+  let deep: Json = null;
+  for (let level = 0; level < levels; level++) deep = level % 2 ? [deep] : { deep };
+  await expect(store.request("decide", { deep })).rejects.toMatchObject({ kind: "TooDeep" });
+  expect(model.sent.filter((message) => message.type === "decide")).toEqual([]);
 });
