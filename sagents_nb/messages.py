@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Literal, TypeGuard, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from . import kinds
 from .errors import ConfigurationError
 
 StopReason = Literal[
@@ -313,6 +314,7 @@ def _from_url(url: Any, part: type[AnyPart]) -> AnyPart:
     return part(data=data, mime_type=head.removeprefix("data:").removesuffix(";base64"))
 
 
+@kinds.checked
 def parts_text(parts: Iterable[Part]) -> str:
     """The readable text of parts, joined by newlines."""
     texts = []
@@ -364,6 +366,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls("system", as_parts(content), metadata=metadata)
 
     @classmethod
+    @kinds.checked(content=kinds.ANYTHING)
     def assistant(
         cls,
         content: Content = "",
@@ -379,6 +382,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls("assistant", as_parts(content) + calls, usage, reason, None, metadata)
 
     @classmethod
+    @kinds.checked
     def tool(cls, results: Iterable[ToolResult], **metadata: Any) -> Message:
         """The results of one turn's tool calls, in the order of the calls."""
         return cls("tool", tuple(results), metadata=metadata)

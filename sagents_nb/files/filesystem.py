@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..errors import ConfigurationError, pass_on
 from ..events import FileDeleted, FileMoved
 from . import paths, patterns
@@ -63,6 +64,7 @@ class FileSystem:
     (['/notes/a.md'], ['/notes', '/notes/a.md'])
     """
 
+    @kinds.checked
     def __init__(
         self,
         scope: tuple[Any, ...] | None = None,
@@ -105,6 +107,7 @@ class FileSystem:
             entry = self._tree.file(path)
         return entry if entry.loaded else self._loading.load(path)
 
+    @kinds.checked(path=kinds.ANYTHING)
     def read_lines(self, path: str, first: int = 1, limit: int = 2000) -> tuple[Paths, int | None]:
         r"""Up to ``limit`` lines of a text file, from ``first`` (from 1) on, and how many it has.
 
@@ -131,6 +134,7 @@ class FileSystem:
             self._check_open()
             return self._tree.has(path)
 
+    @kinds.checked
     def list(self, pattern: str | None = None) -> Paths:
         """The paths of all files, or of those that match a glob, sorted.
 
@@ -139,6 +143,7 @@ class FileSystem:
         """
         return [entry.path for entry in self.entries(pattern) if not entry.is_directory]
 
+    @kinds.checked
     def entries(self, pattern: str | None = None) -> Entries:
         """Files and directories, sorted by path, all or those that match a glob.
 
@@ -151,6 +156,7 @@ class FileSystem:
         chosen = sorted(by_path) if pattern is None else patterns.matching(sorted(by_path), pattern)
         return [by_path[path] for path in chosen]
 
+    @kinds.checked
     def contents(
         self, pattern: str | None = None, failed: dict[str, FileError] | None = None
     ) -> Iterator[FileEntry]:
@@ -169,6 +175,7 @@ class FileSystem:
 
     # writing
 
+    @kinds.checked(path=kinds.ANYTHING, content=kinds.ANYTHING)
     def write(
         self,
         path: str,
@@ -195,6 +202,7 @@ class FileSystem:
 
         return self._change(path, lambda: self._tree.get(path), change)
 
+    @kinds.checked(path=kinds.ANYTHING)
     def edit(self, path: str, change: Callable[[FileEntry], str | bytes]) -> FileEntry:
         """Replace the content of a file by what ``change`` makes of its entry.
 
@@ -208,6 +216,7 @@ class FileSystem:
             read=True,
         )
 
+    @kinds.checked(path=kinds.ANYTHING)
     def mkdir(self, path: str, title: str | None = None) -> FileEntry:
         """Make a directory, and the ones above it; its title is its name unless given."""
         path = paths.normalize(path)
@@ -218,6 +227,7 @@ class FileSystem:
 
         return self._change(path, absent, lambda _: new_directory(path, title))
 
+    @kinds.checked(path=kinds.ANYTHING)
     def update_entry(
         self,
         path: str,
@@ -235,6 +245,7 @@ class FileSystem:
         changes = {key: value for key, value in fields.items() if value is not None}
         return self._describe(path, lambda entry: replace(entry, **changes), persist)
 
+    @kinds.checked(path=kinds.ANYTHING)
     def update_metadata(
         self, path: str, custom: Mapping[str, Any], persist: When = "now"
     ) -> FileEntry:
@@ -246,6 +257,7 @@ class FileSystem:
             path, lambda entry: replace(entry, custom={**entry.custom, **custom}), persist
         )
 
+    @kinds.checked
     def register(self, entries: FileEntry | Iterable[FileEntry]) -> None:
         """Take in entries as they are, with their times and titles; those there are replaced.
 
@@ -275,6 +287,7 @@ class FileSystem:
         """What is mounted; without any, no method waits for a storage."""
         return tuple(self._mounts)
 
+    @kinds.checked
     def mount(self, mount: Mount) -> None:
         """Keep the files of a directory in a storage from now on.
 
@@ -298,6 +311,7 @@ class FileSystem:
         if failed:
             raise unsaved(failed)
 
+    @kinds.checked
     def mount_missing(self, mounts: Iterable[Mount]) -> None:
         """Mount those that are not mounted yet.
 
@@ -348,6 +362,7 @@ class FileSystem:
     # What the files were: ``before = fs.snapshot()``, then a run, then ``print(fs.diff(before))``
     # shows what the run did to them, and ``fs.restore(before)`` undoes it.
 
+    @kinds.checked
     def snapshot(self, label: str | None = None) -> str:
         """Remember all files as they are now; the id for :meth:`restore` and :meth:`diff`.
 
@@ -363,6 +378,7 @@ class FileSystem:
         with self._lock:
             return [*self._snapshots]
 
+    @kinds.checked
     def diff(self, a: str, b: str | None = None) -> str:
         r"""How the files differ between snapshot ``a`` and ``b``, or now, as a unified diff.
 
@@ -392,6 +408,7 @@ class FileSystem:
             self._loading.load_all(unread)
         return difference(old, new, differing)
 
+    @kinds.checked
     def restore(self, id: str) -> None:
         """Make all files what they were at a snapshot, those in read-only mounts aside.
 
@@ -444,6 +461,7 @@ class FileSystem:
                     self.closed = True
                     self._notices.clear()
 
+    @kinds.checked
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Call ``callback`` with each file event, after the change; gives the way to stop it.
 
