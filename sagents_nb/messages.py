@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeGuard, TypeVar
+from typing import Any, BinaryIO, Literal, TypeGuard, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -337,6 +337,16 @@ ANSWER = "answer"
 _ROLES = {role: role for role in ("user", "assistant", "system", "tool")} | {"developer": "system"}
 
 
+_USAGE = kinds.or_none(kinds.Kind("a Usage(…)", lambda value: isinstance(value, Usage)))
+_STOP_REASON = kinds.or_none(kinds.one_of(*get_args(StopReason)))
+
+
+def _no_calls(value: Any) -> ConfigurationError:
+    return ConfigurationError(
+        f"Message.assistant(tool_calls=…) is a list of ToolCall(…), and this is {_shown(value)}."
+    )
+
+
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a conversation.
 
@@ -366,7 +376,6 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls("system", as_parts(content), metadata=metadata)
 
     @classmethod
-    @kinds.checked(content=kinds.ANYTHING)
     def assistant(
         cls,
         content: Content = "",
@@ -377,7 +386,23 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         **metadata: Any,
     ) -> Message:
         """A model's message; ``stop_reason`` follows from ``tool_calls`` unless given."""
-        calls = tuple(tool_calls)
+        # Not by kinds.checked: models make one in each turn.
+        try:
+            calls = tuple(tool_calls)
+        except TypeError:
+            raise _no_calls(tool_calls) from None
+        if not calls and tool_calls != () and not kinds.LIST.fits(tool_calls):
+            raise _no_calls(tool_calls)
+        for call in calls:
+            if not isinstance(call, ToolCall):
+                raise _no_calls(call)
+        if (usage is not None or stop_reason is not None) and not (
+            _USAGE.fits(usage) and _STOP_REASON.fits(stop_reason)
+        ):
+            raise ConfigurationError(
+                f"Message.assistant(usage=…) is {_USAGE.what}, and stop_reason=… is "
+                f"{_STOP_REASON.what}; not {usage!r:.60} and {stop_reason!r:.60}."
+            )
         reason = stop_reason or ("tool_use" if calls else "end_turn")
         return cls("assistant", as_parts(content) + calls, usage, reason, None, metadata)
 

@@ -106,8 +106,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not isinstance(self.messages, FrozenList):  # a list, for convenience
             force_setattr(self, "messages", FrozenList(_checked(self.messages)))
-        if not isinstance(self.metadata, Mapping) or not isinstance(
-            self.interrupt, Interrupt | None
+        if type(self.metadata) is not dict or (
+            self.interrupt is not None and type(self.interrupt) is not Interrupt
         ):
             kinds.check_fields(self, messages=kinds.ANYTHING, todos=kinds.ANYTHING)
         if self.todos is None:
@@ -117,12 +117,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     # messages
 
-    @kinds.checked
     def add_message(self, message: Message) -> State:
         """With ``message`` at the end."""
+        if not isinstance(message, Message):  # not kinds.checked: called in each turn
+            _checked([message])
         return replace(self, messages=self.messages.append(message))
 
-    @kinds.checked
     def add_messages(self, messages: Iterable[Message]) -> State:
         """With ``messages`` at the end."""
         return replace(self, messages=self.messages.extend(_checked(messages)))
@@ -228,7 +228,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             state = replace(state, metadata=_deep_merge(state.metadata, changes["metadata"]))
         return state
 
-    @kinds.checked
     def with_interrupt(self, interrupt: Interrupt | None) -> State:
         """With that interrupt pending, or none."""
         return replace(self, interrupt=interrupt)

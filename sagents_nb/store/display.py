@@ -122,7 +122,6 @@ def _problem(row: Row) -> str | None:
     return None
 
 
-@kinds.checked
 def rows_of(message: Message) -> list[Row]:
     """The rows of one message, in order; none if there is nothing to see in it.
 
