@@ -60,7 +60,7 @@ class SubAgentConfig(msgspec.Struct, frozen=True):
             self,
             system_prompt=kinds.ANYTHING,
             tools=kinds.or_none(kinds.LIST),
-            max_runs=kinds.whole(1),
+            middleware=kinds.LIST,
         )
         _check_text(f"Sub-agent {self.name!r}: system_prompt", self.system_prompt, LONGEST_PROMPT)
         tools = tuple(as_tool(tool) for tool in self.tools or ())
@@ -105,7 +105,7 @@ class CompiledSubAgent(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _check_described(self.name, self.description)
-        kinds.check_fields(self, initial_messages=kinds.LIST, extract_result=kinds.ANYTHING)
+        kinds.check_fields(self, initial_messages=kinds.ANYTHING, extract_result=kinds.ANYTHING)
         if isinstance(self.agent, type) or not isinstance(self.agent, AgentProtocol):
             raise ConfigurationError(
                 f"Sub-agent {self.name!r}: agent must be an Agent, not {self.agent!r}."

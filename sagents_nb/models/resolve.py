@@ -12,7 +12,7 @@ from .named import named_model
 REPLAY = "SAGENTS_REPLAY"
 
 
-@kinds.checked
+@kinds.checked(spec=kinds.ANYTHING)
 def resolve_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
     """The model that ``spec`` names; a ChatModel as it is, None the default model.
 

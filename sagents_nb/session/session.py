@@ -503,7 +503,7 @@ class Session:
         """This thread or task is handed it now: its next answer is meant for that."""
         self._handed.hand(interrupt)
 
-    @kinds.checked
+    @kinds.checked(interrupt_id=kinds.ANYTHING, digests=kinds.ANYTHING)
     def decide(
         self,
         decisions: Mapping[str, Any],
