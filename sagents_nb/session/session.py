@@ -503,7 +503,7 @@ class Session:
         """This thread or task is handed it now: its next answer is meant for that."""
         self._handed.hand(interrupt)
 
-    @kinds.checked(interrupt_id=kinds.ANYTHING, digests=kinds.ANYTHING)
+    @kinds.checked(interrupt_id=kinds.ANYTHING, digests=kinds.of(Mapping[Any, Any]))
     def decide(
         self,
         decisions: Mapping[str, Any],
