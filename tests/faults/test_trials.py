@@ -168,7 +168,7 @@ def test_a_partial_is_a_tool_with_the_name_and_the_arguments_that_are_left() -> 
 def test_a_tool_of_wrong_kinds_is_refused(options: Any, sentence: str) -> None:
     with pytest.raises(sa.ConfigurationError, match=sentence):
         sa.tool(**options)(scan.function)
-    with pytest.raises(sa.ConfigurationError, match="needs a function to call, not str"):
+    with pytest.raises(sa.ConfigurationError, match="is a function; not str"):
         sa.Tool.from_schema("x", "", {"type": "object"}, "text")  # type: ignore[arg-type]
 
 
