@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from . import kinds
 from .errors import ConfigurationError, InvalidDecision
-from .tools import Tool, as_tool, is_duration
+from .tools import Tool, as_tool
 
 # Here for type checkers; when it runs, by _load().
 if TYPE_CHECKING:
@@ -51,32 +52,14 @@ _OVERRIDES = (
     *("until_tool", "until_tool_success", "tool_timeout", "max_parallel_tools", "budget"),
 )
 
-_LISTS = ("tools", "middleware", "fallback_models")
-_DICTS = (
-    *("interrupt_on", "tool_context", "options", "otel_attributes", "todo_options"),
-    *("filesystem_options", "subagent_options", "summarization_options"),
+_INSTRUCTIONS = kinds.Kind(
+    "text, or a function of the run's context",
+    lambda value: isinstance(value, str) or callable(value),
 )
 
 
-def _check_kinds(config: Mapping[str, Any]) -> None:
-    """Raises ConfigurationError for what is of no kind that can work; it shows no value."""
-    for option, value in config.items():
-        what = ""
-        if option == "system_prompt" and not isinstance(value, str) and not callable(value):
-            what = "text, or a function of the run's context"
-        elif option in _LISTS and (isinstance(value, str) or not isinstance(value, Iterable)):
-            what = f"a list: {option}=[…]"
-        elif value is None:
-            continue
-        elif option in _DICTS and not isinstance(value, Mapping):
-            what = f"a dict: {option}={{…}}"
-        elif option in ("name", "agent_id") and not isinstance(value, str):
-            what = "text"
-        elif option == "budget" and not isinstance(value, Budget):
-            what = "a Budget(…)"
-        if what:
-            kind = "None" if value is None else type(value).__name__
-            raise ConfigurationError(f"{option} is {what}; not {kind}.")
+def _as_said(name: Any) -> str:
+    return name if isinstance(name, str) and name.isprintable() else repr(name)
 
 
 @cache
@@ -143,6 +126,15 @@ class Agent:
     'Hello!'
     """
 
+    @kinds.checked(
+        load=_load,
+        system_prompt=_INSTRUCTIONS,
+        tools=kinds.LIST,
+        middleware=kinds.LIST,
+        max_runs=kinds.whole(1),
+        max_parallel_tools=kinds.whole(1),
+        tool_timeout=kinds.or_none(kinds.number(0, "seconds", over=True)),
+    )
     def __init__(
         self,
         model: str | ChatModel | None = None,
@@ -173,9 +165,7 @@ class Agent:
         summarization_options: Mapping[str, Any] | None = None,
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        _load()
         put = super().__setattr__
-        _check_kinds(config)
         config["model"] = default_model() if model is None else resolve_model(model)
         put("_own", {})
         put("_config", config)  # with the model itself: copies share its connections
@@ -192,18 +182,8 @@ class Agent:
         put("tool_context", dict(tool_context or {}))
         put("options", dict(options or {}))
         put("otel_attributes", dict(otel_attributes or {}))
-        if not isinstance(max_runs, int) or max_runs < 1:
-            raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
         put("max_runs", max_runs)
-        if not isinstance(max_parallel_tools, int) or max_parallel_tools < 1:
-            raise ConfigurationError(
-                f"max_parallel_tools must be a whole number from 1, not {max_parallel_tools!r}."
-            )
         put("max_parallel_tools", max_parallel_tools)
-        if tool_timeout is not None and not is_duration(tool_timeout):
-            raise ConfigurationError(
-                f"tool_timeout is a number of seconds over 0, or None; not {tool_timeout!r}."
-            )
         put("tool_timeout", tool_timeout)
         put("budget", budget)
         put("output_type", output_type)
@@ -305,6 +285,7 @@ class Agent:
 
     # running it
 
+    @kinds.checked(prompt=kinds.ANYTHING)
     def run(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
         """Run to the end and return the result; from any thread, also in a notebook cell.
 
@@ -318,10 +299,12 @@ class Agent:
         """
         return self._start(prompt, state, overrides).result()
 
+    @kinds.checked(prompt=kinds.ANYTHING)
     async def arun(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
         """:meth:`run`, to await on any loop. Cancelling the await cancels the run."""
         return await self._start(prompt, state, overrides)
 
+    @kinds.checked(prompt=kinds.ANYTHING)
     def stream(
         self, prompt: Prompt, state: State | None = None, **overrides: Any
     ) -> ExecutionEvents:
@@ -336,6 +319,7 @@ class Agent:
 
         return ExecutionEvents(begin)
 
+    @kinds.checked(decisions=kinds.ANYTHING)
     def resume(self, result: RunResult, decisions: Decisions) -> RunResult:
         """Go on after an interrupt; raises InvalidDecision, and then nothing has changed.
 
@@ -345,10 +329,12 @@ class Agent:
         """
         return self._resume(result, decisions).result()
 
+    @kinds.checked(decisions=kinds.ANYTHING)
     async def aresume(self, result: RunResult, decisions: Decisions) -> RunResult:
         """:meth:`resume`, to await on any loop."""
         return await self._resume(result, decisions)
 
+    @kinds.checked(max_runs=kinds.whole(1), prompt=kinds.ANYTHING)
     def extract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
         """The answer as a value of ``type``, in at most ``max_runs`` model calls.
 
@@ -366,12 +352,14 @@ class Agent:
 
         return extract(self, prompt, type, max_runs)
 
+    @kinds.checked(max_runs=kinds.whole(1), prompt=kinds.ANYTHING)
     async def aextract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
         """:meth:`extract`, to await on any loop."""
         from .extract import aextract
 
         return await aextract(self, prompt, type, max_runs)
 
+    @kinds.checked(concurrency=kinds.whole(1))
     def map(
         self,
         inputs: Any,
@@ -419,6 +407,7 @@ class Agent:
             engine=engine,
         )
 
+    @kinds.checked(concurrency=kinds.whole(1))
     async def amap(
         self,
         inputs: Any,
@@ -575,9 +564,9 @@ class Agent:
         return frozenset(names)
 
     def _check_names(self, option: str, names: Iterable[str]) -> None:
-        missing = [name for name in names if name not in self.tools_by_name]
+        missing = [n for n in names if not isinstance(n, str) or n not in self.tools_by_name]
         if missing:
             raise ConfigurationError(
-                f"{option} names {', '.join(missing)}, but the tools are "
+                f"{option} names {', '.join(map(_as_said, missing))}, but the tools are "
                 f"{', '.join(self.tools_by_name) or 'none'}."
             )

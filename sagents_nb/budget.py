@@ -8,8 +8,18 @@ from typing import Any
 
 import msgspec
 
-from .errors import BudgetExceeded, ConfigurationError
+from . import kinds
+from .errors import BudgetExceeded
 from .messages import Usage
+
+_LIMITS = {
+    **dict.fromkeys(
+        ("model_calls", "tool_calls", "tokens"), kinds.or_none(kinds.whole(0), "for no limit")
+    ),
+    **dict.fromkeys(
+        ("cost_usd", "seconds"), kinds.or_none(kinds.number(0, finite=True), "for no limit")
+    ),
+}
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,16 +42,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("model_calls", "tool_calls", "tokens", "cost_usd", "seconds"):
-            limit = getattr(self, name)
-            kinds = (int, float) if name in ("cost_usd", "seconds") else (int,)
-            if limit is None:
-                continue
-            if type(limit) not in kinds or not 0 <= limit < math.inf:
-                what = "a number" if float in kinds else "a whole number"
-                raise ConfigurationError(
-                    f"Budget({name}=…) is {what} from 0, or None for no limit; not {limit!r}."
-                )
+        kinds.check_fields(self, **_LIMITS)
 
 
 class Meter:

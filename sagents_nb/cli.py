@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 
-from . import __version__
+from . import __version__, kinds
 from .errors import SagentsError
 from .events import Event, MessageEnd, MessageUpdate, TodosUpdated, ToolExecutionEnd
 from .interrupts import ActionRequest, Approve, Decision, Reject
@@ -17,9 +17,11 @@ from .models.providers import SDKS
 from .notebook.status_text import TODO_MARKS
 from .project import command as project
 from .session import Session
+from .text import whole
 from .transcript import visible
 
 
+@kinds.checked
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     parser = argparse.ArgumentParser(prog="sagents-nb", description="Agents in your notebook.")
@@ -56,6 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+@kinds.checked
 def run_demo(prompt: str) -> int:
     """The tour's agent in a plain terminal; asks on the terminal before it writes."""
     from .tour import QUESTION, load_penguins, penguin_agent
@@ -63,7 +66,7 @@ def run_demo(prompt: str) -> int:
     session = Session(penguin_agent(load_penguins()), id="demo")
     session.subscribe(_print_event)
     question = prompt or QUESTION
-    print(f"> {question}\n")
+    print(f"> {whole(question)}\n")
     result = session.send(question).result()
     while result.interrupt is not None:
         decisions = [_ask(request) for request in result.interrupt.action_requests]

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
+from . import kinds
 from .budget import Meter
 from .errors import ConfigurationError
 from .events import Emitter, Event
@@ -199,6 +200,7 @@ class ToolContext:
         """Whether the run was cancelled: a long sync tool should look now and then."""
         return self.run.cancelled.is_set()
 
+    @kinds.checked
     def progress(self, text: str, fraction: float | None = None) -> Awaitable[None]:
         """Tell people how far the tool is; ``fraction`` is 0 to 1. Awaiting it is optional."""
         self._on_progress(text, fraction)

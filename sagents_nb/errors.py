@@ -11,9 +11,21 @@ import threading
 from datetime import datetime
 from typing import Any
 
+LONGEST = 2_000
+"""Characters of a message that quotes what it was given; what is between is left out."""
+
 
 class SagentsError(Exception):
     """Base of all errors of this package."""
+
+    def __init__(self, *said: Any) -> None:
+        super().__init__(*map(_readable, said))
+
+
+def _readable(said: Any) -> Any:
+    if not isinstance(said, str) or len(said) <= LONGEST:
+        return said
+    return f"{said[: LONGEST // 2]} … {said[-LONGEST // 4 :]}"
 
 
 class ConfigurationError(SagentsError, ValueError):

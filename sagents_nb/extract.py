@@ -39,6 +39,11 @@ class Output:
     """
 
     def __init__(self, annotation: Any) -> None:
+        if isinstance(annotation, str | bytes | Mapping):
+            raise ConfigurationError(
+                f"An answer is of a type, and {type(annotation).__name__} is none; give plain "
+                "types, a dataclass, a TypedDict, a msgspec.Struct or a pydantic model."
+            )
         self.annotation = annotation
         self.name = getattr(annotation, "__name__", None) or str(annotation)
         try:

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from .errors import InvalidDecision
+from . import kinds
+from .errors import ConfigurationError, InvalidDecision
 from .text import exact, sha256
 
 ALL_DECISIONS = ("approve", "edit", "reject")
@@ -51,6 +52,9 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str = ""
     parts: tuple[Interrupt, ...] = ()
 
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
+
     @property
     def review_configs(self) -> dict[str, dict[str, list[str]]]:
         """Per distinct tool name: the decisions that are allowed."""
@@ -85,6 +89,9 @@ class Edit(msgspec.Struct, frozen=True, tag="edit", forbid_unknown_fields=True):
 
     arguments: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
+
 
 class Reject(
     msgspec.Struct, frozen=True, tag="reject", omit_defaults=True, forbid_unknown_fields=True
@@ -96,6 +103,9 @@ class Reject(
 
     message: str = ""
     unattended: bool = False
+
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
 
 
 class Respond(
@@ -115,10 +125,15 @@ def canonical_json(value: Any) -> bytes:
     try:
         json.dumps(value, allow_nan=False)  # msgspec writes NaN as null, and bytes as a text
         return msgspec.json.encode(value, order="sorted")
-    except (TypeError, ValueError):  # half characters (lone surrogates) too, as models send them
-        text = json.dumps(
-            value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_named
-        )
+    except (TypeError, ValueError, RecursionError):  # half characters too, as models send them
+        try:
+            text = json.dumps(
+                value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_named
+            )
+        except (ValueError, RecursionError) as error:
+            raise ConfigurationError(
+                f"There is no JSON of a value that holds itself: {error}."
+            ) from None
         return exact(text)
 
 
@@ -127,6 +142,7 @@ def _named(value: Any) -> str:
     return f"\udcff{type(value).__qualname__} {value!r}"
 
 
+@kinds.checked
 def digest_of(session_id: str, epoch: int, call_id: str, name: str, arguments: Any) -> str:
     """SHA-256 (hex) over what an approval is bound to.
 
@@ -141,6 +157,7 @@ def is_decision(given: Any) -> bool:
     return isinstance(given, Mapping) and isinstance(given.get("type"), str)
 
 
+@kinds.checked(given=kinds.ANYTHING)
 def decisions_for(interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
     """``given`` as one validated decision per waiting call, keyed by ``tool_call_id``.
 

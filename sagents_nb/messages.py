@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeGuard, TypeVar
+from typing import Any, BinaryIO, Literal, TypeGuard, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
 
+from . import kinds
 from .errors import ConfigurationError
 
 StopReason = Literal[
@@ -313,6 +314,7 @@ def _from_url(url: Any, part: type[AnyPart]) -> AnyPart:
     return part(data=data, mime_type=head.removeprefix("data:").removesuffix(";base64"))
 
 
+@kinds.checked
 def parts_text(parts: Iterable[Part]) -> str:
     """The readable text of parts, joined by newlines."""
     texts = []
@@ -333,6 +335,16 @@ ANSWER = "answer"
 
 # Of messages as dicts: "developer" is OpenAI's newer word.
 _ROLES = {role: role for role in ("user", "assistant", "system", "tool")} | {"developer": "system"}
+
+
+_USAGE = kinds.or_none(kinds.Kind("a Usage(…)", lambda value: isinstance(value, Usage)))
+_STOP_REASON = kinds.or_none(kinds.one_of(*get_args(StopReason)))
+
+
+def _no_calls(value: Any) -> ConfigurationError:
+    return ConfigurationError(
+        f"Message.assistant(tool_calls=…) is a list of ToolCall(…), and this is {_shown(value)}."
+    )
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -374,11 +386,28 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         **metadata: Any,
     ) -> Message:
         """A model's message; ``stop_reason`` follows from ``tool_calls`` unless given."""
-        calls = tuple(tool_calls)
+        # Not by kinds.checked: models make one in each turn.
+        try:
+            calls = tuple(tool_calls)
+        except TypeError:
+            raise _no_calls(tool_calls) from None
+        if not calls and tool_calls != () and not kinds.LIST.fits(tool_calls):
+            raise _no_calls(tool_calls)
+        for call in calls:
+            if not isinstance(call, ToolCall):
+                raise _no_calls(call)
+        if (usage is not None or stop_reason is not None) and not (
+            _USAGE.fits(usage) and _STOP_REASON.fits(stop_reason)
+        ):
+            raise ConfigurationError(
+                f"Message.assistant(usage=…) is {_USAGE.what}, and stop_reason=… is "
+                f"{_STOP_REASON.what}; not {usage!r:.60} and {stop_reason!r:.60}."
+            )
         reason = stop_reason or ("tool_use" if calls else "end_turn")
         return cls("assistant", as_parts(content) + calls, usage, reason, None, metadata)
 
     @classmethod
+    @kinds.checked
     def tool(cls, results: Iterable[ToolResult], **metadata: Any) -> Message:
         """The results of one turn's tool calls, in the order of the calls."""
         return cls("tool", tuple(results), metadata=metadata)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import force_setattr, replace
 
+from . import kinds
 from .errors import ConfigurationError
 from .frozenlist import FrozenList
 from .interrupts import Interrupt
@@ -44,7 +45,8 @@ class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if not isinstance(self.content, str) or not 1 <= len(self.content) <= 1000:
             raise ConfigurationError("A todo's content is text of 1 to 1,000 characters.")
-        if self.status not in TODO_STATUSES:
+        kinds.check_fields(self, status=kinds.ANYTHING)
+        if not isinstance(self.status, str) or self.status not in TODO_STATUSES:
             force_setattr(self, "status", "pending")
         if isinstance(self.id, str) and self.id.isdecimal():
             force_setattr(self, "id", int(self.id))
@@ -65,6 +67,8 @@ class LooseTodo(msgspec.Struct):
 
 def numbered(todos: Iterable[Any]) -> FrozenList[Todo]:
     """``todos`` with the missing ids filled in by the next free small integers."""
+    if not kinds.LIST.fits(todos):
+        raise ConfigurationError(f"The todos of a state are a list, not {type(todos).__name__}.")
     items = list(todos)
     for todo in items:
         if not isinstance(todo, Todo):
@@ -102,6 +106,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not isinstance(self.messages, FrozenList):  # a list, for convenience
             force_setattr(self, "messages", FrozenList(_checked(self.messages)))
+        if type(self.metadata) is not dict or (
+            self.interrupt is not None and type(self.interrupt) is not Interrupt
+        ):
+            kinds.check_fields(self, messages=kinds.ANYTHING, todos=kinds.ANYTHING)
         if self.todos is None:
             force_setattr(self, "todos", _UNSAID)
         elif not isinstance(self.todos, FrozenList):
@@ -111,16 +119,20 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     def add_message(self, message: Message) -> State:
         """With ``message`` at the end."""
+        if not isinstance(message, Message):  # not kinds.checked: called in each turn
+            _checked([message])
         return replace(self, messages=self.messages.append(message))
 
     def add_messages(self, messages: Iterable[Message]) -> State:
         """With ``messages`` at the end."""
         return replace(self, messages=self.messages.extend(_checked(messages)))
 
+    @kinds.checked
     def set_messages(self, messages: Iterable[Message]) -> State:
         """With these messages instead."""
         return replace(self, messages=FrozenList(_checked(messages)))
 
+    @kinds.checked
     def replace_tool_result(self, tool_call_id: str, result: ToolResult) -> State:
         """With the result of that call replaced; unchanged if there is none."""
         for position in range(len(self.messages) - 1, -1, -1):
@@ -137,6 +149,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     # todos
 
+    @kinds.checked
     def put_todo(self, todo: Todo) -> State:
         """With ``todo`` in the place of the one with its id, or at the end."""
         todos = list(self.todos)
@@ -148,34 +161,41 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             todos.append(todo)
         return replace(self, todos=numbered(todos))
 
+    @kinds.checked
     def get_todo(self, id: int | str) -> Todo | None:
         """The todo with that id, or None."""
         return next((todo for todo in self.todos if todo.id == id), None)
 
+    @kinds.checked
     def delete_todo(self, id: int | str) -> State:
         """Without that todo; unchanged if there is none."""
         return replace(self, todos=FrozenList(t for t in self.todos if t.id != id))
 
+    @kinds.checked
     def set_todos(self, todos: Iterable[Todo]) -> State:
         """With these todos instead, in this order."""
         return replace(self, todos=numbered(todos))
 
+    @kinds.checked
     def todos_by_status(self, status: TodoStatus) -> list[Todo]:
         """The todos with that status, in order."""
         return [todo for todo in self.todos if todo.status == status]
 
     # metadata
 
+    @kinds.checked
     def put_metadata(self, key: str, value: Any) -> State:
         """With ``metadata[key]`` set."""
         return replace(self, metadata={**self.metadata, key: value})
 
+    @kinds.checked
     def get_metadata(self, key: str, default: Any = None) -> Any:
         """``metadata[key]``, or ``default``."""
         return self.metadata.get(key, default)
 
     # the whole
 
+    @kinds.checked
     def merge(self, other: State) -> State:
         """Messages of both, todos and interrupt of ``other``, metadata merged deeply.
 
@@ -189,6 +209,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             interrupt=other.interrupt or self.interrupt,
         )
 
+    @kinds.checked
     def update(self, changes: Mapping[str, Any]) -> State:
         """With the partial update of a tool: "todos" replace, "metadata" merges.
 
@@ -313,6 +334,11 @@ def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _checked(messages: Iterable[Any]) -> Iterable[Message]:
+    if not kinds.LIST.fits(messages):
+        raise ConfigurationError(
+            f"The messages of a state are a list, not {type(messages).__name__}; "
+            "use [Message.user(…)]."
+        )
     items = list(messages)
     for message in items:
         if not isinstance(message, Message):

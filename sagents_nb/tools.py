@@ -33,6 +33,7 @@ from typing import (
 
 import msgspec
 
+from . import kinds
 from .context import ToolContext
 from .errors import ConfigurationError, pass_on
 
@@ -508,11 +509,6 @@ def _decoded(text: str) -> Any:
     return text
 
 
-def is_duration(value: Any) -> bool:
-    """Whether it is a number of seconds that somebody can wait for."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
 RunOn = Literal["pool", "loop", "main", "caller"]
 
 # Both providers refuse other names (Messages and Responses API references, 2026).
@@ -530,6 +526,7 @@ class ToolOutput:
 
     __slots__ = ("artifact", "content", "is_error", "metadata", "terminate", "update")
 
+    @kinds.checked
     def __init__(
         self,
         content: Any = "",
@@ -569,6 +566,7 @@ class Tool:
     ``display_text`` is what people read while it runs: text, or a function of the arguments.
     """
 
+    @kinds.checked(timeout=kinds.or_none(kinds.number(0, "seconds", over=True)))
     def __init__(
         self,
         function: Callable[..., Any],
@@ -597,23 +595,6 @@ class Tool:
         self.is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(
             function
         )
-        if timeout is not None and not is_duration(timeout):
-            raise ConfigurationError(
-                f"Tool {self.name!r}: timeout is a number of seconds over 0, or None; "
-                f"not {timeout!r}."
-            )
-        if not isinstance(description or "", str):
-            raise ConfigurationError(
-                f"Tool {self.name!r}: description is text, not {type(description).__name__}."
-            )
-        if not callable(function):
-            raise ConfigurationError(
-                f"Tool {self.name!r} needs a function to call, not {type(function).__name__}."
-            )
-        if run_on is not None and run_on not in get_args(RunOn):
-            raise ConfigurationError(
-                f"Tool {self.name!r}: run_on is 'pool', 'loop', 'main' or 'caller', not {run_on!r}."
-            )
         if run_on == "caller" and not self.is_async:
             raise ConfigurationError(
                 f"Tool {self.name!r} is no async function, so it cannot run on the caller's loop; "
@@ -637,6 +618,7 @@ class Tool:
         functools.update_wrapper(self, function, updated=())
 
     @classmethod
+    @kinds.checked
     def from_schema(
         cls,
         name: str,
@@ -679,6 +661,7 @@ class Tool:
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
 
+    @kinds.checked
     def display(self, arguments: dict[str, Any]) -> str | None:
         """What people read for a call with these arguments; they may be any a model sent."""
         if not callable(self.display_text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from . import kinds
 from .agent import Agent
 from .errors import ConfigurationError
 from .models import ChatModel, DemoModel
@@ -37,6 +38,7 @@ def load_penguins() -> pandas.DataFrame:
     return frame
 
 
+@kinds.checked
 def penguin_tools(penguins: pandas.DataFrame) -> list[Tool]:
     """Two tools over the data."""
 
@@ -66,6 +68,7 @@ def penguin_tools(penguins: pandas.DataFrame) -> list[Tool]:
     return [describe, count_rows]
 
 
+@kinds.checked
 def penguin_agent(penguins: pandas.DataFrame, model: str | ChatModel | None = None) -> Agent:
     """An agent that knows the data, keeps a to-do list, and asks before it writes a file.
 

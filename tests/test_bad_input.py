@@ -71,8 +71,8 @@ def opaque(at: Opaque) -> str:
             "'opaque': 'at' cannot be described .type .*Opaque.*; use",
         ),
         ({"tools": [3]}, "3 is no tool; decorate a function"),
-        ({"max_runs": 0}, "max_runs must be a whole number from 1, not 0"),
-        ({"max_parallel_tools": 0}, "max_parallel_tools must be a whole number from 1, not 0"),
+        ({"max_runs": 0}, "=…\\) is a whole number from 1; not 0."),
+        ({"max_parallel_tools": 0}, "=…\\) is a whole number from 1; not 0."),
         ({"max_parallel_tools": "all"}, "max_parallel_tools"),
     ],
 )
@@ -201,7 +201,7 @@ def test_decisions_of_the_wrong_number_kind_or_owner_change_nothing(
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [({"temperature": 1}, "A run has no option temperature"), ({"max_runs": 0}, "max_runs must")],
+    [({"temperature": 1}, "A run has no option temperature"), ({"max_runs": 0}, "=…\\) is")],
 )
 def test_an_option_of_one_run_that_cannot_work_is_refused_before_any_model_call(
     option: dict[str, Any], said: str

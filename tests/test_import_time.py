@@ -26,7 +26,7 @@ HEAVY = {
     "wcmatch",
 }
 LATER = {"batch", "files", "frames", "loop", "middleware", "models", "notebook", "panel", "store"}
-OURS = 20
+OURS = 21
 """Modules of ours that say what an agent, a session and a tool are."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from .. import kinds
 from ..errors import ConfigurationError
 from .rows import Answer
 
@@ -92,5 +93,11 @@ def journal_at(cache: Any) -> BatchJournal:
         return BatchJournal(Path(cache.path) / _LINES)
     if not isinstance(cache, str | os.PathLike):
         raise ConfigurationError(f"cache is a path or a ResponseCache, not {type(cache).__name__}.")
+    if not kinds.PATH.fits(cache):
+        raise ConfigurationError(f"cache is {kinds.PATH.what}; give another one.")
     path = Path(cache).expanduser()
-    return BatchJournal(path / _LINES if path.is_dir() else path)
+    try:
+        is_directory = path.is_dir()
+    except OSError:  # too long a name, say: told as soon as it is read
+        is_directory = False
+    return BatchJournal(path / _LINES if is_directory else path)

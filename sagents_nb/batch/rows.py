@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from .. import kinds
 from ..errors import AgentError, ConfigurationError, ModelError
 from ..events import Emitter, Event, TokenUsage
 from ..extract import Asking
@@ -79,8 +80,9 @@ def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
                 f"columns ({columns}); or give one column."
             )
         return _filled(inputs.to_dict("records"), template, inputs.columns), inputs.index
-    index = None if isinstance(inputs, list | tuple) else getattr(inputs, "index", None)
-    if isinstance(inputs, str | Mapping) or not isinstance(inputs, Iterable):
+    index = getattr(inputs, "index", None)
+    index = None if callable(index) else index  # of a list, say: a method
+    if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
         raise ConfigurationError(
             "agent.map takes a series, a frame or an iterable of prompts, not "
             f"{type(inputs).__name__}; for one prompt there is agent.run."
@@ -182,6 +184,7 @@ def _likeness(function: Any) -> bytes:
     return repr(shown).encode(errors="replace")
 
 
+@kinds.checked
 async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     """Run an agent on one row, on the runtime loop; files that it writes are the row's own.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from .. import kinds
 from ..budget import Budget, Meter
 from ..errors import BudgetExceeded, ConfigurationError
 from ..extract import Asking
@@ -195,6 +196,7 @@ class MapRun:
         return tabled(answers, output, self.index, self.earlier)
 
 
+@kinds.checked
 def map_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:
     """See :meth:`Agent.map <sagents_nb.agent.Agent.map>`; whoever interrupts it stops it."""
     runtime.refuse_here("agent.map", "use 'await agent.amap(…)' there")
@@ -220,6 +222,7 @@ def map_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:
     return run.frame()
 
 
+@kinds.checked
 async def amap_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:
     """See :meth:`Agent.amap <sagents_nb.agent.Agent.amap>`; whoever cancels it stops it."""
     run = MapRun(agent, **options)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from .. import kinds
 from .entry import FileEntry
 from .errors import FileError, WrongKind
 
 
+@kinds.checked
 def split_lines(text: str) -> list[str]:
     r"""The lines of a text: a newline ends a line and does not begin another.
 
@@ -28,6 +30,7 @@ def lines_from(text: str, first: int, limit: int) -> tuple[list[str], int]:
     return text.split("\n", last)[first - 1 : last], total
 
 
+@kinds.checked
 def replace_text(
     entry: FileEntry, old: str, new: str, *, everywhere: bool = False
 ) -> tuple[str, int, int]:
@@ -56,6 +59,7 @@ def replace_text(
     return text.replace(old, new), count, text[: text.index(old)].count("\n") + 1
 
 
+@kinds.checked
 def replace_lines(entry: FileEntry, start: int, end: int, new: list[str]) -> str:
     """The text of a file with the lines ``start`` to ``end`` (from 1, inclusive) replaced.
 

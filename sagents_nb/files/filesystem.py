@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..errors import ConfigurationError, pass_on
 from ..events import FileDeleted, FileMoved
 from . import paths, patterns
@@ -67,6 +68,7 @@ class FileSystem:
     (['/notes/a.md'], ['/notes', '/notes/a.md'])
     """
 
+    @kinds.checked
     def __init__(
         self,
         scope: tuple[Any, ...] | None = None,
@@ -114,6 +116,7 @@ class FileSystem:
             entry = self._tree.file(path)
         return entry if entry.loaded else self._loading.load(path)
 
+    @kinds.checked(path=kinds.ANYTHING)
     def reload(self, path: str) -> FileEntry:
         """The file as its storage has it now; what was not saved of it is dropped.
 
@@ -132,6 +135,7 @@ class FileSystem:
         if len(self._mounts) and self._versions.refreshed(path):
             self._notices.deliver()
 
+    @kinds.checked(path=kinds.ANYTHING)
     def read_lines(self, path: str, first: int = 1, limit: int = 2000) -> tuple[Paths, int | None]:
         r"""Up to ``limit`` lines of a text file, from ``first`` (from 1) on, and how many it has.
 
@@ -159,6 +163,7 @@ class FileSystem:
             self._check_open()
             return self._tree.has(path)
 
+    @kinds.checked
     def list(self, pattern: str | None = None) -> Paths:
         """The paths of all files, or of those that match a glob, sorted.
 
@@ -167,6 +172,7 @@ class FileSystem:
         """
         return [entry.path for entry in self.entries(pattern) if not entry.is_directory]
 
+    @kinds.checked
     def entries(self, pattern: str | None = None) -> Entries:
         """Files and directories, sorted by path, all or those that match a glob.
 
@@ -179,6 +185,7 @@ class FileSystem:
         chosen = sorted(by_path) if pattern is None else patterns.matching(sorted(by_path), pattern)
         return [by_path[path] for path in chosen]
 
+    @kinds.checked
     def contents(
         self, pattern: str | None = None, failed: dict[str, FileError] | None = None
     ) -> Iterator[FileEntry]:
@@ -208,6 +215,7 @@ class FileSystem:
 
     # writing
 
+    @kinds.checked(path=kinds.ANYTHING, content=kinds.ANYTHING)
     def write(
         self,
         path: str,
@@ -234,6 +242,7 @@ class FileSystem:
 
         return self._change(path, lambda: self._tree.get(path), change)
 
+    @kinds.checked(path=kinds.ANYTHING)
     def edit(self, path: str, change: Callable[[FileEntry], str | bytes]) -> FileEntry:
         """Replace the content of a file by what ``change`` makes of its entry.
 
@@ -247,6 +256,7 @@ class FileSystem:
             read=True,
         )
 
+    @kinds.checked(path=kinds.ANYTHING)
     def mkdir(self, path: str, title: str | None = None) -> FileEntry:
         """Make a directory, and the ones above it; its title is its name unless given."""
         path = paths.normalize(path)
@@ -257,6 +267,7 @@ class FileSystem:
 
         return self._change(path, absent, lambda _: new_directory(path, title))
 
+    @kinds.checked(path=kinds.ANYTHING)
     def update_entry(
         self,
         path: str,
@@ -274,6 +285,7 @@ class FileSystem:
         changes = {key: value for key, value in fields.items() if value is not None}
         return self._describe(path, lambda entry: replace(entry, **changes), persist)
 
+    @kinds.checked(path=kinds.ANYTHING)
     def update_metadata(
         self, path: str, custom: Mapping[str, Any], persist: When = "now"
     ) -> FileEntry:
@@ -285,6 +297,7 @@ class FileSystem:
             path, lambda entry: replace(entry, custom={**entry.custom, **custom}), persist
         )
 
+    @kinds.checked
     def register(self, entries: FileEntry | Iterable[FileEntry]) -> None:
         """Take in entries as they are, with their times and titles; those there are replaced.
 
@@ -314,6 +327,7 @@ class FileSystem:
         """What is mounted; without any, no method waits for a storage."""
         return tuple(self._mounts)
 
+    @kinds.checked
     def mount(self, mount: Mount) -> None:
         """Keep the files of a directory in a storage from now on.
 
@@ -337,6 +351,7 @@ class FileSystem:
         if failed:
             raise unsaved(failed)
 
+    @kinds.checked
     def mount_missing(self, mounts: Iterable[Mount]) -> None:
         """Mount those that are not mounted yet.
 
@@ -387,6 +402,7 @@ class FileSystem:
     # What the files were: ``before = fs.snapshot()``, then a run, then ``print(fs.diff(before))``
     # shows what the run did to them, and ``fs.restore(before)`` undoes it.
 
+    @kinds.checked
     def snapshot(self, label: str | None = None) -> str:
         """Remember all files as they are now; the id for :meth:`restore` and :meth:`diff`.
 
@@ -402,6 +418,7 @@ class FileSystem:
         with self._lock:
             return [*self._snapshots]
 
+    @kinds.checked
     def diff(self, a: str, b: str | None = None) -> str:
         r"""How the files differ between snapshot ``a`` and ``b``, or now, as a unified diff.
 
@@ -431,6 +448,7 @@ class FileSystem:
             self._loading.load_all(unread)
         return difference(old, new, differing)
 
+    @kinds.checked
     def restore(self, id: str) -> None:
         """Make all files what they were at a snapshot, those in read-only mounts aside.
 
@@ -483,6 +501,7 @@ class FileSystem:
                     self.closed = True
                     self._notices.clear()
 
+    @kinds.checked
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         """Call ``callback`` with each file event, after the change; gives the way to stop it.
 

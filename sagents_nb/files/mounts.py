@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..errors import ConfigurationError, pass_on
 from . import paths
 from .entry import FileEntry
@@ -29,6 +30,7 @@ class Mount:
     Raises :class:`~sagents_nb.errors.ConfigurationError`.
     """
 
+    @kinds.checked(debounce=kinds.number(0, "seconds"))
     def __init__(
         self,
         base: str | None = None,
@@ -59,6 +61,7 @@ class Mount:
         where = "default" if self.base is None else repr(self.base)
         return f"<Mount {where}: {type(self.storage).__name__}>"
 
+    @kinds.checked
     def is_like(self, other: Mount) -> bool:
         """Whether it keeps the same files in the same way, as far as its storage shows."""
         mine, theirs = self.storage, other.storage
@@ -68,10 +71,12 @@ class Mount:
         ways = (self.root, self.debounce, self.readonly)
         return same and ways == (other.root, other.debounce, other.readonly)
 
+    @kinds.checked
     def inside(self, path: str) -> str:
         """A path of the filesystem as the storage knows it."""
         return path[1:] if self.root == "/" else path[len(self.root) + 1 :]
 
+    @kinds.checked
     def outside(self, path: str) -> str:
         """A path of the storage as the filesystem knows it; raises InvalidPath."""
         return paths.normalize(f"{self.root.rstrip('/')}/{path}")

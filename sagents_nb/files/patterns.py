@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from .. import kinds
 from .errors import FileError, InvalidPath
 
 MAX_PATTERN = 1000
@@ -51,6 +52,7 @@ class Expression:
     FileError for that and for text that is no regular expression.
     """
 
+    @kinds.checked(seconds=kinds.number(0, "seconds"))
     def __init__(self, source: str, *, ignore_case: bool = False, seconds: float = 5.0) -> None:
         # Imported here, like wcmatch below, so that `import sagents_nb` stays light.
         import regex  # type: ignore[import-untyped,unused-ignore]

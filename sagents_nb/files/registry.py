@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
+from .. import kinds
 from .filesystem import FileSystem
 from .mounts import Mount
 from .paths import Scope, check_scope, scope_text
@@ -22,6 +23,7 @@ class Filesystems:
         # Those that are forgotten with the last who has one.
         self._lent: WeakValueDictionary[str, FileSystem] = WeakValueDictionary()
 
+    @kinds.checked(scope=kinds.ANYTHING)
     def open(self, scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> FileSystem:
         """The filesystem of that scope; the same one each time until it is closed.
 

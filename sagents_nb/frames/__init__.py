@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from .. import kinds
 from ..errors import ConfigurationError
 from .columns import COLUMNS, Column, columns_of, conformed, framed, pandas_module
 from .plots import plot_timeline, plot_usage
@@ -33,6 +34,12 @@ __all__ = [
 ]
 
 
+_SOURCES = kinds.either(
+    "a session or a store, or a list of them", kinds.having("", "to_frame"), kinds.LIST
+)
+
+
+@kinds.checked(sources=_SOURCES)
 def to_frame(kind: str, sources: Any) -> pandas.DataFrame:
     """One frame of several sessions or stores: of anything with a ``to_frame(kind)``.
 
@@ -45,12 +52,18 @@ def to_frame(kind: str, sources: Any) -> pandas.DataFrame:
     """
     columns = _columns_from_conversations(kind)
     sources = [sources] if hasattr(sources, "to_frame") else list(sources)
+    for source in sources:
+        if not hasattr(source, "to_frame") or isinstance(source, type):
+            raise ConfigurationError(
+                f"A frame is made of sessions and stores, not of {type(source).__name__}."
+            )
     parts = [source.to_frame(kind) for source in sources]
     if not parts:
         return frame_of(kind, ())
     return conformed(columns, pandas_module().concat(parts, ignore_index=True))
 
 
+@kinds.checked
 def frame_of(kind: str, conversations: Iterable[Conversation]) -> pandas.DataFrame:
     """The frame of that kind, of these conversations; see :data:`COLUMNS`.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .. import kinds
 from ..errors import ConfigurationError
 from ..state import TODO_STATUSES
 from ..text import REPLACEMENT, whole
@@ -173,6 +174,7 @@ def columns_of(kind: str) -> dict[str, Column]:
     return COLUMNS[kind]
 
 
+@kinds.checked
 def framed(columns: Mapping[str, Column], values: dict[str, Iterable[Any]]) -> pandas.DataFrame:
     """A frame of these columns; the values of one are taken out before the next are made."""
     pandas = pandas_module()
@@ -248,6 +250,7 @@ def _times(values: Sequence[Any]) -> Any:
     return microseconds.view("datetime64[us]")
 
 
+@kinds.checked
 def conformed(columns: Mapping[str, Column], frame: pandas.DataFrame) -> pandas.DataFrame:
     """``frame`` with exactly these columns and their dtypes first, and any others after them.
 

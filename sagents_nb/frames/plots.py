@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .. import kinds
 from ..errors import ConfigurationError
 from .columns import pandas_module
 
@@ -33,6 +34,14 @@ _TOKENS = {
 _LONGEST = 28  # characters of a label
 
 
+_SOURCE = kinds.either(
+    "a session, or a frame of one",
+    kinds.having("", "to_frame"),
+    kinds.having("", "columns", "iloc"),
+)
+
+
+@kinds.checked(source=_SOURCE)
 def plot_timeline(source: Any, ax: Axes | None = None) -> Axes:
     """When the model, each tool and people were at work; a lane each, seconds from left to right.
 
@@ -119,6 +128,7 @@ def _shared(spans: Any) -> Any:
     return spans
 
 
+@kinds.checked(source=_SOURCE)
 def plot_usage(source: Any, by: str = "model", ax: Axes | None = None) -> Axes:
     """How many tokens went where, and what they cost; a bar for each value of ``by``.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import kinds
 from ..errors import ConfigurationError
 from ..text import REPLACEMENT, whole
 from .columns import columns_of, conformed, pandas_module
@@ -25,6 +26,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _CELL = 32_767  # characters of an Excel cell
 
 
+@kinds.checked(path=kinds.PATH)
 def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
     """Write a frame to a file; its ending says how: .parquet, .json, .csv or .xlsx.
 
@@ -50,6 +52,7 @@ def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
     return path
 
 
+@kinds.checked(path=kinds.PATH)
 def load_frame(kind: str, path: str | os.PathLike[str]) -> pandas.DataFrame:
     """Read what :func:`save_frame` wrote, with the columns and dtypes of that kind.
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from .. import kinds
 from ..context import RunContext
 from ..errors import ConfigurationError, NotRunning
 from ..events import Emitter
@@ -32,6 +33,9 @@ class AgentContext(msgspec.Struct, frozen=True):
     system_prompt: str = ""
     messages: Sequence[Message] = ()
     tools: Sequence[Tool | Callable[..., Any]] = ()
+
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
 
 
 class AgentLoopConfig(msgspec.Struct, frozen=True):
@@ -63,7 +67,11 @@ class AgentLoopConfig(msgspec.Struct, frozen=True):
     tool_context: Mapping[str, Any] = {}
     session_id: str = ""
 
+    def __post_init__(self) -> None:
+        kinds.check_fields(self, max_parallel_tools=kinds.whole(1), max_runs=kinds.whole(1))
 
+
+@kinds.checked(messages=kinds.ANYTHING)
 def agent_loop(messages: Prompt, context: AgentContext, config: AgentLoopConfig) -> AgentLoopEvents:
     """The events of one run that begins with ``messages``, to iterate on any loop.
 

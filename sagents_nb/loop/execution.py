@@ -102,7 +102,7 @@ def _messages_of(prompt: Any) -> list[Message]:
         return [Message.of(prompt)]
     if isinstance(prompt, str | Part | Mapping) or image_of(prompt) is not None:
         return [Message.user(prompt)]
-    if not isinstance(prompt, Iterable):
+    if isinstance(prompt, bytes) or not isinstance(prompt, Iterable):
         raise ConfigurationError(
             f"A prompt is text, a Message, a list of them or a State, not {type(prompt).__name__}."
         )

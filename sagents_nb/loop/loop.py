@@ -23,8 +23,8 @@ from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult
 from ..models.base import tells_cost
+from ..runtime.telemetry import current, tracing_of
 from ..state import State
-from ..telemetry import current, tracing_of
 from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
@@ -369,7 +369,7 @@ class Loop:
                 self._artifacts[item.result.tool_call_id] = item.artifact
         if asked and error is None and not ctx.cancelled.is_set():
             self.state = self.state.with_interrupt(self._joined(asked))  # safe with its results
-        await self.commits.append(Message.tool(results))
+        await self.commits.append(Message("tool", tuple(results)))
         self._unfinished = _NOTHING
         await self.commits.tell_changes()
         self._end_turn(message, results)

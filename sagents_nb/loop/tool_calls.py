@@ -30,9 +30,9 @@ from ..interrupts import (
 )
 from ..messages import Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
+from ..runtime.telemetry import current
 from ..runtime.thread import runtime
 from ..state import State
-from ..telemetry import current
 from ..text import said_by
 from ..tools import Tool
 from .commits import Commits

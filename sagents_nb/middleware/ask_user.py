@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from .. import kinds
 from ..context import RunContext, ToolContext
 from ..errors import ConfigurationError, InvalidDecision
 from ..interrupts import ActionRequest, Decision, Interrupt, Reject, Respond
@@ -85,6 +86,7 @@ class AskUser(Middleware):
     ``allow_cancel``, if given, hold for every question, and the model is not asked about them.
     """
 
+    @kinds.checked
     def __init__(
         self,
         response_types: Iterable[str] = RESPONSE_TYPES,

@@ -16,9 +16,9 @@ from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..models.base import ModelRequest
 from ..runtime import foreign
+from ..runtime.telemetry import current
 from ..serialization import StateSchema
 from ..state import State
-from ..telemetry import current
 from ..text import said_by
 from ..tools import Tool, as_tool
 from .base import Middleware, middleware_id

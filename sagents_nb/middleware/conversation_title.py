@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from .. import kinds
 from ..context import RunContext
 from ..errors import ConfigurationError, pass_on
 from ..events import TitleGenerated
@@ -48,6 +49,7 @@ class ConversationTitle(Middleware):
     :class:`~sagents_nb.errors.ConfigurationError` without a model.
     """
 
+    @kinds.checked
     def __init__(
         self,
         model: str | ChatModel,

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
+from .. import kinds
 from ..context import RunContext
 from ..events import (
     AgentEnd,
@@ -50,6 +51,7 @@ class DebugLog(Middleware):
     written is given up with one warning. ``enabled=False`` writes nothing.
     """
 
+    @kinds.checked
     def __init__(self, directory: str | Path = ".sagents/logs", enabled: bool = True) -> None:
         self.directory = Path(directory).absolute()  # the notebook may change its own later
         self.enabled = enabled
@@ -75,6 +77,7 @@ class DebugLog(Middleware):
             self._write(session_id, lines)
             lines.clear()
 
+    @kinds.checked
     def path(self, session_id: str) -> Path:
         """The file of that session."""
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", session_id)[:80].lstrip(".") or "session"

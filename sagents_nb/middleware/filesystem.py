@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from .. import kinds
 from ..context import ToolContext
 from ..errors import ConfigurationError
 from ..files import (
@@ -154,6 +155,7 @@ class FileSystem(Middleware):
     conversation since the process began; writing one is not reading it.
     """  # noqa: D205
 
+    @kinds.checked
     def __init__(
         self,
         *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .. import kinds
 from ..context import RunContext
 from ..errors import ConfigurationError, InvalidDecision
 from ..interrupts import ALL_DECISIONS, ActionRequest, Decision, Interrupt
@@ -24,6 +25,7 @@ class HumanInTheLoop(Middleware):
     :class:`~sagents_nb.errors.ConfigurationError` for a decision that does not exist.
     """
 
+    @kinds.checked
     def __init__(self, interrupt_on: Mapping[str, Any]) -> None:
         self.interrupt_on = dict(interrupt_on)
         self.allowed: dict[str, tuple[str, ...]] = {}

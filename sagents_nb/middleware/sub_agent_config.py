@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
+from .. import kinds
 from ..context import AgentProtocol, joined_prompt
 from ..errors import ConfigurationError
 from ..messages import Message
@@ -55,6 +56,12 @@ class SubAgentConfig(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _check_described(self.name, self.description)
+        kinds.check_fields(
+            self,
+            system_prompt=kinds.ANYTHING,
+            tools=kinds.or_none(kinds.LIST),
+            middleware=kinds.LIST,
+        )
         _check_text(f"Sub-agent {self.name!r}: system_prompt", self.system_prompt, LONGEST_PROMPT)
         tools = tuple(as_tool(tool) for tool in self.tools or ())
         if not tools:
@@ -98,6 +105,7 @@ class CompiledSubAgent(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _check_described(self.name, self.description)
+        kinds.check_fields(self, initial_messages=kinds.ANYTHING, extract_result=kinds.ANYTHING)
         if isinstance(self.agent, type) or not isinstance(self.agent, AgentProtocol):
             raise ConfigurationError(
                 f"Sub-agent {self.name!r}: agent must be an Agent, not {self.agent!r}."

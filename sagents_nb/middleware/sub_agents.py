@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..context import AgentProtocol, RunContext, ToolContext
 from ..errors import ConfigurationError
 from ..events import ToolExecutionUpdate
@@ -119,6 +120,7 @@ class SubAgents(Middleware):
     and decisions go to the sub-agent that asked. While it waits it lives in this process only.
     """
 
+    @kinds.checked(max_parallel=kinds.whole(1))
     def __init__(
         self,
         subagents: Iterable[SubAgent] = (),

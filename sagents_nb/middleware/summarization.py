@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..context import RunContext
 from ..errors import ConfigurationError, ModelError, pass_on
 from ..events import Compaction
@@ -65,6 +66,7 @@ class Summarization(Middleware):
     beginning (platform.claude.com/docs/build-with-claude/preserved-thinking).
     """
 
+    @kinds.checked(max_tokens=kinds.whole(1), keep=kinds.whole(0))
     def __init__(
         self,
         max_tokens: int = 170_000,

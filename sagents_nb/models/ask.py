@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ModelError
 from ..messages import Message
-from ..telemetry import current
+from ..runtime.telemetry import current
 from .base import ChatModel, ModelRequest
 
 # All others mean that the answer is not whole.

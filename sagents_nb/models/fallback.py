@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..errors import ConfigurationError, ModelError, pass_on
 from ..messages import Message
 from ..text import said_by
@@ -34,12 +35,13 @@ class FallbackModel(ChatModel):
 
     asks_again = True
 
+    @kinds.checked
     def __init__(
         self, models: Sequence[ChatModel], before_fallback: BeforeFallback | None = None
     ) -> None:
-        if not models:
-            raise ConfigurationError("A FallbackModel needs at least one model.")
         self.models = tuple(models)
+        if not all(isinstance(model, ChatModel) for model in self.models) or not self.models:
+            raise ConfigurationError("A FallbackModel needs at least one model, and models only.")
         self.before_fallback = before_fallback
         self.name = self.models[0].name
         self.chosen_because = self.models[0].chosen_because
@@ -107,6 +109,7 @@ class FallbackModel(ChatModel):
         return changed if isinstance(changed, ModelRequest) else request
 
 
+@kinds.checked
 def resilient(
     model: ChatModel,
     fallback_models: Sequence[ChatModel | str] = (),

@@ -17,6 +17,7 @@ from typing import Any, Literal, cast, get_args
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..errors import ConfigurationError, ReplayMiss
 from ..messages import Message
 from ..runtime.workers import workers
@@ -73,6 +74,13 @@ class RecordedModel(ChatModel):
 
     asks_again = True
 
+    @kinds.checked(
+        cache=kinds.either(
+            f"{kinds.PATH.what}, or a ResponseCache(…)",
+            kinds.PATH,
+            kinds.having("", "get", "put", "recordings"),
+        )
+    )
     def __init__(
         self,
         model: ChatModel | str,
@@ -81,9 +89,6 @@ class RecordedModel(ChatModel):
         *,
         pacing: Literal["none", "original"] = "none",
     ) -> None:
-        _checked(mode)
-        if pacing not in ("none", "original"):
-            raise ConfigurationError(f"pacing is 'none' or 'original', not {pacing!r}.")
         self.inner = named_model(model)
         self.cache = recordings_at(cache)
         self.mode = mode

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .. import kinds
 from .base import ChatModel
 from .named import named_model
 
 REPLAY = "SAGENTS_REPLAY"
 
 
+@kinds.checked(spec=kinds.ANYTHING)
 def resolve_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
     """The model that ``spec`` names; a ChatModel as it is, None the default model.
 

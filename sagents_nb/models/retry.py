@@ -7,7 +7,8 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from ..errors import ConfigurationError, ModelError
+from .. import kinds
+from ..errors import ModelError
 from .base import ChatModel, ModelRequest, RetryNotice, StreamItem
 
 WORTH_IT = frozenset({"connection", "timeout", "rate_limit", "overloaded", "server"})
@@ -35,6 +36,7 @@ class RetryingModel(ChatModel):
 
     asks_again = True
 
+    @kinds.checked(attempts=kinds.whole(1), max_wait=kinds.number(0, "seconds"))
     def __init__(
         self,
         model: ChatModel,
@@ -44,8 +46,6 @@ class RetryingModel(ChatModel):
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        if attempts < 1:
-            raise ConfigurationError(f"attempts must be a whole number from 1, not {attempts!r}.")
         self.inner = model
         self.attempts = attempts
         self.max_wait = max_wait

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from .. import kinds
 from ..errors import ModelError
 from ..messages import (
     Delta,
@@ -35,6 +36,7 @@ class ScriptedModel(ChatModel):
 
     name = "scripted"
 
+    @kinds.checked(delay=kinds.number(0, "seconds"), chunk=kinds.whole(1))
     def __init__(self, turns: Iterable[Any], delay: float = 0.0, chunk: int = 4) -> None:
         self.turns = list(turns)
         self.delay = delay

@@ -7,6 +7,7 @@ from typing import Any
 
 from IPython import get_ipython
 
+from .. import kinds
 from ..runtime.main_thread import main_thread
 from ..session import Session
 from .cell import run_cell
@@ -104,6 +105,7 @@ def extension_of(shell: Any) -> Extension | None:
     return extension
 
 
+@kinds.checked(shell=kinds.having("IPython's shell, as get_ipython() gives", "register_magics"))
 def load(shell: Any) -> None:
     """Install into that shell, once."""
     if extension_of(shell) is None:

@@ -15,10 +15,13 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from .. import kinds
+
 Started = TypeVar("Started")
 _ATTEMPTS = 3
 
 
+@kinds.checked
 def execute(path: Path, save: bool = False, setup: str = "") -> str:
     """Run the notebook in a fresh kernel and return its transcript.
 
@@ -83,6 +86,7 @@ def _output_text(output: Any) -> str:
     return str(data.get("text/markdown") or data.get("text/plain") or "").rstrip()
 
 
+@kinds.checked
 def main(arguments: list[str]) -> int:
     """The command; 0 if every cell ran."""
     paths = [Path(a) for a in arguments if not a.startswith("--")]

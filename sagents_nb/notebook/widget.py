@@ -20,6 +20,7 @@ import traitlets
 from IPython import get_ipython
 from IPython.display import display, update_display
 
+from .. import kinds
 from ..events import Event, Frozen
 from ..messages import Message
 from ..panel.bundle import bundle, loader
@@ -46,6 +47,7 @@ class Panel(anywidget.AnyWidget):
     source = traitlets.Unicode().tag(sync=True)
     version = traitlets.Unicode().tag(sync=True)
 
+    @kinds.checked
     def __init__(self, session: Session, view: str = "session", run_id: str = "") -> None:
         self._session = weakref.ref(session)
         self._watches = False
@@ -101,6 +103,7 @@ class Panel(anywidget.AnyWidget):
         else:
             answer(session, content, self.send)
 
+    @kinds.checked
     def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget beside ``text`` as Markdown, for where there is no kernel."""
         data, metadata = super()._repr_mimebundle_() or ({}, {})

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
+from .. import kinds
 from ..errors import ConfigurationError
 
 SOMEBODY = "alice"
@@ -39,6 +40,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     model: str = "demo"
 
     def __post_init__(self) -> None:
+        kinds.check_fields(self)
         folder = Path(os.path.abspath(self.folder.expanduser()))
         force_setattr(self, "folder", folder)
         if not self.package:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from string import Template
 
+from .. import kinds
 from ..errors import ConfigurationError
 from ..models.providers import PROVIDERS
 from .options import Options, scope_parts
@@ -26,6 +27,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 _MARKED = re.compile(r" ?#([+-])(\w+)$")
 
 
+@kinds.checked
 def rendered(options: Options) -> dict[Path, str]:
     """The texts of a project's files, by their paths in its folder."""
     flags = {"owner": options.has_owner, "existing": bool(options.scope)}
@@ -86,11 +88,13 @@ def _import_of(options: Options) -> str:
     return "\n" * own + f"from {module} import {name}{alias}"
 
 
+@kinds.checked
 def existing(folder: Path, paths: Iterable[Path]) -> list[Path]:
     """Those of ``paths`` that are in ``folder`` already."""
     return [path for path in paths if os.path.lexists(folder / path)]
 
 
+@kinds.checked
 def write(folder: Path, files: Mapping[Path, str]) -> None:
     """Write them into ``folder``, which is made if it is missing, over what is there.
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from .. import kinds
 from ..errors import Busy
 from ..result import RunResult
 from .caller import blocking
@@ -52,6 +53,7 @@ class RunHandle:
         """Stop the run; from any thread, and harmless once it has ended."""
         raise NotImplementedError
 
+    @kinds.checked
     def result(self, timeout: float | None = None) -> RunResult:
         """Wait up to ``timeout`` seconds; raises AgentError for a failed run, or TimeoutError.
 

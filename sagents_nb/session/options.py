@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from .. import kinds
 from ..errors import AgentError, ConfigurationError, pass_on
 from ..messages import DISPLAY, Message
 from ..runtime.thread import runtime
@@ -84,6 +85,21 @@ def _wrong(outcome: Any) -> ConfigurationError:
     )
 
 
+_SECONDS = kinds.or_none(kinds.number(0, "seconds", over=True), "for never")
+_KINDS = {
+    "filesystem": kinds.or_none(
+        kinds.having("a filesystem, as sa.open_filesystem(…) gives", "read", "entries", "flush")
+    ),
+    "headless": kinds.Kind(
+        "'deny', 'approve' or a list of decisions",
+        lambda value: isinstance(value, list) or kinds.one_of("deny", "approve").fits(value),
+        shows=True,
+    ),
+    "inactivity_timeout": _SECONDS,
+    "presence_timeout": _SECONDS,
+}
+
+
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where and how a session lives. Times are in seconds; None is never.
 
@@ -107,7 +123,4 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     display_persistence: DisplayMessagePersistence | None = None
 
     def __post_init__(self) -> None:
-        for name in ("inactivity_timeout", "presence_timeout"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and value > 0):
-                raise ConfigurationError(f"{name} is a number of seconds or None, not {value!r}.")
+        kinds.check_fields(self, **_KINDS)

@@ -6,6 +6,7 @@ import threading
 from fnmatch import fnmatchcase
 from typing import Any
 
+from .. import kinds
 from ..agent import Agent
 from ..errors import NotFound
 from .opening import is_stored
@@ -22,6 +23,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
 
+    @kinds.checked
     def start(self, agent: Agent, id: str, **options: Any) -> Session:
         """The session with that id, started if it is not there; takes Session's options.
 
@@ -37,6 +39,7 @@ class Sessions:
                 self._sessions[id] = session
             return session
 
+    @kinds.checked
     def get(self, id: str) -> Session:
         """The live session with that id; raises NotFound."""
         session = self._sessions.get(id)
@@ -46,6 +49,7 @@ class Sessions:
             )
         return session
 
+    @kinds.checked
     def list(self, pattern: str = "*") -> list[str]:
         """The ids of live sessions that match a glob, sorted."""
         with self._lock:
@@ -58,6 +62,7 @@ class Sessions:
         """How many sessions are live."""
         return len(self.list())
 
+    @kinds.checked
     def info(self, id: str) -> dict[str, Any] | None:
         """A summary of that session, or None."""
         try:
@@ -65,6 +70,7 @@ class Sessions:
         except NotFound:
             return None
 
+    @kinds.checked
     def stop(self, id: str) -> None:
         """Close that session; raises NotFound."""
         session = self.get(id)

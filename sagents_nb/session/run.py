@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from .. import kinds
 from ..errors import AgentError, NotRunning
 from ..events import Event
 from ..events import Interrupt as InterruptEvent
@@ -163,6 +164,7 @@ class Run(RunHandle):
         """Stop it if it is the active one, or take its message from the queue."""
         self.session.cancel_run(self)
 
+    @kinds.checked
     def events(self, callback: Callable[[Event], None]) -> Callable[[], None]:
         """Call ``callback`` for each further event of this run; returns the unsubscribe."""
         return self.session.subscribe(

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..agent import Agent
 from ..errors import ConfigurationError, Owned, StaleApproval
 from ..events import Event, Frozen
@@ -85,6 +86,22 @@ def _load() -> None:
     from .options import MessageContext, SessionOptions, preprocessed
 
 
+_STORE = kinds.having(
+    "a sa.ConversationStore('sqlite:///…')", "load_agent_state", "create_conversation"
+)
+_STATE = kinds.Kind(
+    "a State, such as result.state (Session.restore takes what State.export gave)",
+    lambda value: isinstance(value, State),
+)
+
+
+# What can be seen to go away, as most objects can, but no text and no number.
+_OWNER = kinds.Kind(
+    "an object that can be gone, such as a widget",
+    lambda value: getattr(type(value), "__weakrefoffset__", 0) > 0,
+)
+
+
 class Session:
     """A conversation with ``agent`` that goes on over many runs.
 
@@ -110,6 +127,7 @@ class Session:
     id: str
     files: Any
 
+    @kinds.checked(load=_load, state=kinds.or_none(_STATE), store=kinds.or_none(_STORE))
     def __init__(
         self,
         agent: Agent,
@@ -124,9 +142,6 @@ class Session:
         headless: Any = "deny",
         **around: Any,
     ) -> None:
-        _check_agent(agent)
-        _check_state(state)
-        _check_store(store)
         _load()
         options = SessionOptions(
             store=store,
@@ -173,6 +188,7 @@ class Session:
             _stored[opened.journal.owner, id] = self
 
     @classmethod
+    @kinds.checked(load=_load, store=_STORE)
     def open(
         cls,
         id: str,
@@ -199,8 +215,6 @@ class Session:
         closed then, with a warning, unless it is at work. ``info()["problems"]`` tells what could
         not be read.
         """
-        _check_agent(agent)
-        _check_store(store)
         _load()
         options = SessionOptions(store=store, **around)
         try:
@@ -213,6 +227,7 @@ class Session:
         return session
 
     @classmethod
+    @kinds.checked
     def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:
         """A session that goes on from an exported state.
 
@@ -222,6 +237,7 @@ class Session:
         return cls(agent, id=id, state=restore_state(exported, agent.middleware_chain.state_schema))
 
     @classmethod
+    @kinds.checked
     def restore_or_new(cls, exported: Any, agent: Agent, id: str | None = None) -> Session:
         """:meth:`restore`, or an empty session and a logged warning where that fails.
 
@@ -346,6 +362,7 @@ class Session:
 
     # talking
 
+    @kinds.checked(prompt=kinds.ANYTHING, when=kinds.one_of("queue", "steer", "raise"))
     def send(self, prompt: Prompt, when: str = "queue", **overrides: Any) -> Run:
         """Start a run with a message; ``overrides`` are those of :meth:`Agent.run`.
 
@@ -357,8 +374,6 @@ class Session:
         :class:`~sagents_nb.errors.Busy`. A message to an interrupted session answers the
         waiting calls as cancelled and goes on with the message.
         """
-        if when not in ("queue", "steer", "raise"):
-            raise ConfigurationError(f"when is 'queue', 'steer' or 'raise', not {when!r}.")
         if overrides:
             if when == "steer":
                 raise ConfigurationError(
@@ -380,23 +395,22 @@ class Session:
         ctx = MessageContext(agent.agent_id, self.id, agent.tool_context, self.state)
         return preprocessed(preprocessor, messages, ctx)
 
+    @kinds.checked(message=kinds.ANYTHING)
     def steer(self, message: Prompt) -> None:
         """Give the active run a message before its next model call, or keep it for the next."""
         self._act(self.actor.enqueue, self._said(message), "steer")
 
+    @kinds.checked(message=kinds.ANYTHING)
     def follow_up(self, message: Prompt) -> None:
         """Give the active run a message to go on with when it would end."""
         self._act(self.actor.enqueue, self._said(message), "follow_up")
 
+    @kinds.checked(which=kinds.one_of("steering", "follow_up", "all"))
     def clear_queue(self, which: str = "all") -> None:
         """Forget messages that wait: "steering", "follow_up", or "all" with the runs behind.
 
         Those of runs that will not happen end as cancelled. The active run goes on.
         """
-        if which not in ("steering", "follow_up", "all"):
-            raise ConfigurationError(
-                f"clear_queue takes 'steering', 'follow_up' or 'all', not {which!r}."
-            )
         self._act(self.actor.clear_queue, which)
 
     @property
@@ -444,6 +458,7 @@ class Session:
 
     # deciding
 
+    @kinds.checked(decisions=kinds.ANYTHING)
     def resume(
         self, decisions: Decisions, by: str = "user", *, interrupt_id: str | None = None
     ) -> Run:
@@ -456,6 +471,7 @@ class Session:
         """
         return self._answered(interrupt_id, self.actor.resume, decisions, by)
 
+    @kinds.checked
     def approve(self, *ids: str, by: str = "user", interrupt_id: str | None = None) -> Run | None:
         """Approve these waiting calls, or all; the run goes on once all are decided.
 
@@ -463,6 +479,7 @@ class Session:
         """
         return self._answered(interrupt_id, self.actor.decide_all, ids, Approve(), by)
 
+    @kinds.checked
     def reject(
         self, *ids: str, message: str = "", by: str = "user", interrupt_id: str | None = None
     ) -> Run | None:
@@ -486,6 +503,7 @@ class Session:
         """This thread or task is handed it now: its next answer is meant for that."""
         self._handed.hand(interrupt)
 
+    @kinds.checked(interrupt_id=kinds.ANYTHING, digests=kinds.of(Mapping[Any, Any]))
     def decide(
         self,
         decisions: Mapping[str, Any],
@@ -506,12 +524,14 @@ class Session:
         """Let go of a halt; any other interrupt needs an answer (NotRunning)."""
         self._act(self.actor.dismiss)
 
+    @kinds.checked
     def notify_middleware(self, id: str, message: Any) -> None:
         """Call that middleware's ``handle_message`` between turns, or now if nothing runs."""
         runtime.post(self.actor.notify, id, message)
 
     # stopping
 
+    @kinds.checked
     def pause(self, reason: str = "") -> None:
         """Ask the active run to stop after its next model call, before the tools.
 
@@ -527,10 +547,12 @@ class Session:
         """
         self._act(self.actor.cancel)
 
+    @kinds.checked
     def cancel_run(self, run: Run) -> None:
         """Stop that run: the active one is cancelled, a queued one leaves the queue."""
         self._act(self.actor.cancel_run, run)
 
+    @kinds.checked
     def reset(self, *, files: bool = False) -> None:
         """Stop a running run, then forget messages, todos, metadata and queues.
 
@@ -552,6 +574,7 @@ class Session:
         if files:
             self.files.reset()
 
+    @kinds.checked
     def close(self, reason: str = "closed") -> None:
         """Stop and release everything; further calls raise NotRunning.
 
@@ -590,15 +613,14 @@ class Session:
         """Somebody needs the session: it does not rest for another ``inactivity_timeout``."""
         runtime.post(self.actor.presence.touch)
 
+    @kinds.checked(state=kinds.or_none(_STATE))
     def replace(self, agent: Agent | None = None, state: State | None = None) -> None:
         """Go on with another agent or another state; raises Busy while a run is active."""
-        if agent is not None:
-            _check_agent(agent)
-        _check_state(state)
         self._act(self.actor.replace, agent, state)
 
     # watching
 
+    @kinds.checked(owner=kinds.or_none(_OWNER))
     def watch(self, viewer: str, owner: Any = None) -> Callable[[], None]:
         """Count ``viewer`` among those who watch, until the returned function is called.
 
@@ -614,10 +636,12 @@ class Session:
         """Have everything that shows this session become static: panels in a notebook, say."""
         self.publish(Frozen())
 
+    @kinds.checked
     def publish(self, event: Event) -> None:
         """Tell everybody who listens an event of yours; it gets the next ``seq`` and the ids."""
         runtime.call(self.actor.publish, event)
 
+    @kinds.checked
     def subscribe(
         self, callback: Callable[[Event], Any], since: int | None = None, *, debug: bool = False
     ) -> Callable[[], None]:
@@ -632,6 +656,7 @@ class Session:
         runtime.call(self.actor.subscribe, callback, since, debug)
         return lambda: runtime.post(self.actor.log.unsubscribe, callback)
 
+    @kinds.checked
     def events(self, since: int = 0) -> EventStream:
         """The events after ``since`` and all further ones, to iterate on any loop."""
         stream = EventStream()
@@ -648,6 +673,7 @@ class Session:
         """The state as JSON-ready data; see :meth:`State.export`."""
         return self.actor.exported()
 
+    @kinds.checked
     def to_frame(self, kind: str = "messages") -> pandas.DataFrame:
         """The conversation as a frame.
 
@@ -721,26 +747,6 @@ def _close_unneeded(owned: Owned, id: str) -> None:
         database.run(lambda connection: None)  # what nobody has was let go before that
     elif not session.close_if_unneeded():
         raise owned
-
-
-def _check_agent(agent: Any) -> None:
-    if not isinstance(agent, Agent):
-        raise ConfigurationError(
-            f"A session needs an Agent, not {type(agent).__name__}; pass sa.Agent(…)."
-        )
-
-
-def _check_state(state: Any) -> None:
-    if not isinstance(state, State | None):
-        raise ConfigurationError(
-            f"state is a State, such as result.state, not {type(state).__name__}; "
-            "Session.restore takes what State.export gave."
-        )
-
-
-def _check_store(store: Any) -> None:
-    if isinstance(store, str):
-        raise ConfigurationError("store is a sa.ConversationStore('sqlite:///…'), not text.")
 
 
 def _may_wait() -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from .. import kinds
 from ..errors import ConfigurationError
 from ..messages import (
     FilePart,
@@ -155,11 +156,13 @@ _UNFINISHED = {
 }
 
 
+@kinds.checked
 def cancelled_row(text: str = "Cancelled.") -> Row:
     """What tells people that they, or somebody, cancelled a run."""
     return Row("system", "notification", {"text": text, "stop_reason": "cancelled"})
 
 
+@kinds.checked
 def error_row(text: str, error_type: str) -> Row:
     """What tells people that a run failed; ``error_type`` such as "overloaded"."""
     return Row("system", "error", {"text": text, "error_type": error_type})

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from .. import kinds
 from ..errors import ConfigurationError
 from ..serialization import escaped
 
@@ -26,6 +27,9 @@ class Scope(msgspec.Struct, frozen=True):
     """
 
     user: str | int
+
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
 
     @property
     def owner_id(self) -> str | int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import sqlalchemy as sql
 
+from .. import kinds
 from ..errors import ConfigurationError, NotFound
 from ..frames import Conversation as Framed
 from ..frames import frame_of
@@ -60,6 +61,7 @@ class ScopedStore:
 
     # conversations
 
+    @kinds.checked
     def create_conversation(
         self,
         title: str | None = None,
@@ -69,14 +71,17 @@ class ScopedStore:
         """A new conversation; ``id`` is its own by default, and one that is taken is refused."""
         return self._run(conversations.create, title, metadata, id)
 
+    @kinds.checked
     def get_conversation(self, id: str) -> Conversation:
         """The conversation of that id."""
         return self._run(conversations.get, id)
 
+    @kinds.checked
     def find_conversation(self, id: str) -> Conversation | None:
         """The conversation of that id, or None."""
         return self._run(conversations.find, id)
 
+    @kinds.checked(title=kinds.of(str | None), metadata=kinds.of(Mapping[str, Any] | None))
     def update_conversation(self, id: str, **changes: Any) -> Conversation:
         """The conversation with another ``title`` or ``metadata``; what is not given stays."""
         if unknown := sorted(set(changes) - {"title", "metadata"}):
@@ -85,6 +90,7 @@ class ScopedStore:
             )
         return self._run(conversations.update, id, changes)
 
+    @kinds.checked
     def delete_conversation(self, id: str) -> None:
         """Delete it with its state, its transcript and its journal.
 
@@ -92,16 +98,19 @@ class ScopedStore:
         """
         self._run(conversations.delete, id)
 
+    @kinds.checked(limit=kinds.whole(0), offset=kinds.whole(0))
     def list_conversations(self, limit: int = 50, offset: int = 0) -> list[Conversation]:
         """The conversations, those that went on last first."""
         return self._run(conversations.listed, limit, offset)
 
+    @kinds.checked(limit=kinds.whole(0))
     def search_messages(self, term: str, limit: int = 50) -> list[DisplayMessage]:
         """Rows of transcripts whose text holds ``term``, in whatever case, newest first."""
         return self._run(rows.search, term, limit)
 
     # the state
 
+    @kinds.checked
     def save_agent_state(self, id: str, exported: Mapping[str, Any]) -> None:
         """Keep what ``State.export()`` gave, in place of what was kept before.
 
@@ -110,6 +119,7 @@ class ScopedStore:
         """
         self._run(states.save, id, exported)
 
+    @kinds.checked
     def load_agent_state(self, id: str) -> dict[str, Any]:
         """The exported state: what its session wrote, else what was saved.
 
@@ -120,12 +130,14 @@ class ScopedStore:
             raise NotFound(f"Conversation {id!r:.300} has no state yet.")
         return found
 
+    @kinds.checked
     def load_todos(self, id: str) -> list[Todo]:
         """The to-do list, read without an agent; empty for a conversation that is not there."""
         return self._run(states.todos, id)
 
     # the transcript
 
+    @kinds.checked
     def append_display_message(self, id: str, row: Mapping[str, Any]) -> DisplayMessage:
         """Add a row: a dict with "message_type", "content_type" and "content".
 
@@ -140,22 +152,26 @@ class ScopedStore:
             )
         return self._run(rows.append, id, [Row(**row)])[0]
 
+    @kinds.checked
     def append_text_message(self, id: str, message_type: str, text: str) -> DisplayMessage:
         """Add a row of text; ``message_type`` is who says it, such as "assistant"."""
         return self._run(rows.append, id, [Row(message_type, "text", {"text": text})])[0]
 
+    @kinds.checked
     def load_display_messages(self, id: str) -> list[DisplayMessage]:
         """The transcript, in order; empty for a conversation that is not there."""
         return self._run(rows.load, id)
 
     # the life of a tool call; the newest of that id, in all conversations unless one is named
 
+    @kinds.checked
     def mark_tool_executing(
         self, tool_call_id: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
         """A pending call runs now."""
         return self._run(rows.change_tool_call, tool_call_id, conversation_id, "executing", {})
 
+    @kinds.checked
     def complete_tool_call(
         self,
         tool_call_id: str,
@@ -168,6 +184,7 @@ class ScopedStore:
             rows.change_tool_call, tool_call_id, conversation_id, "completed", metadata
         )
 
+    @kinds.checked
     def fail_tool_call(
         self,
         tool_call_id: str,
@@ -178,6 +195,7 @@ class ScopedStore:
         """A call that was pending, executing or interrupted has failed."""
         return self._run(rows.change_tool_call, tool_call_id, conversation_id, "failed", metadata)
 
+    @kinds.checked
     def interrupt_tool_call(
         self,
         tool_call_id: str,
@@ -190,12 +208,14 @@ class ScopedStore:
             rows.change_tool_call, tool_call_id, conversation_id, "interrupted", metadata
         )
 
+    @kinds.checked
     def cancel_tool_call(
         self, tool_call_id: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
         """A call that was pending, executing or interrupted will have no result."""
         return self._run(rows.change_tool_call, tool_call_id, conversation_id, "cancelled", {})
 
+    @kinds.checked
     def record_hitl_decision(
         self,
         tool_call_id: str,
@@ -208,12 +228,14 @@ class ScopedStore:
             raise ConfigurationError(f"A decision is 'approved' or 'rejected', not {decision!r}.")
         return self._run(rows.record_decision, tool_call_id, conversation_id, decision)
 
+    @kinds.checked
     def resolve_interrupted_tool_result(
         self, tool_call_id: str, content: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
         """A result that stood for an interrupt is ``content`` now; any other is left alone."""
         return self._run(rows.resolve_result, tool_call_id, conversation_id, content)
 
+    @kinds.checked
     def to_frame(self, kind: str) -> pandas.DataFrame:
         """The "messages", "tool_calls", "todos" or "usage" of all conversations, as a frame.
 
@@ -223,6 +245,7 @@ class ScopedStore:
         framing.check_kind(kind)
         return frame_of(kind, self._run(framing.kept))
 
+    @kinds.checked
     def history(self, id: str) -> Framed:
         """What frames are made of for one conversation: its state, and events of what is known."""
         return self._run(framing.one, id)
@@ -333,6 +356,9 @@ class ConversationStore(ScopedStore):
     be opened.
     """
 
+    @kinds.checked(
+        url=kinds.either(f"{kinds.PATH.what}, or a database's URL", kinds.PATH, kinds.of(sql.URL))
+    )
     def __init__(self, url: str | Path | sql.URL, table_prefix: str = "sagents_") -> None:
         if isinstance(url, Path) or (isinstance(url, str) and "://" not in url):
             url = sql.URL.create("sqlite", database=str(Path(url).expanduser()))
@@ -346,10 +372,12 @@ class ConversationStore(ScopedStore):
         """The conversations of one owner: ``Scope(user=…)`` or any object with an ``owner_id``."""
         return ScopedStore(self.database, owner_of(scope))
 
+    @kinds.checked
     def to_frame(self, kind: str, scope: Any = None) -> pandas.DataFrame:
         """The frame of one owner's conversations; see :meth:`ScopedStore.to_frame`."""
         return super().to_frame(kind) if scope is None else self.scoped(scope).to_frame(kind)
 
+    @kinds.checked(days=kinds.number(0))
     def delete_older_than(self, days: float = 30) -> int:
         """Delete what nobody went on with for so many days, whosever it is; how many it were.
 

@@ -159,29 +159,29 @@ def test_a_partial_is_a_tool_with_the_name_and_the_arguments_that_are_left() -> 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"timeout": 0}, "timeout is a number of seconds over 0"),
-        ({"timeout": -1}, "timeout is a number of seconds over 0"),
-        ({"timeout": "1"}, "timeout is a number of seconds over 0"),
-        ({"description": 5}, "description is text, not int"),
+        ({"timeout": 0}, "timeout=…\\) is a number of seconds over 0"),
+        ({"timeout": -1}, "timeout=…\\) is a number of seconds over 0"),
+        ({"timeout": "1"}, "timeout=…\\) is a number of seconds over 0"),
+        ({"description": 5}, "description=…\\) is text or None; not 5"),
     ],
 )
 def test_a_tool_of_wrong_kinds_is_refused(options: Any, sentence: str) -> None:
     with pytest.raises(sa.ConfigurationError, match=sentence):
         sa.tool(**options)(scan.function)
-    with pytest.raises(sa.ConfigurationError, match="needs a function to call, not str"):
+    with pytest.raises(sa.ConfigurationError, match="is a function; not str"):
         sa.Tool.from_schema("x", "", {"type": "object"}, "text")  # type: ignore[arg-type]
 
 
 def test_what_is_no_store_state_or_agent_is_named() -> None:
     agent = agent_of()
     for attempt, sentence in (
-        (lambda: sa.Session(agent, store="x.db"), "store is a sa.ConversationStore"),
-        (lambda: sa.Session.open("c", agent=agent, store="x.db"), "store is a sa.Conversa"),
-        (lambda: sa.Session(agent, state="x"), "state is a State.*not str"),  # type: ignore[arg-type]
-        (lambda: sa.Session(agent).replace(agent=5), "needs an Agent, not int"),  # type: ignore[arg-type]
-        (lambda: sa.Session(agent).replace(state={}), "state is a State.*not dict"),  # type: ignore[arg-type]
+        (lambda: sa.Session(agent, store="x.db"), r"Session\(store=…\) is a sa.ConversationStore"),
+        (lambda: sa.Session.open("c", agent=agent, store="x.db"), "is a sa.Conversa"),
+        (lambda: sa.Session(agent, state="x"), r"state=…\) is a State.*not str"),  # type: ignore[arg-type]
+        (lambda: sa.Session(agent).replace(agent=5), r"agent=…\) is an Agent\(…\) or None; not 5"),  # type: ignore[arg-type]
+        (lambda: sa.Session(agent).replace(state={}), r"state=…\) is a State.*not dict"),  # type: ignore[arg-type]
         (lambda: agent.run("go", should_pause=True), "should_pause is a function"),
-        (lambda: agent.map(["a"], budget=5, progress=False), "budget is a Budget"),  # type: ignore[arg-type]
+        (lambda: agent.map(["a"], budget=5, progress=False), r"budget=…\) is a Budget"),  # type: ignore[arg-type]
     ):
         with pytest.raises(sa.ConfigurationError, match=sentence):
             attempt()

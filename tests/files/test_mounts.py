@@ -94,7 +94,7 @@ def test_the_longest_base_wins_in_any_order(turned: bool) -> None:
     ],
 )
 def test_a_mount_that_cannot_be_is_a_configuration_error(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=r"mount|debounce"):
+    with pytest.raises(ConfigurationError, match=r"(?i)mount|debounce"):
         Mount(**{"storage": DictStorage(), **options})
 
 
@@ -110,7 +110,7 @@ def test_one_base_is_mounted_once() -> None:
         fs.mount(Mount("a", DictStorage()))
     with pytest.raises(ConfigurationError, match="is a Mount"):
         fs.mount("a")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="a list of mounts"):
+    with pytest.raises(ConfigurationError, match="is a list"):
         FileSystem(("test", 1), Mount("a", storage))  # type: ignore[arg-type]
 
 

@@ -211,5 +211,5 @@ def test_a_listener_may_close_the_session_and_the_others_still_hear_of_it() -> N
 
 
 def test_a_session_needs_an_agent() -> None:
-    with pytest.raises(sa.ConfigurationError, match="needs an Agent"):
+    with pytest.raises(sa.ConfigurationError, match="is an Agent"):
         sa.Session("demo")  # type: ignore[arg-type]

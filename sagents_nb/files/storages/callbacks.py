@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ... import kinds
 from ...errors import Busy, ConfigurationError
 from ...runtime.thread import runtime
 from ..entry import FileEntry, new_file
@@ -45,6 +46,7 @@ class CallbackStorage:
     ({'notes/a.md': '# A'}, 3)
     """
 
+    @kinds.checked
     def __init__(
         self,
         *,

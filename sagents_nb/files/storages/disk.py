@@ -17,6 +17,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from ... import kinds
 from ...errors import ConfigurationError
 from ..entry import FileEntry
 from ..errors import FileChanged, FileError, taken
@@ -54,6 +55,7 @@ class DiskStorage:
     'First'
     """
 
+    @kinds.checked
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = True) -> None:
         if not path:
             raise ConfigurationError("DiskStorage needs the path of a directory.")

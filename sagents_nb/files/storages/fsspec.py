@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from ... import kinds
 from ...errors import ConfigurationError
 from ...redaction import PlaceRedaction
 from ..entry import FileEntry
@@ -67,6 +68,7 @@ class FsspecStorage:
     [('notes/a.md', 'First', 3)]
     """
 
+    @kinds.checked
     def __init__(self, url: str, **storage_options: Any) -> None:
         try:
             import fsspec  # type: ignore[import-untyped,unused-ignore]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from ... import kinds
 from ...errors import ConfigurationError, StoreError
 from ..entry import FileEntry
 from ..errors import FileChanged, FileError, is_directory, taken
@@ -44,6 +45,7 @@ class SQLStorage:
     []
     """
 
+    @kinds.checked
     def __init__(self, url: str | sql.URL | sql.Engine, *, table: str = "sagents_files") -> None:
         try:
             import sqlalchemy as sql

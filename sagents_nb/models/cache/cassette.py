@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from ... import kinds
 from ...errors import ConfigurationError
 from ...messages import Message
 from .recording import AskOnce, Recording, message_form
@@ -51,6 +52,7 @@ class Cassette:
     _open: ClassVar[dict[Path, Cassette]] = {}
     _opening: ClassVar[threading.Lock] = threading.Lock()
 
+    @kinds.checked(path=kinds.PATH)
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).expanduser().absolute()
         self.ask_once = AskOnce()
@@ -64,6 +66,7 @@ class Cassette:
         self._read()
 
     @classmethod
+    @kinds.checked(path=kinds.PATH)
     def at(cls, path: str | os.PathLike[str]) -> Cassette:
         """The process's one cassette of that path."""
         full = Path(path).expanduser().absolute()
@@ -147,10 +150,10 @@ class Cassette:
             return
         try:
             self.header, entries = from_text(self.path.read_bytes())
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ConfigurationError(
-                f"{self.path.name} is no cassette that can be read ({error}); restore it, or "
-                "remove it and record again with sagents-nb test-notebook --record."
+                f"{ascii(self.path.name)[1:-1]} is no cassette that can be read ({error}); restore "
+                "it, or remove it and record again with sagents-nb test-notebook --record."
             ) from None
         self._entries = {key: msgspec.json.encode(entry) for key, entry in entries.items()}
         self._entries.update(self._unsaved)

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ... import kinds
 from ...drives import network_kind
 from ...errors import ConfigurationError
 from .recording import AskOnce, Recording, from_row, to_row
@@ -43,14 +44,14 @@ class ResponseCache:
     Give it to :class:`~sagents_nb.RecordedModel`. Needs ``pip install 'sagents-nb[cache]'``.
     """
 
+    @kinds.checked(
+        path=kinds.PATH,
+        size_limit=kinds.whole(1),
+        expire=kinds.or_none(kinds.number(0, "seconds", over=True)),
+    )
     def __init__(
         self, path: str | os.PathLike[str], size_limit: int = GIGABYTE, expire: float | None = None
     ) -> None:
-        if size_limit < 1 or (expire is not None and expire <= 0):
-            raise ConfigurationError(
-                f"size_limit (bytes) and expire (seconds) are larger than 0, not {size_limit!r} "
-                f"and {expire!r}."
-            )
         self.path = Path(path).expanduser().absolute()
         self.size_limit = size_limit
         self.expire = expire

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ... import kinds
 from ...messages import (
     Delta,
     Message,
@@ -73,6 +74,7 @@ class DemoModel(ChatModel):
 
     name = "demo"
 
+    @kinds.checked(delay=kinds.number(0, "seconds"))
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ... import kinds
 from ...messages import (
     Delta,
     FilePart,
@@ -255,6 +256,7 @@ class OpenAIChatModel(ProviderModel):
     sdk = OPENAI
     path = "/chat/completions"
 
+    @kinds.checked
     def __init__(
         self,
         name: str,

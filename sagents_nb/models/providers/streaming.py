@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
+from ... import kinds
 from ...errors import ModelError
 from ...messages import Delta, Message
 from ...redaction import Secrets, Unshown, secrets_of_call, without_login, without_secrets
@@ -159,6 +160,7 @@ class ProviderModel(ChatModel):
     plain_parameters = False
     """Whether the provider refuses names of parameters such as ``größe``."""
 
+    @kinds.checked
     def __init__(
         self, name: str, api_key: str | None = None, base_url: str | None = None, **options: Any
     ) -> None:

@@ -20,6 +20,7 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.types import TypeDecorator
 
+from ... import kinds
 from ...errors import ConfigurationError
 from ...serialization import escaped, to_data, unescaped
 from ...sql import UNKNOWN
@@ -145,6 +146,7 @@ class Tables(msgspec.Struct, frozen=True):
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,29}|")
 
 
+@kinds.checked
 @functools.cache
 def tables(prefix: str = "sagents_") -> Tables:
     """The tables whose names begin with ``prefix``.

@@ -29,10 +29,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from .context import RunContext
-from .messages import Message, ToolCall, ToolResult, Usage
-from .serialization import to_data
-from .text import whole
+from ..context import RunContext
+from ..messages import Message, ToolCall, ToolResult, Usage
+from ..serialization import to_data
+from ..text import whole
 
 # What a run says itself, which ``otel_attributes`` cannot.
 DERIVED = frozenset(

@@ -22,10 +22,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 import sagents_nb as sa
-from sagents_nb import telemetry
 from sagents_nb.events import Emitter
 from sagents_nb.middleware import Middleware, Summarization
-from sagents_nb.telemetry import DERIVED
+from sagents_nb.runtime import telemetry
+from sagents_nb.runtime.telemetry import DERIVED
 from tests.talking import PATIENCE, agent_of, all_of, call, run, session_of
 
 SECRET = "correct horse battery staple"
@@ -460,7 +460,7 @@ QUIET = """
     assert not [name for name in sys.modules if name.startswith("opentelemetry")]
 
     import opentelemetry.trace  # some library has; nobody has configured it
-    from sagents_nb import telemetry
+    from sagents_nb.runtime import telemetry
     assert telemetry.configured() is None
 
     from opentelemetry.sdk.trace import TracerProvider

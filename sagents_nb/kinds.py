@@ -1,0 +1,415 @@
+"""What arguments may be: checked where people call us, by the signature, in one sentence.
+
+:func:`checked` is for functions and constructors, :func:`check_fields` for records. Both read
+the annotations, when they are first needed, and refuse what is not of them. What annotations
+cannot say, a range or a choice, is given beside them as a :class:`Kind`. Neither belongs where a
+turn, an event or a piece of an answer passes: what comes from inside is right already.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import os
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeVar, overload
+
+from .errors import ConfigurationError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Kind(NamedTuple):
+    """``what`` a value has to be, as the end of "is …", and whether one ``fits``."""
+
+    what: str
+    fits: Callable[[Any], bool]
+    shows: bool = False
+    """Whether an error may show the value: no key or text of people's can be meant."""
+
+
+ANYTHING = Kind("anything", lambda value: True)
+"""For an argument that its function checks itself."""
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+LIST = Kind("a list", _is_list)
+"""For one whose items its function checks itself."""
+
+
+def whole(least: int) -> Kind:
+    """A whole number from ``least``.
+
+    >>> whole(1).what, whole(1).fits(True)
+    ('a whole number from 1', False)
+    """
+    return Kind(f"a whole number from {least}", lambda value: _is_whole(value) and value >= least)
+
+
+def number(least: float, of: str = "", *, over: bool = False, finite: bool = False) -> Kind:
+    """A number, ``of`` seconds say, from ``least``, or ``over`` it; never NaN.
+
+    >>> number(0, "seconds", over=True).what, number(0).fits(math.nan)
+    ('a number of seconds over 0', False)
+    """
+    highest = sys.float_info.max if finite else math.inf
+
+    def fits(value: Any) -> bool:
+        return _is_number(value) and least <= value <= highest and not (over and value == least)
+
+    what = f"a {'finite ' * finite}number{' of ' * bool(of)}{of}"
+    return Kind(f"{what} {'over' if over else 'from'} {least:g}", fits)
+
+
+def one_of(*choices: Any) -> Kind:
+    """One of these values.
+
+    >>> one_of("queue", "steer").what
+    "'queue' or 'steer'"
+    """
+    return Kind(_or([repr(choice) for choice in choices]), functools.partial(_is_in, choices), True)
+
+
+def of(annotation: Any) -> Kind:
+    """What a type annotation asks for: of what is behind ``**``, say."""
+    return _kind_of(annotation, {}) or ANYTHING
+
+
+def either(what: str, *kinds: Kind) -> Kind:
+    """One of these kinds, together called ``what``."""
+    return Kind(what, lambda value: any(kind.fits(value) for kind in kinds))
+
+
+def _is_path(value: Any) -> bool:
+    try:
+        return isinstance(os.fspath(value), str) and b"\0" not in os.fsencode(value)
+    except (TypeError, UnicodeEncodeError):
+        return False
+
+
+PATH = Kind("a path: text without NUL and half characters, or a Path", _is_path)
+"""A path on a disk, that any operating system could have."""
+
+
+def having(what: str, *names: str) -> Kind:
+    """An object with these attributes, where there are several classes to be had."""
+    return Kind(
+        what, lambda value: not isinstance(value, type) and all(hasattr(value, n) for n in names)
+    )
+
+
+def or_none(kind: Kind, meaning: str = "") -> Kind:
+    """That, or None, which has a ``meaning``."""
+    what = f"{kind.what}, or None {meaning}".rstrip()
+    return Kind(what, lambda value: value is None or kind.fits(value))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _is_in(choices: Sequence[Any], value: Any) -> bool:
+    return any(type(value) is type(choice) and value == choice for choice in choices) or (
+        isinstance(value, str) and value in choices  # a str of a class of one's own
+    )
+
+
+# checking
+
+
+@overload
+def checked(function: Function, /) -> Function: ...
+@overload
+def checked(
+    *, load: Callable[[], Any] | None = None, **kinds: Kind
+) -> Callable[[Function], Function]: ...
+def checked(
+    function: Any = None, /, *, load: Callable[[], Any] | None = None, **kinds: Kind
+) -> Any:
+    """Have a call refuse arguments that are not what the signature says.
+
+    ``kinds`` are of arguments of which the annotation says too little. ``load`` is called before
+    the annotations are read, for a module whose names come with the first use. Raises
+    :class:`~sagents_nb.errors.ConfigurationError`.
+
+    >>> @checked(attempts=whole(1))
+    ... def ask(question: str, attempts: int = 1) -> None: ...
+    >>> ask("why?", attempts=0)
+    Traceback (most recent call last):
+    sagents_nb.errors.ConfigurationError: ask(attempts=…) is a whole number from 1; not 0.
+    """
+    if function is None:
+        return functools.partial(_checked, load=load, kinds=kinds)
+    return _checked(function, load, kinds)
+
+
+def _checked(
+    function: Callable[..., Any], load: Callable[[], Any] | None, kinds: Mapping[str, Kind]
+) -> Callable[..., Any]:
+    tests: list[Callable[[Any], bool] | None] = []  # of the arguments by place
+    by_name: dict[str, Kind] = {}
+    rest: tuple[str, Kind] | None = None
+    is_read = False
+
+    def read() -> None:
+        nonlocal by_name, rest, tests, is_read
+        if load is not None:
+            load()
+        by_name, by_place, rest = _parameters(function, kinds)
+        tests = [kind and kind.fits for _, kind in by_place]
+        is_read = True
+
+    def refuse(args: tuple[Any, ...]) -> NoReturn:
+        _, by_place, _ = _parameters(function, kinds)
+        for (name, kind), value in zip(by_place, args, strict=False):
+            if kind is not None and not kind.fits(value):
+                raise _refusal(_called(function), name, kind, value)
+        raise AssertionError("what did not fit before fits now")
+
+    def check(args: tuple[Any, ...], given: dict[str, Any]) -> None:
+        if not is_read:
+            read()
+        for test, value in zip(tests, args):  # noqa: B905  # as fast as it can be
+            if test is not None and not test(value):
+                refuse(args)
+        for name in given:
+            kind = by_name.get(name)
+            if kind is not None and not kind.fits(given[name]):
+                raise _refusal(_called(function), name, kind, given[name])
+        if rest is not None:
+            for value in args[len(tests) :]:
+                if not rest[1].fits(value):
+                    raise _refusal(_called(function), *rest, value)
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def call(*args: Any, **given: Any) -> Any:
+            check(args, given)
+            return await function(*args, **given)
+    else:
+
+        @functools.wraps(function)
+        def call(*args: Any, **given: Any) -> Any:
+            check(args, given)
+            return function(*args, **given)
+
+    return call
+
+
+def check_fields(record: Any, **kinds: Kind) -> None:
+    """Refuse a record, of msgspec, with fields that are not what their annotations say.
+
+    For its ``__post_init__``; ``kinds`` are as for :func:`checked`.
+    """
+    cls: Any = type(record)
+    for name, kind in _fields(cls).items():
+        wanted = kinds.get(name, kind)
+        value = getattr(record, name)
+        if wanted is not None and not wanted.fits(value):
+            raise _refusal(cls.__name__, name, wanted, value)
+
+
+def _parameters(
+    function: Callable[..., Any], kinds: Mapping[str, Kind]
+) -> tuple[dict[str, Kind], list[tuple[str, Kind | None]], tuple[str, Kind] | None]:
+    """The kinds of a function's parameters by name and by place, and that of its ``*rest``."""
+    by_name: dict[str, Kind] = dict(kinds)  # also of what is behind a ``**``
+    by_place: list[tuple[str, Kind | None]] = []
+    rest = None
+    names = _Names(getattr(function, "__globals__", {}))
+    for parameter in inspect.signature(function).parameters.values():
+        kind = kinds.get(parameter.name) or _kind_of(parameter.annotation, names)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            rest = (parameter.name, kind) if kind is not None else None
+            continue
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            by_place.append((parameter.name, kind))
+        if kind is not None and parameter.kind not in (
+            parameter.POSITIONAL_ONLY,
+            parameter.VAR_KEYWORD,
+        ):
+            by_name[parameter.name] = kind
+    return by_name, by_place, rest
+
+
+@functools.cache
+def _fields(cls: Any) -> dict[str, Kind | None]:
+    kinds: dict[str, Kind | None] = {}
+    for base in reversed(cls.__mro__):
+        names = _Names(vars(sys.modules[base.__module__]))
+        for name, annotation in inspect.get_annotations(base).items():
+            if name in cls.__struct_fields__:
+                kinds[name] = _kind_of(annotation, names)
+    return kinds
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return function.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
+
+
+def _refusal(where: str, name: str, kind: Kind, value: Any) -> ConfigurationError:
+    return ConfigurationError(f"{where}({name}=…) is {kind.what}; not {_shown(value, kind)}.")
+
+
+def _shown(value: Any, kind: Kind) -> str:
+    """The kind of a value, not the value, which may be a secret; but what is plainly none."""
+    if value is None or isinstance(value, bool | float):
+        return repr(value)
+    if isinstance(value, int):
+        return repr(value) if -(10**9) < value < 10**9 else "so large a number"
+    if isinstance(value, str):
+        return f"{value!r:.60}" if kind.shows else "'' (empty)" if value == "" else "str"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        within = sorted({type(item).__name__ for item in value})[:3]
+        return type(value).__name__ + (f" of {', '.join(within)}" if within else " (empty)")
+    return type(value).__name__
+
+
+# annotations
+
+
+class _ByName(type):
+    """A class that is not loaded, or only for type checkers: known by its name.
+
+    What is an instance of it has a class of that name.
+    """
+
+    def __getattr__(cls, name: str) -> _ByName:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _ByName(name, (), {})
+
+    def __getitem__(cls, parts: Any) -> _ByName:
+        return cls
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return any(base.__name__ == cls.__name__ for base in type(value).__mro__)
+
+
+class _Names(dict[str, Any]):
+    """The names that an annotation is written in."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, None) or _ByName(name, (), {})
+
+
+def _kind_of(annotation: Any, names: Mapping[str, Any]) -> Kind | None:
+    """What the annotation asks for; None if that is anything."""
+    if isinstance(annotation, typing.ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        return _kind_of(eval(annotation, {"__builtins__": {}}, names), names)
+    if annotation in (Any, object, inspect.Parameter.empty):
+        return None
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation is None or annotation is types.NoneType:
+        return Kind("None", lambda value: value is None)
+    if isinstance(annotation, TypeVar):
+        return _kind_of(annotation.__bound__, names) if annotation.__bound__ else None
+    if origin is typing.Annotated:
+        return _kind_of(parts[0], names)
+    if origin is typing.Literal:
+        return one_of(*parts)
+    if origin in (typing.Union, types.UnionType):
+        return _union([_kind_of(part, names) for part in parts])
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    base = origin or annotation
+    if not isinstance(base, type):
+        return None
+    if base is type:
+        if not parts or isinstance(parts[0], TypeVar):  # what msgspec takes for a type, say
+            return None
+        return Kind("a class", lambda value: isinstance(value, type))
+    if issubclass(base, Callable):  # type: ignore[arg-type]
+        return Kind("a function", callable)
+    if issubclass(base, Mapping):
+        return _mapping(*(_kind_of(part, names) for part in parts or (Any, Any)))
+    if base in (list, tuple, set, frozenset) or (
+        base.__module__ == "collections.abc" and issubclass(base, Iterable)
+    ):
+        fixed = base is tuple and parts[1:] != (...,)
+        return _items(base, None if fixed or not parts else _kind_of(parts[0], names))
+    if typing.Protocol in base.__bases__:
+        return _protocol(base)
+    return Kind(_named(base), lambda value: isinstance(value, base))
+
+
+_PLAIN: dict[Any, Kind] = {
+    str: Kind("text", lambda value: isinstance(value, str)),
+    int: Kind("a whole number", _is_whole),
+    float: Kind("a number", _is_number),
+    bool: Kind("True or False", lambda value: isinstance(value, bool)),
+    bytes: Kind("bytes", lambda value: isinstance(value, bytes)),
+}
+
+
+def _union(kinds: Sequence[Kind | None]) -> Kind | None:
+    known = [kind for kind in kinds if kind is not None]
+    if len(known) < len(kinds):
+        return None
+    tests = [kind.fits for kind in known]
+    what = _or(list(dict.fromkeys(kind.what for kind in known)))
+
+    def fits(value: Any) -> bool:
+        for test in tests:  # noqa: SIM110  # twice as fast as any()
+            if test(value):
+                return True
+        return False
+
+    return Kind(what, fits, known[0].shows)
+
+
+def _mapping(key: Kind | None = None, item: Kind | None = None) -> Kind:
+    def fits(value: Any) -> bool:
+        return (
+            isinstance(value, Mapping)
+            and (key is None or all(map(key.fits, value)))
+            and (item is None or all(map(item.fits, value.values())))
+        )
+
+    of = " by text" if key is _PLAIN[str] else ""
+    return Kind(f"a dict{of}", fits)
+
+
+def _items(base: type, item: Kind | None) -> Kind:
+    """A list, or what else gives its items; what gives them once only is not looked into."""
+    wanted = (list, tuple) if base is tuple else base if base in (set, frozenset) else Iterable
+
+    def fits(value: Any) -> bool:
+        if not _is_list(value) or not isinstance(value, wanted):
+            return False
+        return item is None or not isinstance(value, Collection) or all(map(item.fits, value))
+
+    plural = "a tuple" if base is tuple else "a list"
+    return Kind(plural if item is None else f"{plural}, each of it {item.what}", fits)
+
+
+def _protocol(base: type) -> Kind:
+    names = {n for each in base.__mro__ for n in vars(each) if not n.startswith("_")}
+    return having(_named(base), *names)
+
+
+def _named(base: type) -> str:
+    article = "an" if base.__name__[0] in "AEIOU" else "a"
+    is_made = base.__module__.startswith("sagents_nb.") and typing.Protocol not in base.__bases__
+    return f"{article} {base.__name__}{'(…)' if is_made else ''}"
+
+
+def _or(words: Sequence[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
