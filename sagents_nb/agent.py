@@ -52,6 +52,7 @@ _OVERRIDES = (
     *("until_tool", "until_tool_success", "tool_timeout", "max_parallel_tools", "budget"),
 )
 
+_ENGINE = kinds.or_none(kinds.having("an engine, as LocalEngine()", "run"))
 _INSTRUCTIONS = kinds.Kind(
     "text, or a function of the run's context",
     lambda value: isinstance(value, str) or callable(value),
@@ -359,7 +360,7 @@ class Agent:
 
         return await aextract(self, prompt, type, max_runs)
 
-    @kinds.checked(concurrency=kinds.whole(1))
+    @kinds.checked(concurrency=kinds.whole(1), engine=_ENGINE)
     def map(
         self,
         inputs: Any,
@@ -407,7 +408,7 @@ class Agent:
             engine=engine,
         )
 
-    @kinds.checked(concurrency=kinds.whole(1))
+    @kinds.checked(concurrency=kinds.whole(1), engine=_ENGINE)
     async def amap(
         self,
         inputs: Any,

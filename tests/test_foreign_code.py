@@ -320,6 +320,7 @@ class Rows:
     def __init__(self, boom: Raise) -> None:
         self.save_message = self.save_row = lambda *args: boom()
         self.update_tool_status = self.record_decision = self.save_message
+        self.resolve_tool_result = self.save_message
         self.save_state = self.load_state = self.save_message
 
 

@@ -30,10 +30,9 @@ from .errors import (
 from .loading import Claims, Loading
 from .mounts import Mount, Mounts, check_bases, stored_entries
 from .notices import Notices, Subscriber, updated
-from .saving import Clock, MoveOutcome, Saving, move_in_storage, unsaved
+from .saving import Clock, MoveOutcome, Saving, Versions, move_in_storage, unsaved
 from .snapshots import Snapshot, Snapshots, changed, difference, same
 from .tree import FileStats, Limits, Move, Tree
-from .versions import Versions
 
 log = logging.getLogger(__name__)
 
@@ -267,7 +266,7 @@ class FileSystem:
 
         return self._change(path, absent, lambda _: new_directory(path, title))
 
-    @kinds.checked(path=kinds.ANYTHING)
+    @kinds.checked(path=kinds.ANYTHING, persist=kinds.ANYTHING)
     def update_entry(
         self,
         path: str,
@@ -285,7 +284,7 @@ class FileSystem:
         changes = {key: value for key, value in fields.items() if value is not None}
         return self._describe(path, lambda entry: replace(entry, **changes), persist)
 
-    @kinds.checked(path=kinds.ANYTHING)
+    @kinds.checked(path=kinds.ANYTHING, persist=kinds.ANYTHING)
     def update_metadata(
         self, path: str, custom: Mapping[str, Any], persist: When = "now"
     ) -> FileEntry:

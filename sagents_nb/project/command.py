@@ -73,7 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
         model=arguments.model,
     )
     files = rendered(options)
-    if not arguments.yes and not _may_overwrite(options.folder, existing(options.folder, files)):
+    if not arguments.yes and not _may_overwrite(
+        options.folder, existing(options.folder, list(files))
+    ):
         print("Nothing was changed.")
         return 1
     write(options.folder, files)

@@ -88,7 +88,7 @@ def _import_of(options: Options) -> str:
     return "\n" * own + f"from {module} import {name}{alias}"
 
 
-@kinds.checked
+@kinds.checked(paths=kinds.ANYTHING)
 def existing(folder: Path, paths: Iterable[Path]) -> list[Path]:
     """Those of ``paths`` that are in ``folder`` already."""
     return [path for path in paths if os.path.lexists(folder / path)]

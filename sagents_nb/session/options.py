@@ -90,6 +90,9 @@ _KINDS = {
     "filesystem": kinds.or_none(
         kinds.having("a filesystem, as sa.open_filesystem(…) gives", "read", "entries", "flush")
     ),
+    "display_persistence": kinds.or_none(
+        kinds.having("a DisplayMessagePersistence", "save_message")
+    ),
     "headless": kinds.Kind(
         "'deny', 'approve' or a list of decisions",
         lambda value: isinstance(value, list) or kinds.one_of("deny", "approve").fits(value),

@@ -127,7 +127,12 @@ class Session:
     id: str
     files: Any
 
-    @kinds.checked(load=_load, state=kinds.or_none(_STATE), store=kinds.or_none(_STORE))
+    @kinds.checked(
+        load=_load,
+        state=kinds.or_none(_STATE),
+        store=kinds.or_none(_STORE),
+        message_preprocessor=kinds.or_none(kinds.Kind("a function", callable)),
+    )
     def __init__(
         self,
         agent: Agent,

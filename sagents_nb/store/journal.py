@@ -13,20 +13,22 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import StoreError
-from .checksums import UNKNOWN, Tally, row_checksum
 from .database import leases
 from .database.schema import Tables
 from .database.thread import Database
 from .entries import (
     KINDS,
     LAST_SEQ,
+    UNKNOWN,
     Damaged,
     Entry,
     StoredRow,
+    Tally,
     encoded,
     entry_of,
     is_newer,
     is_number,
+    row_checksum,
 )
 
 logger = logging.getLogger(__name__)

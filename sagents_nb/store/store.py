@@ -34,6 +34,10 @@ T = TypeVar("T")
 Query = Callable[Concatenate[sql.Connection, Tables, str, P], T]
 
 
+# What is no JSON is kept as what it says.
+_METADATA = kinds.or_none(kinds.of(Mapping[Any, Any]))
+
+
 class ScopedStore:
     """The conversations of one owner; :meth:`ConversationStore.scoped` makes it.
 
@@ -61,7 +65,7 @@ class ScopedStore:
 
     # conversations
 
-    @kinds.checked
+    @kinds.checked(metadata=_METADATA)
     def create_conversation(
         self,
         title: str | None = None,
@@ -171,7 +175,7 @@ class ScopedStore:
         """A pending call runs now."""
         return self._run(rows.change_tool_call, tool_call_id, conversation_id, "executing", {})
 
-    @kinds.checked
+    @kinds.checked(metadata=_METADATA)
     def complete_tool_call(
         self,
         tool_call_id: str,
@@ -184,7 +188,7 @@ class ScopedStore:
             rows.change_tool_call, tool_call_id, conversation_id, "completed", metadata
         )
 
-    @kinds.checked
+    @kinds.checked(metadata=_METADATA)
     def fail_tool_call(
         self,
         tool_call_id: str,
@@ -195,7 +199,7 @@ class ScopedStore:
         """A call that was pending, executing or interrupted has failed."""
         return self._run(rows.change_tool_call, tool_call_id, conversation_id, "failed", metadata)
 
-    @kinds.checked
+    @kinds.checked(metadata=_METADATA)
     def interrupt_tool_call(
         self,
         tool_call_id: str,

@@ -480,8 +480,8 @@ def test_the_loop_asks_after_each_turn_whether_to_stop_and_goes_on_until_then(
     ("context", "options", "said"),
     [
         ({"tools": [look, look]}, {}, "Two tools are called 'look'"),
-        ({"tools": ["look"]}, {}, "is no tool"),
-        ({"messages": ["text"]}, {}, "Message objects"),
+        ({"tools": ["look"]}, {}, "each of it a function"),
+        ({"messages": ["text"]}, {}, "each of it a Message"),
         ({}, {"steering_batch": "never"}, "steering_batch"),
     ],
 )

@@ -237,7 +237,7 @@ def test_own_attributes_are_on_every_span_as_they_are_or_as_json(told: Told) -> 
 
 
 def test_own_attributes_have_to_be_a_dict() -> None:
-    with pytest.raises(sa.ConfigurationError, match="otel_attributes is a dict"):
+    with pytest.raises(sa.ConfigurationError, match=r"otel_attributes=…\) is a dict"):
         agent_of("hi", otel_attributes=["tenant"])
 
 

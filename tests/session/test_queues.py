@@ -104,7 +104,7 @@ def test_nothing_that_waits_survives_a_reset(
 
 
 def test_a_queue_that_there_is_not_is_named() -> None:
-    with pytest.raises(sa.ConfigurationError, match="'steering', 'follow_up' or 'all', not 'x'"):
+    with pytest.raises(sa.ConfigurationError, match="'steering', 'follow_up' or 'all'; not 'x'"):
         session_of().clear_queue("x")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
-from sagents_nb.store.checksums import UNKNOWN, Tally
 from sagents_nb.store.database.thread import Database
+from sagents_nb.store.entries import UNKNOWN, Tally
 from sagents_nb.store.journal import Journal, entries_of
 from tests.store.journals import begin, count, database_of, kept, note, said
 from tests.talking import PATIENCE

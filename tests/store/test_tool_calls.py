@@ -89,7 +89,7 @@ def test_a_decision_is_stamped_on_the_call_and_on_its_result(
 
 def test_a_decision_is_one_of_two_words(mine: ScopedStore) -> None:
     row = call(mine)
-    with pytest.raises(sa.ConfigurationError, match="'approved' or 'rejected', not 'perhaps'"):
+    with pytest.raises(sa.ConfigurationError, match="'approved' or 'rejected'; not 'perhaps'"):
         mine.record_hitl_decision("c1", "perhaps")  # type: ignore[arg-type]
     assert mine.load_display_messages("trip") == [row]
 
@@ -114,7 +114,7 @@ def test_only_an_interrupted_result_is_resolved_and_once(mine: ScopedStore) -> N
 def test_a_resolved_result_is_text(mine: ScopedStore) -> None:
     call(mine)
     result(mine, is_interrupt=True)
-    with pytest.raises(sa.ConfigurationError, match="text, not list"):
+    with pytest.raises(sa.ConfigurationError, match="text; not list"):
         mine.resolve_interrupted_tool_result("c1", ["a"])  # type: ignore[arg-type]
 
 
@@ -150,9 +150,9 @@ def test_an_id_may_be_anything_that_a_provider_makes_up(mine: ScopedStore, call_
 
 
 @pytest.mark.parametrize("call_id", [None, 7, b"c1"])
-def test_an_id_that_is_no_text_is_of_no_call(mine: ScopedStore, call_id: Any) -> None:
+def test_an_id_that_is_no_text_is_refused(mine: ScopedStore, call_id: Any) -> None:
     call(mine)
-    with pytest.raises(sa.NotFound):
+    with pytest.raises(sa.ConfigurationError, match="is text; not"):
         mine.mark_tool_executing(call_id)
 
 

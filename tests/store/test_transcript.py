@@ -143,7 +143,7 @@ def test_a_search_is_in_ones_own_texts_newest_first(mine: ScopedStore, theirs: S
 
 @pytest.mark.parametrize("term", ["", "x" * 1001, None, b"oslo"])
 def test_a_term_that_cannot_be_searched_for_is_refused(mine: ScopedStore, term: Any) -> None:
-    with pytest.raises(sa.ConfigurationError, match="1 to 1,000 characters"):
+    with pytest.raises(sa.ConfigurationError, match=r"1 to 1,000 characters|is text; not"):
         mine.search_messages(term)
 
 

@@ -179,6 +179,14 @@ class SQLStorage:
         segments(old)
         segments(new)
         change = self._table.update().where(*self._at(scope, old))
+        below = (
+            self._table.select()
+            .with_only_columns(self._table.c.path)
+            .where(
+                self._table.c.scope_id == _digest(scope),
+                self._table.c.path.startswith(f"{new}/", autoescape=True),
+            )
+        )
         with self._transaction(old, "moved") as connection:
             try:
                 renamed = connection.execute(change.values(path=new, path_id=_digest(new)))
@@ -186,7 +194,8 @@ class SQLStorage:
                 raise taken(new) from None
             if not renamed.rowcount:
                 raise FileNotFoundError(old)
-            if old == new:
+            # Asked last: in SQLite, one who has read may not be let write.
+            if old == new or connection.execute(below.limit(1)).first() is not None:
                 raise taken(new)
 
     def delete(self, scope: str, path: str) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from ...errors import NotFound, Owned, StaleOwner, StoreError
-from ..checksums import Tally
+from ..entries import Tally
 from .schema import Tables
 
 RENEWED_EVERY = 10.0

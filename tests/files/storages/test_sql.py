@@ -187,7 +187,7 @@ def test_a_network_drive_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("given", "says"),
     [
         ("no url: hunter2", "needs the URL of a database"),
-        (7, "needs the URL of a database"),
+        (7, "is text, an URL"),
         ("nonesuch://me:hunter2@host/db", "no database called 'nonesuch'"),
         ("mysql+nonesuch://me:hunter2@host/db", "no database called"),
     ],
