@@ -766,6 +766,8 @@ TAKEN = {
         "a value of people's own, kept or passed on as it is"
     ),
     r"Session\.send\.\w+|Agent\.run\.\w+": "None leaves the agent's own, as documented",
+    r"project\.existing\.paths": "a dict is the list of its keys, and an empty one of none",
+    r"ConversationStore\.create_conversation\.metadata": "what is no JSON is kept as what it says",
     r"Todo\.status": "an unknown word becomes 'pending', as documented",
     r"State\.todos": "None says nothing of todos, as documented",
     r"(open_filesystem|files\.Filesystems\.open)\.max_\w+": (

@@ -88,7 +88,13 @@ def _import_of(options: Options) -> str:
     return "\n" * own + f"from {module} import {name}{alias}"
 
 
-@kinds.checked(paths=kinds.ANYTHING)
+_PATHS = kinds.Kind(
+    "a list, each of it a Path",
+    lambda value: kinds.of(Iterable[Path]).fits([*value] if isinstance(value, dict) else value),
+)
+
+
+@kinds.checked(paths=_PATHS)
 def existing(folder: Path, paths: Iterable[Path]) -> list[Path]:
     """Those of ``paths`` that are in ``folder`` already."""
     return [path for path in paths if os.path.lexists(folder / path)]
