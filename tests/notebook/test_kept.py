@@ -113,7 +113,7 @@ agent = sa.Agent(sa.ScriptedModel([call]), interrupt_on={"write_file": True})
 %agent use agent
 
 def look():
-    while "study" not in sa.sessions.list() or sa.sessions.get("study").interrupt is None:
+    while "study" not in sa.sessions.list() or sa.sessions.get("study").status != "interrupted":
         time.sleep(0.02)
     pathlib.Path("waits").touch()
 
