@@ -134,7 +134,8 @@ class Life:
     def do(self, thread: int, number: int, op: tuple[Any, ...]) -> None:
         session, (name, *args) = self.session, op
         said = f"{thread} {number} {args[0]}" if args else ""
-        ids = session.interrupt.tool_call_ids if session.interrupt else ("none",)
+        waiting = session.interrupt  # asked once: another thread may answer it
+        ids = waiting.tool_call_ids if waiting else ("none",)
         state = sa.State(messages=[sa.Message.user(NEW), sa.Message.assistant(f"re: {NEW}")])
         deeds: dict[str, Callable[[], Any]] = {
             "send": lambda: session.send(said, args[1]),
