@@ -202,10 +202,9 @@ class FileSystem:
             if not entry.is_directory:
                 if entry.loaded and len(self._mounts):
                     self._look_again(entry.path)
-                    with self._lock:
-                        yield self._tree.get(entry.path) or entry
-                else:
-                    yield entry
+                    with self._lock:  # not while whoever asks has its turn
+                        entry = self._tree.get(entry.path) or entry
+                yield entry
 
     def stats(self) -> FileStats:
         """How many entries there are, of which kind, and how many bytes."""

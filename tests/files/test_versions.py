@@ -106,6 +106,19 @@ def test_a_read_sees_the_new_text_and_tells_of_it(other: Other, opened: Opened) 
     assert fs.stats().size == 5
 
 
+def test_whoever_goes_through_the_files_may_use_them_meanwhile(
+    other: Other, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sagents_nb.files.loading.READ_AHEAD", 2)
+    for name in ("a.md", "b.md", "c.md"):
+        other.write(name, name)
+    fs = opened()
+    for name in ("/a.md", "/b.md"):
+        fs.read(name)
+    for entry in fs.contents():
+        assert fs.read(entry.path).content == entry.name
+
+
 def test_a_file_that_was_put_there_since_it_was_listed_is_found(
     other: Other, opened: Opened
 ) -> None:
