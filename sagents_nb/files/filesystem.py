@@ -569,13 +569,15 @@ class FileSystem:
         """
         overtaken = 0
         while True:
+            if content and len(self._mounts):
+                with self._lock:
+                    self._check_open()
+                    self._mounts.check_writable(path)
+                if self._seen_anew(path, edits=read):
+                    continue
             with self._lock:
                 self._check_open()
                 self._mounts.check_writable(path)
-            if content and len(self._mounts) and self._seen_anew(path, edits=read):
-                continue
-            with self._lock:
-                self._check_open()
                 stored, before = self._tree.get(path), look()
             if stored is not None and not stored.loaded and (read or len(self._snapshots)):
                 stored = self._with_content(path, needed=read)
@@ -594,7 +596,8 @@ class FileSystem:
                         continue
                     differs = entry != before
                     waited = self._saving.waits(path)
-                    there = {p for p in paths.ancestors(path) if self._tree.has(p)}
+                    above = paths.ancestors(path) if claimed else ()
+                    there = {p for p in above if self._tree.has(p)}
                     made = [entry]
                     if differs:
                         made = self._put(entry, content or stored is None, bool(claimed))

@@ -7,6 +7,7 @@ tuple in the process, text for a storage.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -21,7 +22,9 @@ MAX_SEGMENT_BYTES = 255
 _DRIVE = re.compile(r"[A-Za-z]:")
 # Windows gives these names to devices in every directory and with every suffix, and takes
 # the superscript digits for digits (Microsoft, "Naming Files, Paths, and Namespaces").
-_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])", re.IGNORECASE)
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])\s*(\.|\Z)", re.IGNORECASE
+)
 # They turn the reading direction, so a path would not be what it looks like.
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -38,11 +41,17 @@ def normalize(path: str) -> str:
     """
     if not isinstance(path, str):
         raise InvalidPath(f"A path is text such as '/notes.md', not {type(path).__name__}.")
+    return _normal(path)
+
+
+@functools.lru_cache(1024)  # an agent names few files, again and again
+def _normal(path: str) -> str:
     if path in ("/", "."):
         return "/"
     text = path.removeprefix("/")
     # Characters first: the later messages show the path as it is.
-    for character in "" if path.isascii() and path.isprintable() else path:
+    is_ascii = path.isascii()
+    for character in "" if is_ascii and path.isprintable() else path:
         if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _DIRECTION:
             raise _invalid(path, f"has the control character {ascii(character)[1:-1]}", "remove it")
     if "\\" in path:
@@ -55,9 +64,9 @@ def normalize(path: str) -> str:
             continue
         if ".." in segment and not segment.strip(". "):
             raise _invalid(path, "has a '..' segment", "write the path from '/'")
-        if _DEVICE.fullmatch(segment.partition(".")[0].rstrip()):
+        if _DEVICE.match(segment):
             raise _invalid(path, f"uses {segment!r}, a device on Windows", "choose another name")
-        if len(segment.encode()) > MAX_SEGMENT_BYTES:
+        if len(segment if is_ascii else segment.encode()) > MAX_SEGMENT_BYTES:
             raise _invalid(path, f"has a name over {MAX_SEGMENT_BYTES} bytes", "shorten it")
         segments.append(segment)
     if segments and segments[0].startswith("~"):
@@ -65,7 +74,7 @@ def normalize(path: str) -> str:
     if segments and _DRIVE.fullmatch(segments[0]):
         raise _invalid(path, "starts with a drive letter", "write the path from '/'")
     normal = "/" + "/".join(segments)
-    if len(normal.encode()) > MAX_PATH_BYTES:
+    if len(normal if is_ascii else normal.encode()) > MAX_PATH_BYTES:
         raise _invalid(path, f"is over {MAX_PATH_BYTES} bytes long", "shorten it")
     return normal
 

@@ -140,23 +140,23 @@ def tool_calls(conversations: Conversations) -> Values:
                 known.append(e)
             elif who is not None and isinstance(e, ToolExecutionStart):
                 inner.append((who, e.tool_call))
-        answered: dict[int, ToolResult] = {}
         last: dict[str, int] = {}  # some models use the same ids in each turn
         for message in c.state.messages:
             for part in message.parts:
                 if type(part) is ToolCall:
                     last[part.id] = len(calls)
                     calls.append(part)
-                elif type(part) is ToolResult and part.tool_call_id in last:
-                    answered[last[part.tool_call_id]] = part
+                    results.append(None)
+                elif type(part) is ToolResult:
+                    place = last.get(part.tool_call_id)
+                    if place is not None:
+                        results[place] = part
         own = range(before, len(calls))
-        results += map(answered.get, own)
         inside += [None] * len(own)
-        found: dict[int, ToolExecutionEnd] = {}
-        for i in sorted(answered, reverse=True):  # of those with one id, the last were seen
-            if seen := ended.get((None, calls[i].id)):
-                found[i] = seen.pop()
-        ends += map(found.get, own)
+        ends += [None] * len(own)
+        for place in reversed(own):  # of those with one id, the last were seen
+            if results[place] and (seen := ended.get((None, calls[place].id))):
+                ends[place] = seen.pop()
         for who, call in inner:  # all of which were seen
             seen = ended.get((who, call.id), [])
             end = seen.pop(0) if seen else None

@@ -230,21 +230,20 @@ def _executed(call: ToolCall, value: Any) -> Executed:
             value = replace(value, action_requests=(request,))
         executed.interrupt = value
         return executed
-    output = value if isinstance(value, ToolOutput) else ToolOutput(value)
-    content = output.content
-    if isinstance(content, ToolResult):
-        executed = Executed(replace(content, tool_call_id=call.id, name=call.name))
-    else:
-        executed = Executed(
-            ToolResult(
-                call.id,
-                call.name,
-                content_of(content),
-                is_error=output.is_error,
-                metadata=output.metadata,
-            )
-        )
-    executed.update = output.update
-    executed.terminate = output.terminate
-    executed.artifact = output.artifact
+    if not isinstance(value, ToolOutput):
+        return Executed(_result(call, value))
+    executed = Executed(_result(call, value.content, value.is_error, value.metadata))
+    executed.update = value.update
+    executed.terminate = value.terminate
+    executed.artifact = value.artifact
     return executed
+
+
+def _result(
+    call: ToolCall, content: Any, is_error: bool = False, metadata: Mapping[str, Any] = {}
+) -> ToolResult:
+    if isinstance(content, ToolResult):
+        return replace(content, tool_call_id=call.id, name=call.name)
+    return ToolResult(
+        call.id, call.name, content_of(content), is_error=is_error, metadata=dict(metadata)
+    )

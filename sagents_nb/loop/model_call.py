@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -179,11 +179,17 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
     return ModelAnswer(message, name, failure)
 
 
-async def call_in_time(model: ChatModel, request: ModelRequest, ctx: RunContext) -> ModelAnswer:
+def call_in_time(
+    model: ChatModel, request: ModelRequest, ctx: RunContext
+) -> Coroutine[Any, Any, ModelAnswer]:
     """Call the model as :func:`call_model` does, for the seconds that the budget leaves."""
+    if ctx.meter.seconds_left is None:
+        return call_model(model, request, ctx.emitter)
+    return _call_until(model, request, ctx)
+
+
+async def _call_until(model: ChatModel, request: ModelRequest, ctx: RunContext) -> ModelAnswer:
     meter = ctx.meter
-    if meter.seconds_left is None:
-        return await call_model(model, request, ctx.emitter)
     async with asyncio.timeout(meter.seconds_left) as deadline:
         answer = await call_model(model, request, ctx.emitter)
     was_cut = deadline.expired() and isinstance(answer.failure, asyncio.CancelledError)

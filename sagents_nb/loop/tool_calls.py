@@ -420,7 +420,8 @@ class _Batch:
 
     def tell_start(self, item: PreparedCall) -> None:
         item.started = time.perf_counter()
-        text = item.tool.display(item.call.arguments) if item.tool else None
+        tool = item.tool
+        text = tool.display(item.call.arguments) if tool and tool.display_text else None
         self.emit(ToolExecutionStart, tool_call=item.call, display_text=text)
 
     def tell_progress(self, item: PreparedCall, text: str, fraction: float | None) -> None:

@@ -164,7 +164,8 @@ def segments(path: str) -> list[str]:
     if not isinstance(path, str) or paths.normalize("/-/" + path) != "/-/" + path:
         raise InvalidPath(f"The path {path!r} is not relative to a mount, like 'notes/a.md'.")
     names = path.split("/")
-    if any(folded(name) == RESERVED for name in names):
+    may_be = not path.isascii() or RESERVED in path.lower()
+    if may_be and any(folded(name) == RESERVED for name in names):
         raise InvalidPath(
             f"The path {path!r} uses {RESERVED}, where the storage keeps its own data; "
             "choose another name.",

@@ -64,7 +64,7 @@ class Confined:
 
     def __init__(self, root: str, *, fsync: bool = True) -> None:
         self.root = root
-        self._fsync = fsync
+        self.fsync = fsync
         self._lock = threading.RLock()
         self._listings: dict[tuple[int, int], Listing] = {}
 
@@ -91,6 +91,20 @@ class Confined:
             raise
         finally:
             os.close(fd)
+
+    @contextmanager
+    def child(self, fd: int, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """The descriptor of the last of ``names`` in the directory ``fd``, which has the others."""
+        made: list[Sequence[str]] = []
+        inner = self._enter(fd, names, made if make else None)
+        try:
+            yield inner
+        except BaseException:
+            if made:
+                self._unmake(names)
+            raise
+        finally:
+            os.close(inner)
 
     def _enter(self, fd: int, names: Sequence[str], made: list[Sequence[str]] | None) -> int:
         name = names[-1]
@@ -122,7 +136,7 @@ class Confined:
 
     def sync(self, fd: int) -> None:
         """Wait until a file or directory is on the disk itself."""
-        if not self._fsync:
+        if not self.fsync:
             return
         # macOS: its fsync stops at the drive's own cache.
         full = getattr(fcntl, "F_FULLFSYNC", None)
@@ -145,7 +159,7 @@ class Confined:
             except FileExistsError:
                 if not os.path.isdir(directory):
                     raise
-            if self._fsync:
+            if self.fsync:
                 fd = os.open(os.path.dirname(directory), os.O_RDONLY | os.O_DIRECTORY)
                 try:
                     self.sync(fd)
@@ -171,12 +185,16 @@ class Confined:
 
     def exists(self, fd: int, name: str) -> bool:
         """Whether the directory has that name, spelled so."""
+        return self._status(fd, name) is not None
+
+    def _status(self, fd: int, name: str) -> os.stat_result | None:
         try:
-            os.stat(name, dir_fd=fd, follow_symlinks=False)
+            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:
-            return False
+            return None
         # If it is not listed, it came a moment ago, or the disk takes another name for it.
-        return name in self._listing(fd).names or name in self._listing(fd, anew=True).names
+        is_there = name in self._listing(fd).names or name in self._listing(fd, anew=True).names
+        return status if is_there else None
 
     def check_free(self, fd: int, names: Sequence[str], *, besides: str = "") -> bool:
         """Whether the last of ``names`` is there; FileError if another one is too like it.
@@ -229,13 +247,9 @@ class Confined:
 
     def status(self, fd: int, names: Sequence[str]) -> os.stat_result | None:
         """The status of a file, None if it is missing; FileError for what is no plain file."""
-        if not self.exists(fd, names[-1]):
-            return None
-        try:
-            status = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        check_plain(status, "/".join(names))
+        status = self._status(fd, names[-1])
+        if status is not None:
+            check_plain(status, "/".join(names))
         return status
 
     def read(self, fd: int, names: Sequence[str]) -> tuple[bytes, os.stat_result]:

@@ -118,7 +118,7 @@ class SideFile:
         """The descriptors of the folder and of its "tmp", with the folder locked."""
         with (
             self._root.directory(FOLDER, make=make) as folder,
-            self._root.directory(TEMPORARY, make=make) as temporary,
+            self._root.child(folder, TEMPORARY, make=make) as temporary,
             _locked(folder),
         ):
             yield folder, temporary
@@ -179,6 +179,8 @@ class SideFile:
 
     def sync(self) -> None:
         """Wait until the lines are on the disk itself."""
+        if not self._root.fsync:
+            return
         with self._root.directory(FOLDER) as folder:
             file = self._open(folder, os.O_RDONLY)
             try:

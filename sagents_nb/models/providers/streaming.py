@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -73,21 +73,19 @@ class EventDecoder:
             if chunk.endswith(b"\r"):  # which may be half of a CRLF
                 self._held, chunk = b"\r", chunk[:-1]
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        first, *lines = chunk.split(b"\n")
-        self._keep(first)
+        self._size += len(chunk)
+        *lines, rest = chunk.split(b"\n")
+        if lines and self._rest:
+            self._rest.append(lines[0])
+            lines[0], self._rest = b"".join(self._rest), []
         events: list[Event] = []
         for line in lines:
-            whole, self._rest = b"".join(self._rest), []
-            self._line(whole, events)
-            self._keep(line)
+            self._line(line, events)
+        if rest:
+            self._rest.append(rest)
+        if self._size > LONGEST_EVENT:
+            raise ValueError(f"one event has over {LONGEST_EVENT:,} bytes")
         return events
-
-    def _keep(self, piece: bytes) -> None:
-        if piece:
-            self._rest.append(piece)
-            self._size += len(piece)
-            if self._size > LONGEST_EVENT:
-                raise ValueError(f"one event has over {LONGEST_EVENT:,} bytes")
 
     def end(self) -> list[Event]:
         """The last event of a body that ended cleanly but without a final empty line."""
@@ -100,11 +98,10 @@ class EventDecoder:
         return events
 
     def _line(self, line: bytes, events: list[Event]) -> None:
-        if not line:
-            self._size = 0
         if line.startswith(b"data:"):
             self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
         elif not line:
+            self._size = 0
             if self._data:
                 data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
                 events.append((self._name, data))
@@ -308,9 +305,8 @@ async def _stream(
                         events = decoder.feed(await anext(chunks))
                 else:
                     events = decoder.feed(await patient.wait(anext(chunks)))
-                if events:
-                    patient.begin()
-                await patient.share()
+                if patient.has_come(events):
+                    await asyncio.sleep(0)
             except StopAsyncIteration:
                 chunks = None
                 events = [event for event in decoder.end() if _whole(event[1])]
@@ -365,17 +361,21 @@ class _Patience:
 
     def begin(self) -> None:
         """An event has come, and the next one is waited for as long."""
-        self._latest = min(self._loop.time() + self._seconds, self._ends)
+        self._begin(self._loop.time())
+
+    def _begin(self, now: float) -> None:
+        self._latest = min(now + self._seconds, self._ends)
         if self._timer is None:
             self._timer = self._loop.call_at(self._latest, self._look)
 
-    async def share(self) -> None:
-        """Let others have their turn, if what was there already has kept the loop for a while."""
+    def has_come(self, events: Sequence[Event]) -> bool:
+        """Wait as long for what follows; whether what was there kept others from their turn."""
         now = self._loop.time()
-        if now - self._shared > _TURN:
-            await asyncio.sleep(0)
-            now = self._loop.time()
+        if events:
+            self._begin(now)
+        is_long = now - self._shared > _TURN
         self._shared = now
+        return is_long
 
     def end(self) -> None:
         """Nothing is waited for any more."""
@@ -413,16 +413,16 @@ class _Patience:
 _PIECE = 64 * 1024
 
 
-async def _chunks(response: Any) -> AsyncGenerator[bytes, None]:
+def _chunks(response: Any) -> AsyncGenerator[bytes, None]:
     """The body, in pieces that hold nobody up: a kilobyte may unpack to a megabyte.
 
     No packing is asked for; what comes packed all the same is unpacked if zlib can.
     """
     packed = response.headers.get("content-encoding", "").strip().lower()
-    if packed in ("", "identity"):
-        async for chunk in response.aiter_raw():
-            yield chunk
-        return
+    return response.aiter_raw() if packed in ("", "identity") else _unpacked(response, packed)
+
+
+async def _unpacked(response: Any, packed: str) -> AsyncGenerator[bytes, None]:
     if packed not in ("gzip", "x-gzip", "deflate"):
         raise ValueError(f"it came packed as {packed[:40]!r}, for which nobody asked")
     unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of gzip or zlib, as its head says
