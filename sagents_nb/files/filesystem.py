@@ -633,15 +633,12 @@ class FileSystem:
 
         Raises FileChanged if that would be lost.
         """
+        if not len(self._mounts):
+            return False
         try:
             return self._versions.check(path, edits=edits)
         finally:
             self._notices.deliver()
-
-    def _check_nothing_unseen(self, path: str) -> None:
-        """Raise FileChanged where the storage has something that nobody here has seen."""
-        if len(self._mounts):
-            self._seen_anew(path)
 
     def _take_back(
         self, made: Entries, stored: FileEntry | None, waited: bool, there: set[str]
@@ -741,7 +738,7 @@ class FileSystem:
 
     def _remove(self, path: str) -> FileEntry:
         """Delete one entry, in its storage first."""
-        self._check_nothing_unseen(path)
+        self._seen_anew(path)
         self._keep_for_snapshots(path, below=False)
         with self._lock:
             self._check_open()
@@ -809,7 +806,7 @@ class FileSystem:
 
     def _move(self, old: str, new: str) -> Entries:
         """Move the path and what is below it, in its storage first."""
-        self._check_nothing_unseen(new)
+        self._seen_anew(new)
         if len(self._mounts):
             with self._lock:
                 dirty = [e.path for e in self._tree.below(old) if self._saving.waits(e.path)]

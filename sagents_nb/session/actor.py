@@ -697,12 +697,12 @@ class Actor:
 
         One that comes late and asks for nothing is first told the status.
         """
+        now = None
         if since is None and self._told and self.log.last:
             now = StatusChanged(
                 **self._now(), status=self.status, previous=self.status, reason=SNAPSHOT
             )
-            self.log.tell_one(listener, now)
-        self.log.subscribe(listener, since, debug)
+        self.log.subscribe(listener, since, debug, now)
         self._tell_beginning()
 
     def follow(self, stream: EventStream, since: int = 0) -> None:
@@ -773,7 +773,7 @@ class Actor:
 
     def _debug(self, kind: str, **data: Any) -> None:
         """Tell those who want to know what goes on behind the scenes."""
-        if self.log.debuggers:
+        if self.log.debugs:
             self.log.debug(Debug(**self._now(), kind=kind, data=data))
 
     def _now(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import chain
+from types import BuiltinMethodType, MethodType
 from typing import Any
 from weakref import WeakSet
 
@@ -32,7 +33,7 @@ from ..frames import Conversation
 from ..loop.model_call import Partial
 from ..messages import Message
 from ..runtime.event_stream import EventStream
-from ..runtime.foreign import clock, name_of, stepwise, took
+from ..runtime.foreign import HELD, clock, name_of, stepwise, took
 from ..runtime.thread import runtime
 from ..state import State
 
@@ -53,13 +54,11 @@ class EventLog:
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._deltas: dict[str, list[Event]] = {}  # of who speaks now: "" or a sub-agent's id
-        self.listeners: list[Listener] = []
-        self.debuggers: list[Listener] = []  # of the listeners, who hear debug events too
+        self.subscribers: tuple[Subscriber, ...] = ()  # another one with each that comes or goes
         self.streams: WeakSet[EventStream] = WeakSet()
-        self._untold: list[tuple[Event, tuple[Listener, ...]]] = []  # few, and seldom any
+        self._untold: list[tuple[Event, tuple[Subscriber, ...]]] = []  # few, and seldom any
         self._telling = False
         self._closed = False
-        self._behind: dict[Listener, _Behind] = {}  # async listeners at work
         self.last = 0  # the newest event's sequence number
         self._calls: dict[str, None] = {}  # the ids of those between their start and their end
         self._speaking = False
@@ -78,15 +77,15 @@ class EventLog:
             if type(inner) is MessageEnd:
                 self._deltas.pop(speaker, None)
             self._events.append(event)
-        self._untold.append((event, tuple(self.listeners)))
+        self._untold.append((event, self.subscribers))
         if self._telling:  # a listener caused it: all hear of it after this one, in order
             return
         self._telling = True
         while self._untold:
-            event, listeners = self._untold.pop(0)
-            for listener in listeners:
-                if listener in self.listeners:
-                    self._tell(listener, event)
+            event, subscribers = self._untold.pop(0)
+            for subscriber in subscribers:
+                if not subscriber.gone:
+                    subscriber.tell(event)
         self._telling = False
         if self._closed:
             self._release()
@@ -127,29 +126,48 @@ class EventLog:
         self._calls.clear()
         self._speaking = False
 
-    def subscribe(self, listener: Listener, since: int | None = None, debug: bool = False) -> None:
-        """Add a listener, once; with ``since`` it first hears what is kept after that."""
-        for event in [] if since is None else self.kept(since):
-            self._tell(listener, event)
-        if listener not in self.listeners:
-            self.listeners.append(listener)
-        if debug and listener not in self.debuggers:
-            self.debuggers.append(listener)
+    def subscribe(
+        self,
+        listener: Listener,
+        since: int | None = None,
+        debug: bool = False,
+        first: Event | None = None,
+    ) -> None:
+        """Add a listener, once, who hears ``debug`` events too if it wants to.
+
+        It first hears ``first``, which is no news to the others, then with ``since`` what is kept
+        after that.
+        """
+        found = self._found(listener)
+        subscriber = found or Subscriber(listener)
+        if first is not None:
+            subscriber.tell(first)
+        for event in () if since is None else self.kept(since):
+            subscriber.tell(event)
+        subscriber.debug = subscriber.debug or debug
+        if found is None:
+            self.subscribers += (subscriber,)
 
     def unsubscribe(self, listener: Listener) -> None:
         """Remove a listener, if it is there."""
-        for listeners in (self.listeners, self.debuggers):
-            if listener in listeners:
-                listeners.remove(listener)
+        found = self._found(listener)
+        if found is not None:
+            found.gone = True
+            self.subscribers = tuple(each for each in self.subscribers if each is not found)
 
-    def tell_one(self, listener: Listener, event: Event) -> None:
-        """Tell one listener of something that is no news to the others, and is not kept."""
-        self._tell(listener, event)
+    def _found(self, listener: Listener) -> Subscriber | None:
+        return next((each for each in self.subscribers if _is_same(each.listener, listener)), None)
+
+    @property
+    def debugs(self) -> bool:
+        """Whether anybody hears debug events."""
+        return any(subscriber.debug for subscriber in self.subscribers)
 
     def debug(self, event: Debug) -> None:
         """Tell those who hear debug events."""
-        for listener in tuple(self.debuggers):
-            self._tell(listener, event)
+        for subscriber in self.subscribers:
+            if subscriber.debug:
+                subscriber.tell(event)
 
     def follow(self, stream: EventStream, since: int = 0, run_id: str | None = None) -> None:
         """Feed a stream: what is kept after ``since``, then what comes.
@@ -176,7 +194,7 @@ class EventLog:
             stream.close()
         elif not stream.closed:
             self.streams.add(stream)
-            self.listeners.append(take)
+            self.subscribers += (Subscriber(take),)
 
     def close(self) -> None:
         """No more events: streams end, listeners are let go."""
@@ -185,77 +203,80 @@ class EventLog:
             self._release()
 
     def _release(self) -> None:
-        self.listeners.clear()
-        self.debuggers.clear()
+        for subscriber in self.subscribers:
+            subscriber.gone = True
+        self.subscribers = ()
         for stream in self.streams:
             stream.close()
 
-    def _tell(self, listener: Listener, event: Event) -> None:
-        behind = self._behind.get(listener)
-        if behind is not None:
-            behind.add(event)
-            return
-        outcome = _call(listener, event)
-        if outcome is not None:  # an async one, which hears one event after the other
-            self._behind[listener] = behind = _Behind()
-            runtime.spawn(self._hear(listener, event, outcome, behind))
 
-    async def _hear(
-        self, listener: Listener, event: Event, outcome: Awaitable[Any] | None, behind: _Behind
-    ) -> None:
+class Subscriber:
+    """A listener; if it is an async one at work, with what came ``since``."""
+
+    __slots__ = ("_missed", "_since", "debug", "gone", "listener")
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.debug = False  # it hears debug events too
+        self.gone = False
+        self._since: deque[Event] | None = None
+        self._missed = 0
+
+    def tell(self, event: Event) -> None:
+        """Have it hear an event; an async one hears one after the other."""
+        since = self._since
+        if since is not None:
+            self._missed += len(since) == KEPT
+            since.append(event)
+            return
+        outcome = self._call(event)
+        if outcome is not None:
+            self._since = deque(maxlen=KEPT)
+            runtime.spawn(self._hear(event, outcome, self._since))
+
+    def _call(self, event: Event) -> Awaitable[Any] | None:
+        """What is left to be awaited, if it is an async one."""
+        began = clock()
         try:
-            while True:
-                if outcome is not None:
-                    await _heard(listener, event, outcome)
-                if not behind.events:
-                    return
+            outcome = self.listener(event)
+        except BaseException as error:
+            pass_on(error)
+            logger.exception("A subscriber raised on %s", event.type)
+            return None
+        if clock() - began > HELD:
+            took(began, "The subscriber", self.listener)
+        return outcome if outcome is not None and inspect.isawaitable(outcome) else None
+
+    async def _hear(self, event: Event, outcome: Awaitable[Any], since: deque[Event]) -> None:
+        try:
+            await self._heard(event, outcome)
+            while since:
                 await asyncio.sleep(0)  # one that never waits holds nobody up
-                if missed := behind.missed:
-                    behind.missed = 0
+                if missed := self._missed:
+                    self._missed = 0
                     logger.warning(
                         "The subscriber %s was slower than its events came and missed %d, the "
                         "oldest of those it had yet to hear; let it take less time for each.",
-                        *(name_of(listener), missed),
+                        *(name_of(self.listener), missed),
                     )
-                event = behind.events.popleft()
-                outcome = _call(listener, event)
+                event = since.popleft()
+                outcome = self._call(event)
+                if outcome is not None:
+                    await self._heard(event, outcome)
         finally:
-            del self._behind[listener]
+            self._since = None
+
+    async def _heard(self, event: Event, outcome: Awaitable[Any]) -> None:
+        try:
+            await stepwise(outcome, "The subscriber", self.listener)
+        except BaseException as error:
+            pass_on(error)
+            logger.exception("A subscriber raised on %s", event.type)
 
 
-class _Behind:
-    """What an async listener has yet to hear."""
-
-    __slots__ = ("events", "missed")
-
-    def __init__(self) -> None:
-        self.events: deque[Event] = deque(maxlen=KEPT)
-        self.missed = 0
-
-    def add(self, event: Event) -> None:
-        self.missed += len(self.events) == KEPT
-        self.events.append(event)
-
-
-def _call(listener: Listener, event: Event) -> Awaitable[Any] | None:
-    """Tell a listener; what is left to be awaited, if it is an async one."""
-    began = clock()
-    try:
-        outcome = listener(event)
-    except BaseException as error:
-        pass_on(error)
-        logger.exception("A subscriber raised on %s", event.type)
-        return None
-    took(began, "The subscriber", listener)
-    return outcome if outcome is not None and inspect.isawaitable(outcome) else None
-
-
-async def _heard(listener: Listener, event: Event, outcome: Awaitable[Any]) -> None:
-    try:
-        await stepwise(outcome, "The subscriber", listener)
-    except BaseException as error:
-        pass_on(error)
-        logger.exception("A subscriber raised on %s", event.type)
+def _is_same(one: Listener, other: Listener) -> bool:
+    """Whether they are one; asked for a method, an object gives another one each time."""
+    return one is other or (isinstance(one, MethodType | BuiltinMethodType) and one == other)
 
 
 def stored_events(kept: Conversation, state: State, events: Sequence[Event]) -> Iterator[Event]:

@@ -214,6 +214,19 @@ def test_the_error_of_a_recorder_that_knows_better_stays_what_it_is() -> None:
     assert outcome.error is stale
 
 
+def test_the_first_error_of_writing_results_down_is_that_of_the_run() -> None:
+    class Torn(Book):
+        def finished(self, call: sa.ToolCall, result: sa.ToolResult) -> None:
+            raise OSError(f"no room for {call.id}")
+
+    async def work(n: int) -> str:
+        return f"did {n}"
+
+    calls = [call("work", f"c{n}", n=n) for n in (1, 2)]
+    outcome = recorded(agent_of(calls, tools=[work], max_parallel_tools=1), Torn(), GO)
+    assert "no room for c1" in str(outcome.error)
+
+
 def test_one_call_that_cannot_be_written_leaves_the_others_their_results() -> None:
     book = Book(fails_at=4)  # the question, the answer, the first call
 

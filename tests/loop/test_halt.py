@@ -45,6 +45,7 @@ def test_a_halt_stops_the_loop_and_its_message_is_said_once() -> None:
     texts = [m.text for m in session.messages] + results(session.state)
     assert texts.count("The disk is full.") == 1
     assert session.messages[-1].text == "The disk is full."
+    assert session.messages[-1].metadata == {"halt": True}  # no model has said it
     assert len(session.agent.model.requests) == 1  # type: ignore[attr-defined]
     assert not unanswered(session.messages)
 

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 
 import sagents_nb as sa
 from sagents_nb.events import DecisionMade, ToolExecutionEnd
@@ -135,6 +136,24 @@ def test_arguments_that_do_not_fit_are_not_worth_a_persons_time() -> None:
     state = agent.resume(result, sa.Approve()).state
     assert "Invalid arguments" in results(state)[0]
     assert results(state)[1] == "deleted /d"
+
+
+def test_nobody_is_asked_about_arguments_whose_own_check_breaks() -> None:
+    def look_up(path: str) -> str:
+        raise RuntimeError("no such shelf")
+
+    @sa.tool
+    def put(path: Annotated[str, AfterValidator(look_up)]) -> str:
+        """Put."""
+        RAN.append(("put", path))
+        return "put"
+
+    result = agent_of(
+        call("put", "p", path="/x"), "sorry", tools=[put], interrupt_on={"put": True}
+    ).run("go")
+    assert result.interrupt is None
+    assert results(result.state) == ["Invalid arguments: RuntimeError: no such shelf"]
+    assert not RAN
 
 
 @pytest.mark.spec("S1.3.2")

@@ -189,6 +189,23 @@ def test_unreadable_arguments_are_told_to_the_model_and_nothing_runs() -> None:
     assert results(result.state) == ["Not run: the arguments are no JSON"]
 
 
+def test_a_model_that_calls_a_tool_where_there_is_none_is_told_so() -> None:
+    result = agent_of(call("look"), "sorry").run("go")
+    assert results(result.state) == ["There is no tool 'look'. Tools: none."]
+
+
+def test_the_error_of_failing_turns_names_the_call_that_failed_last() -> None:
+    def fail(n: int) -> str:
+        raise ValueError(f"number {n}")
+
+    def break_off(n: int) -> str:
+        raise KeyError(f"key {n}")
+
+    turns = [[call("fail", "a", n=n), call("break_off", "b", n=n)] for n in (1, 2, 3)]
+    with pytest.raises(sa.FailuresExceeded, match=r"3 turns in a row, last break_off: .*key 3"):
+        agent_of(*turns, tools=[fail, break_off]).run("go")
+
+
 def test_two_calls_with_one_id_are_not_both_run() -> None:
     turn = [call("look", "same", at="a"), call("look", "same", at="b")]
     result = agent_of(turn, "ok", tools=[look]).run("go")

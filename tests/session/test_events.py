@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import logging
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import sagents_nb as sa
 from sagents_nb.events import AgentEnd, MessageUpdate, SubagentEvent
 from tests.grammar import ungrammatical
 from tests.session.gates import Gate
-from tests.talking import agent_of, all_of, call, of, run, session_of, types
+from tests.talking import agent_of, all_of, call, of, run, session_of, types, until
 
 
 def test_subscribers_hear_every_event_once_in_order() -> None:
@@ -180,7 +181,7 @@ def test_iterating_a_run_that_never_begins_ends() -> None:
 
 def test_a_reader_who_went_away_costs_nothing() -> None:
     session = session_of("one", "two")
-    before = len(session.actor.log.listeners)
+    before = len(session.actor.log.subscribers)
 
     async def look_once() -> None:
         async for _ in session.events():
@@ -190,8 +191,28 @@ def test_a_reader_who_went_away_costs_nothing() -> None:
     run(look_once())
     gc.collect()
     session.send("b").result()
-    assert len(session.actor.log.listeners) == before
+    assert len(session.actor.log.subscribers) == before
     assert len(session.actor.log.streams) == 0
+
+
+def test_a_listener_that_cannot_be_a_key_hears_like_any_other() -> None:
+    @dataclass
+    class Count:  # equal ones are equal, so it has no hash
+        events: list[str] = field(default_factory=list)
+
+        async def __call__(self, event: sa.Event) -> None:
+            self.events.append(event.type)
+
+    session = session_of("one", "two")
+    count, other = Count(), Count()
+    forget = session.subscribe(count)
+    session.subscribe(other)
+    assert session.send("go").result().text == "one"
+    until(lambda: "agent_end" in count.events and "agent_end" in other.events)
+    forget()
+    heard = len(count.events)
+    assert session.send("again").result().text == "two"
+    assert len(count.events) == heard
 
 
 def test_todos_are_told_of_as_the_whole_list() -> None:
