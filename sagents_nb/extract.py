@@ -12,7 +12,7 @@ from .context import AgentProtocol, joined_prompt
 from .errors import AgentError, ConfigurationError, MaxRunsExceeded, UntilToolNotCalled
 from .events import Emitter
 from .loop.config import Source, settled
-from .loop.execution import Execution, Prompt, new_run_id, starting_point
+from .loop.execution import Execution, Prompt, check_unanswered, new_run_id, starting_point
 from .loop.loop import Loop
 from .messages import Message, ToolResult
 from .result import Answered, RunResult
@@ -183,6 +183,7 @@ class Asking(Generic[A]):
     def start(self, prompt: Prompt) -> Execution:
         """Begin on the runtime thread; :meth:`value` reads the result."""
         state, messages = starting_point(prompt, None)
+        check_unanswered(state, messages)
         emitter = Emitter(session_id=self.agent.agent_id, run_id=new_run_id())
         return Execution(self.new_run(state, emitter, local={}), messages, None, {})
 

@@ -176,6 +176,14 @@ def test_an_error_of_the_model_comes_with_what_was_used() -> None:
     assert roles(error.value.result.messages)[:3] == ["user", "assistant", "tool"]
 
 
+@pytest.mark.parametrize("prompt", [[], sa.State(), [sa.Message.assistant("Oslo")]])
+def test_where_there_is_nothing_to_answer_no_model_is_asked(prompt: Any) -> None:
+    agent = agent_of(call("submit", value="Oslo"))
+    with pytest.raises(sa.NotRunning, match="nothing to answer"):
+        agent.extract(prompt, str)
+    assert not agent.model.requests  # type: ignore[attr-defined]
+
+
 def test_it_can_be_awaited() -> None:
     assert run(agent_of(submit(value=[1])).aextract("go", list[int])) == [1]
 

@@ -28,7 +28,7 @@ from .errors import (
     taken,
 )
 from .loading import Claims, Loading
-from .mounts import Mount, Mounts, check_bases, stored_entries
+from .mounts import Mount, Mounts, listed, stored_entries
 from .notices import Notices, Subscriber, updated
 from .saving import Clock, MoveOutcome, Saving, Versions, move_in_storage, unsaved
 from .snapshots import Snapshot, Snapshots, changed, difference, same
@@ -355,10 +355,7 @@ class FileSystem:
 
         Raises ConfigurationError, and mounts nothing, where something else is mounted.
         """
-        if isinstance(mounts, Mount):
-            raise ConfigurationError(f"mounts is a list of mounts: give [{mounts!r}].")
-        mounts = list(mounts)
-        check_bases(mounts)
+        mounts = listed(mounts)
         with self._mounting:
             there = {mount.root: self._mounts.at(mount.root) for mount in mounts}
             for mount in mounts:

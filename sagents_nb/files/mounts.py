@@ -198,8 +198,11 @@ class Mounts:
             )
 
 
-def check_bases(mounts: Iterable[Mount]) -> None:
-    """Raise ConfigurationError for what are no mounts, or not each with its own base."""
+def listed(mounts: Iterable[Mount]) -> list[Mount]:
+    """The mounts; raises ConfigurationError for what are none, or not each with its own base."""
+    if isinstance(mounts, Mount):
+        raise ConfigurationError(f"mounts is a list of mounts: give [{mounts!r}].")
     together = Mounts()
     for mount in mounts:
         together.add(mount)
+    return list(together)

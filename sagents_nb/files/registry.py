@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from .. import kinds
 from .filesystem import FileSystem
-from .mounts import Mount
+from .mounts import Mount, listed
 from .paths import Scope, check_scope, scope_text
 
 
@@ -32,6 +32,7 @@ class Filesystems:
         not open yet.
         """
         check_scope(scope)
+        mounts = listed(mounts)
         with self._lock:
             filesystem = self._found(scope)
             if filesystem is None:

@@ -9,7 +9,9 @@ import pytest
 
 import sagents_nb
 from sagents_nb.errors import ConfigurationError
-from sagents_nb.files import FilesystemClosed, filesystems, open_filesystem
+from sagents_nb.files import FilesystemClosed, Mount, filesystems, open_filesystem
+from sagents_nb.files.registry import Filesystems
+from tests.files.doubles import DictStorage
 
 
 @pytest.mark.spec("S1.8.1", "S1.8.15")
@@ -49,3 +51,12 @@ def test_importing_the_files_loads_no_pattern_library() -> None:
     )
     root = Path(sagents_nb.__file__).parents[1]  # also where the package is not installed
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
+
+
+def test_mounts_that_are_none_open_no_filesystem() -> None:
+    mine = Filesystems()
+    storage = DictStorage()
+    for mounts in ([5], [Mount("a", storage), Mount("a", storage)], Mount("a", storage)):
+        with pytest.raises(ConfigurationError):
+            mine.open(("user", 1), mounts)  # type: ignore[arg-type]
+        assert mine.list() == []
