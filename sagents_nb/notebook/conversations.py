@@ -12,6 +12,7 @@ from IPython.core.error import UsageError
 from ..agent import Agent
 from ..errors import SagentsError
 from ..files import FileSystem
+from ..models.base import ChatModel
 from ..session import Session, sessions
 from ..tools import as_tool
 from .cell_options import names
@@ -134,6 +135,11 @@ class Conversations:
             print(f"{agent.model.chosen_because} Change it with %agent model SPEC.")
         return agent
 
+    def model(self, name: str) -> ChatModel | str:
+        """The model that is a variable of the notebook, else what names one, as it is."""
+        value = self.shell.user_ns.get(name)
+        return value if isinstance(value, ChatModel) else name
+
     def with_tools(self, agent: Agent, wanted: list[str]) -> list[Any]:
         """The agent's own tools and these functions of the notebook."""
         tools = {tool.name: tool for tool in agent.own_tools}
@@ -170,7 +176,7 @@ class Conversations:
     def _agent_with(self, agent: Agent, options: argparse.Namespace) -> Agent:
         changes: dict[str, Any] = {}
         if options.model:
-            changes["model"] = options.model
+            changes["model"] = self.model(options.model)
         if options.tools:
             changes["tools"] = self.with_tools(agent, names(options.tools))
         if options.approve:

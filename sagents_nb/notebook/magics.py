@@ -30,7 +30,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent reject [REASON]    reject what waits
 %agent cancel             stop the run
 %agent reset              forget the conversation
-%agent model [SPEC]       show or change the model
+%agent model [SPEC]       show or change the model; also a variable that holds one
 %agent tools [add|remove NAME ...]
 %agent replay [MODE]      auto, record, replay or off: keep the model's answers for another run
 %agent list               the conversations, live and kept
@@ -117,7 +117,7 @@ class AgentMagics(Magics):
     def _model(self, rest: str) -> Text:
         session = self._session()
         if rest:
-            session.replace(agent=session.agent.with_(model=rest))
+            session.replace(agent=session.agent.with_(model=self.conversations.model(rest)))
         return Text(f"{session.agent.model!r}")
 
     def _replay(self, rest: str) -> Text:

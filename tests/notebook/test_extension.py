@@ -211,6 +211,9 @@ def test_options_change_the_agent(shell: InteractiveShell) -> None:
     assert "policy" in session.messages[2].tool_results[0].text
     run(shell, "%%agent --model demo\nhi")
     assert session.agent.model.name == "demo"
+    shell.user_ns["mine"] = mine = sa.ScriptedModel(["Mine."])
+    run(shell, "%%agent --model mine\nhi")
+    assert session.agent.model is mine
     with pytest.raises(UsageError, match="no function 'missing'"):
         run(shell, "%%agent --tools missing\nhi")
     with pytest.raises(sa.ConfigurationError):
@@ -353,6 +356,8 @@ def test_model_and_tools_are_shown_and_changed(shell: InteractiveShell) -> None:
         run(shell, "%agent tools add nothing")
     say(shell, "model demo")
     assert session.agent.model.name == "demo"
+    shell.user_ns["mine"] = sa.ScriptedModel(["Mine."])
+    assert "Scripted" in say(shell, "model mine")
     with pytest.raises(UsageError):
         run(shell, "%agent model nonsense:x")
 
