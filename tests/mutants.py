@@ -192,10 +192,13 @@ def main() -> int:
                 lines = source.splitlines(), mutant.changed(source).splitlines()
                 print(f"\n{mutant.path}:{mutant.line} {mutant.operator}")
                 print("\n".join(line for line in list(unified_diff(*lines, n=0))[3:]), flush=True)
+            outcomes.append(found)
+            print(f"{sum(outcomes)} of {len(outcomes)}", file=sys.stderr, flush=True)
             return found
 
+        outcomes: list[bool] = []
         with ThreadPoolExecutor(given.workers) as pool:
-            outcomes = list(pool.map(tried, mutants))
+            list(pool.map(tried, mutants))
     share = sum(outcomes) / len(outcomes)
     print(f"\n{sum(outcomes)} of {len(outcomes)} were noticed: {share:.1%}")
     return int(share < 0.9)
