@@ -11,18 +11,21 @@ from ..context import RunContext
 from ..errors import AgentError, InvalidDecision
 from ..events import ToolExecutionEnd
 from ..interrupts import (
+    ActionRequest,
     Decision,
     Decisions,
     Edit,
     Interrupt,
     Reject,
     Respond,
+    canonical_json,
     decisions_for,
     digest_of,
 )
 from ..messages import Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
 from ..state import State
+from ..text import sha256
 from ..tools import Tool
 from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, NOT_RUN, RAN, doubtful_calls, open_calls
 from .tool_values import text_of
@@ -55,15 +58,26 @@ def bound_anew(state: State, session_id: str, epoch: int) -> State:
 
 
 def _bound(interrupt: Interrupt, session_id: str, epoch: int) -> Interrupt:
-    requests = tuple(
-        replace(
-            r,
-            arguments=copy.deepcopy(r.arguments),  # what is shown stays, whoever has the call
-            digest=digest_of(session_id, epoch, r.tool_call_id, r.tool_name, r.arguments),
-        )
-        for r in interrupt.action_requests
-    )
-    return replace(interrupt, action_requests=requests)
+    requests = []
+    for request in interrupt.action_requests:
+        name, arguments = request.tool_name, copy.deepcopy(request.arguments)  # what is shown stays
+        digest = digest_of(session_id, epoch, request.tool_call_id, name, arguments)
+        bound = replace(request, arguments=arguments, digest=f"{digest}-{_asked(request)}")
+        requests.append(bound)
+    return replace(interrupt, action_requests=tuple(requests))
+
+
+def is_as_shown(request: ActionRequest) -> bool:
+    """Whether it asks what it asked when it was bound: its arguments can be changed in place.
+
+    Its digest ends with one of that alone. What an older version has bound is taken to be so.
+    """
+    _, known, asked = request.digest.partition("-")
+    return not known or asked == _asked(request)
+
+
+def _asked(request: ActionRequest) -> str:
+    return sha256(canonical_json([request.tool_call_id, request.tool_name, request.arguments]))
 
 
 def check_decisions(

@@ -35,6 +35,7 @@ from ..runtime.thread import runtime
 from ..state import State
 from ..text import said_by
 from ..tools import Tool
+from .approvals import is_as_shown
 from .commits import Commits
 from .config import LoopConfig
 from .invoke import GRACE, Executed, invoke
@@ -217,6 +218,8 @@ def _is_as_decided(
 
     What a hook asks may show arguments of its own, so what it asks ``now`` is compared.
     """
+    if not is_as_shown(seen):
+        return False
     arguments = decision.arguments if isinstance(decision, Edit) else seen.arguments
     decided = canonical_json([seen.tool_name, arguments])
     requests = now.action_requests if now else ()

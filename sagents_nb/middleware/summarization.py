@@ -176,13 +176,13 @@ def estimated_tokens(message: Message) -> int:
     return 4 + _tokens_of(message.parts)
 
 
-_SPOKEN = (TextPart, ThinkingPart)  # once: a union would be made for each part
+_TEXTS = (TextPart, ThinkingPart)  # once: a union would be made for each part
 
 
 def _tokens_of(parts: Iterable[Part]) -> int:
     tokens = 0
     for part in parts:
-        if isinstance(part, _SPOKEN):
+        if isinstance(part, _TEXTS):
             tokens += _text_tokens(part.text)
         elif isinstance(part, ToolCall):  # repr is about as long as JSON, and never fails
             tokens += 10 + _text_tokens(f"{part.name} {part.arguments!r}")

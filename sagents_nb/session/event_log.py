@@ -260,9 +260,8 @@ class Subscriber:
                         *(name_of(self.listener), missed),
                     )
                 event = since.popleft()
-                outcome = self._call(event)
-                if outcome is not None:
-                    await self._heard(event, outcome)
+                if (further := self._call(event)) is not None:
+                    await self._heard(event, further)
         finally:
             self._since = None
 

@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from msgspec.structs import replace
 
 import sagents_nb as sa
-from sagents_nb.interrupts import canonical_json, digest_of
+from sagents_nb.interrupts import ActionRequest, canonical_json, digest_of
 from tests.session.stored import disk
 from tests.talking import PATIENCE, agent_of, call, results
 
@@ -61,7 +61,7 @@ def in_place(call: sa.ToolCall) -> None:
     call.arguments["path"] = "/danger"
 
 
-def deep_inside(call: sa.ToolCall) -> None:
+def deep_inside(call: sa.ToolCall | ActionRequest) -> None:
     call.arguments["more"]["at"].append("/danger")
 
 
@@ -104,6 +104,33 @@ def test_a01_what_changes_in_the_history_while_it_waits_does_not_run(
     run.result(PATIENCE)
     assert deleting.ran == []
     assert results(session.state) == [CHANGED]
+
+
+@pytest.mark.parametrize("answer", ["session", "panel", "agent"])
+def test_a01_who_changes_the_call_and_what_is_asked_has_approved_neither(answer: str) -> None:
+    deleting = Deleting()
+    agent = asking(deleting)
+    session = sa.Session(agent)
+    result = session.send("go").result(PATIENCE) if answer != "agent" else agent.run("go")
+    interrupt = session.interrupt if answer != "agent" else result.interrupt
+    assert interrupt is not None
+    (request,) = interrupt.action_requests
+    deep_inside(result.state.messages[-1].tool_calls[0])
+    deep_inside(request)
+    if answer == "agent":
+        state = agent.resume(result, sa.Approve()).state
+    else:
+        if answer == "panel":
+            run = session.decide(
+                {"c": sa.Approve()}, interrupt_id=interrupt.id, digests={"c": request.digest},
+                by="ann",
+            )  # fmt: skip
+        else:
+            run = session.approve()
+        assert run is not None
+        state = run.result(PATIENCE).state
+    assert deleting.ran == []
+    assert results(state) == [CHANGED]
 
 
 def test_a01_who_keeps_a_call_cannot_change_it_while_it_is_written_down() -> None:
