@@ -181,6 +181,13 @@ def main() -> int:
             subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tree)], check=True)
             trees.put(tree)
 
+        def untouched(subject: str) -> bool:
+            tree = trees.get()
+            try:
+                return not noticed(None, tree, SUBJECTS[subject][1])
+            finally:
+                trees.put(tree)
+
         def tried(mutant: Mutant) -> bool:
             tree = trees.get()
             try:
@@ -198,6 +205,9 @@ def main() -> int:
 
         outcomes: list[bool] = []
         with ThreadPoolExecutor(given.workers) as pool:
+            subjects = sorted({mutant.subject for mutant in mutants})
+            if not all(pool.map(untouched, subjects)):
+                raise SystemExit("The tests fail without any change, so they would notice all.")
             list(pool.map(tried, mutants))
     share = sum(outcomes) / len(outcomes)
     print(f"\n{sum(outcomes)} of {len(outcomes)} were noticed: {share:.1%}")
