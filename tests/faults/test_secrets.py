@@ -17,6 +17,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.models import ModelRequest
 from sagents_nb.redaction import secrets_of_call
+from tests.faults import serving
 from tests.faults.serving import Echoing
 from tests.talking import PATIENCE, run
 
@@ -104,6 +105,59 @@ def test_a10_a11_no_secret_of_a_call_is_seen_anywhere(
     finally:
         logging.getLogger().removeHandler(handler)
     assert {sink: leaked(text) for sink, text in found.items() if leaked(text)} == {}
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_a10_no_secret_of_a_call_is_in_the_logs_of_its_http_client(
+    level: int, server: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(level)
+    sa.Agent(secretive(server)).run("hi")
+    assert "HTTP Request: POST" in caplog.text
+    assert leaked(caplog.text) == []
+
+
+QUOTING = {
+    "an error": json.dumps({"error": {"message": "You sent " + SECRETS["key"]}}),
+    "no JSON": "{ you sent " + SECRETS["key"],
+    "no event": json.dumps({"choices": SECRETS["key"]}),
+}
+
+
+@pytest.mark.parametrize("quoting", QUOTING)
+def test_a11_a_stream_that_quotes_the_key_leaves_it_in_no_frame_of_ours(
+    quoting: str, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "STREAM", f"data: {QUOTING[quoting]}\n\n".encode())
+    with pytest.raises(sa.ModelError) as raised:
+        sa.Agent(secretive(server)).run("hi")
+    shown = traceback.TracebackException.from_exception(raised.value, capture_locals=True)
+    assert leaked("".join(shown.format())) == []
+    assert leaked(pickle.dumps(raised.value)) == []
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a10_a_server_that_names_the_request_by_the_key_does_not_make_it_known(
+    status: int, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.status = status
+    end = Echoing.end_headers
+
+    def quoting(self: Echoing) -> None:
+        self.send_header("x-request-id", "req-" + SECRETS["key"])
+        self.send_header("x-ratelimit-limit-requests", SECRETS["header"])
+        end(self)
+
+    monkeypatch.setattr(Echoing, "end_headers", quoting)
+    if status == 200:
+        told = sa.Agent(secretive(server)).run("hi").messages[-1].metadata
+        said: Any = told["request_id"], told
+    else:
+        with pytest.raises(sa.ModelError) as raised:
+            sa.Agent(secretive(server)).run("hi")
+        said = raised.value.request_id, pickle.dumps(raised.value)
+    assert said[0] == "req-[key]"
+    assert leaked(said) == []
 
 
 def test_a10_the_way_there_is_not_masked(server: Any) -> None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import math
 import os
 import threading
+from contextvars import ContextVar
 from typing import Any
 
 from ...errors import ModelError
@@ -116,6 +118,7 @@ def _make(sdk: Sdk, key: Secret, base_url: Secret) -> Any:
         )
     if client is None:
         raise _missing_key(sdk)
+    _mask_logs(sdk)
     return client
 
 
@@ -144,8 +147,35 @@ REDIRECTS = 3
 """How often one call follows a redirect."""
 
 
-async def post(client: Any, path: str, body: bytes, options: dict[str, Any]) -> Any:
+_of_call: ContextVar[Secrets] = ContextVar("secrets of the call that is under way")
+
+
+class _Masking(logging.Filter):
+    """Takes the secrets of a call out of what is logged on the way: whole addresses, say."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        secrets = _of_call.get(None)
+        if secrets is not None:
+            record.msg, record.args = redacted(record.getMessage(), secrets), None
+        return True
+
+
+_masking = _Masking()
+
+
+def _mask_logs(sdk: Sdk) -> None:
+    """Of the SDK, which is imported, and of its HTTP client."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in (sdk.package, "httpx2", "httpcore2"):
+            logging.getLogger(name).addFilter(_masking)
+
+
+async def post(
+    client: Any, path: str, body: bytes, options: dict[str, Any], secrets: Secrets
+) -> Any:
     """POST ``body`` and give the open ``httpx2.Response``, or raise the SDK's error.
+
+    What is logged meanwhile has none of the ``secrets``.
 
     A redirect is followed to the same origin only: another one would be sent the conversation
     and the keys of gateways, and its answer believed.
@@ -153,6 +183,7 @@ async def post(client: Any, path: str, body: bytes, options: dict[str, Any]) -> 
     httpx2 = importlib.import_module("httpx2")
     options = Unshown(options, follow_redirects=False)
     left = REDIRECTS
+    _of_call.set(secrets)  # of this task, and of the next call once there is one
     while True:
         try:
             return await client.post(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ...errors import ModelError
-from ...redaction import Secrets, redacted
+from ...redaction import Secrets, redacted, without
 
 
 class Where(NamedTuple):
@@ -78,7 +78,7 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
         status=int(status),
         retry_after=retry_after(headers),
     )
-    failure.request_id = of_headers(headers).get("request_id")
+    failure.request_id = of_headers(headers, where).get("request_id")
     return failure
 
 
@@ -190,11 +190,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def of_headers(headers: Mapping[str, str]) -> dict[str, Any]:
-    """What the headers of an answer tell: whom to ask about it by, and what is left to spend.
+def of_headers(headers: Mapping[str, str], where: Where) -> dict[str, Any]:
+    """What the headers of an answer tell: what to ask about it by, and what is left to spend.
 
     ``request_id``, and ``rate_limits`` by the names that the provider gives them.
     """
+    headers = {name: without(text, where.secrets) for name, text in headers.items()}
     told: dict[str, Any] = {}
     if request_id := headers.get("request-id") or headers.get("x-request-id"):
         told["request_id"] = request_id

@@ -291,14 +291,16 @@ async def _stream(
     chunks: AsyncGenerator[bytes, None] | None = None
     message: Message | None = None
     failure: ModelError | None = None
+    events: list[Event] = []
+    data = b""
     try:
         response, failure = await _open(client, model.path, content, transport, where, patience)
         del body, content, extra, options, transport
-        told = of_headers(response.headers) if response is not None else {}
+        told = of_headers(response.headers, where) if response is not None else {}
         chunks = _chunks(response) if response is not None else None
         patient.begin()
         while chunks is not None:
-            events: list[Event] = []
+            events = []
             try:
                 if reader.complete:
                     async with asyncio.timeout(_DRAIN if reader.ended else AFTER_END):
@@ -337,6 +339,7 @@ async def _stream(
     # Here and not in an except block: what we raise must not carry the SDK's error, whose
     # request holds the key, as its context; nor should a frame of ours hold the response.
     del client, response
+    events, data = [], b""
     if message is None:
         raise failure or _unreadable(None, where)
     yield names.received(replace(message, metadata={**message.metadata, **told}))
@@ -444,7 +447,7 @@ async def _open(
 ) -> tuple[Any, ModelError | None]:
     try:
         async with asyncio.timeout(patience):
-            return await clients.post(client, path, content, transport), None
+            return await clients.post(client, path, content, transport, where.secrets), None
     except Exception as error:
         return None, from_exception(error, where)
 
@@ -459,7 +462,7 @@ def _finish(reader: Reader, where: Where) -> tuple[Message | None, ModelError | 
 def _unreadable(error: Exception | None, where: Where) -> ModelError:
     """An error that the provider reported, else that of an event in no shape we can read."""
     if isinstance(error, ModelError):
-        return error
+        return error.with_traceback(None)  # whose frames hold what the provider said
     return cut_stream(where, "an event could not be read")
 
 
