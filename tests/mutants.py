@@ -170,10 +170,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--skip", type=int, default=0, help="so many of them, tried before")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", choices=SUBJECTS)
     given = parser.parse_args()
-    mutants = chosen(given.count, given.seed, given.only)
+    mutants = chosen(given.count, given.seed, given.only)[given.skip :]
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(given.workers):
