@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import logging
 import math
 import re
@@ -22,7 +23,7 @@ from ..messages import Message
 from ..models.base import ChatModel
 from ..models.resolve import resolve_model
 from ..state import State
-from ..tools import Tool, ToolOutput
+from ..tools import FunctionArguments, Tool, ToolOutput
 from .base import Middleware, middleware_id
 from .human_in_the_loop import HumanInTheLoop
 from .sub_agent_config import (
@@ -103,6 +104,18 @@ def task_schema(names: list[str]) -> dict[str, Any]:
         "required": ["instructions", "subagent_type"],
         "additionalProperties": False,
     }
+
+
+async def _task(
+    instructions: str, subagent_type: str, ctx: ToolContext, system_prompt: str | None = None
+) -> Any:
+    """What ``task`` takes."""
+
+
+@functools.cache
+def _task_arguments() -> FunctionArguments:
+    """Of all agents; reading annotations takes longer than all else of making an agent."""
+    return FunctionArguments("task", _task)
 
 
 class SubAgents(Middleware):
@@ -219,6 +232,7 @@ class SubAgents(Middleware):
                 task,
                 description=DESCRIPTION + self._task_list(),
                 schema=task_schema(self.names),
+                arguments=_task_arguments(),
                 display_text=self._display,
                 timeout=math.inf,  # the sub-agent's own tools have theirs
             )
