@@ -15,6 +15,9 @@ import logging
 import math
 import os
 import threading
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -126,7 +129,10 @@ def _build(sdk: Sdk, module: Any, key: Secret, url: Secret) -> Any:
     """The SDK's client, or None if nobody has given a key and the official API wants one."""
 
     def make(api_key: str | None) -> Any:
-        return getattr(module, sdk.client)(base_url=url.value, max_retries=0, api_key=api_key)
+        http = module.DefaultAsyncHttpxClient(event_hooks={"response": [_cut_error]})
+        return getattr(module, sdk.client)(
+            base_url=url.value, max_retries=0, api_key=api_key, http_client=http
+        )
 
     if key.value or sdk.own_credentials:
         client = make(key.value)
@@ -194,6 +200,55 @@ async def post(
             if elsewhere is None:
                 raise
             path, left = elsewhere, left - 1
+
+
+_PIECE = 64 * 1024
+
+
+def pieces(body: AsyncGenerator[bytes, None], headers: Any) -> AsyncGenerator[bytes, None]:
+    """The body of an answer, in pieces that hold nobody up: a kilobyte may unpack to a megabyte.
+
+    No packing is asked for; what comes packed all the same is unpacked if zlib can.
+    """
+    packed = headers.get("content-encoding", "").strip().lower()
+    return body if packed in ("", "identity") else _unpacked(body, packed)
+
+
+async def _unpacked(body: AsyncIterable[bytes], packed: str) -> AsyncGenerator[bytes, None]:
+    if packed not in ("gzip", "x-gzip", "deflate"):
+        raise ValueError(f"it came packed as {packed[:40]!r}, for which nobody asked")
+    unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of gzip or zlib, as its head says
+    async for chunk in body:
+        yield unpacked.decompress(chunk, _PIECE)
+        while unpacked.unconsumed_tail:
+            await asyncio.sleep(0)
+            yield unpacked.decompress(unpacked.unconsumed_tail, _PIECE)
+    yield unpacked.flush()
+
+
+MOST_OF_ERROR = 64 * 1024
+"""Bytes of the body of an error that are looked at,"""
+LONGEST_ERROR = 5.0
+"""and the seconds that they may take to come."""
+
+
+async def _cut_error(response: Any) -> None:
+    """Leave of the body of an error what is looked at; it may have no end, or unpack to gigabytes.
+
+    The SDKs read all of it, and unpack it at one stroke.
+    """
+    if response.is_success:
+        return
+    whole, body = response.stream, bytearray()
+    with suppress(Exception):  # what has come until then tells more than how it ended
+        async with asyncio.timeout(LONGEST_ERROR):
+            async for piece in pieces(aiter(whole), response.headers):
+                body += piece
+                if len(body) >= MOST_OF_ERROR:
+                    break
+    await whole.aclose()
+    response.headers.pop("content-encoding", None)
+    response.stream = importlib.import_module("httpx2").ByteStream(bytes(body[:MOST_OF_ERROR]))
 
 
 def take_reading_time(client: Any, options: dict[str, Any], longest: float) -> float:

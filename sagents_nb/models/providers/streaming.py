@@ -297,7 +297,9 @@ async def _stream(
         response, failure = await _open(client, model.path, content, transport, where, patience)
         del body, content, extra, options, transport
         told = of_headers(response.headers, where) if response is not None else {}
-        chunks = _chunks(response) if response is not None else None
+        chunks = None
+        if response is not None:
+            chunks = clients.pieces(response.aiter_raw(), response.headers)
         patient.begin()
         while chunks is not None:
             events = []
@@ -411,30 +413,6 @@ class _Patience:
             self._waiting.cancel()
         else:
             self._timer = self._loop.call_later(self._seconds, self._look)
-
-
-_PIECE = 64 * 1024
-
-
-def _chunks(response: Any) -> AsyncGenerator[bytes, None]:
-    """The body, in pieces that hold nobody up: a kilobyte may unpack to a megabyte.
-
-    No packing is asked for; what comes packed all the same is unpacked if zlib can.
-    """
-    packed = response.headers.get("content-encoding", "").strip().lower()
-    return response.aiter_raw() if packed in ("", "identity") else _unpacked(response, packed)
-
-
-async def _unpacked(response: Any, packed: str) -> AsyncGenerator[bytes, None]:
-    if packed not in ("gzip", "x-gzip", "deflate"):
-        raise ValueError(f"it came packed as {packed[:40]!r}, for which nobody asked")
-    unpacked = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of gzip or zlib, as its head says
-    async for chunk in response.aiter_raw():
-        yield unpacked.decompress(chunk, _PIECE)
-        while unpacked.unconsumed_tail:
-            await asyncio.sleep(0)
-            yield unpacked.decompress(unpacked.unconsumed_tail, _PIECE)
-    yield unpacked.flush()
 
 
 async def _open(

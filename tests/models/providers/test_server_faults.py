@@ -8,6 +8,7 @@ import socket
 import socketserver
 import struct
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -73,6 +74,8 @@ CHUNKED = "transfer-encoding: chunked"
 ERROR = b'{"error": {"type": "some_error", "message": "your key ' + KEY.encode() + b' is odd"}}'
 JSON = "content-type: application/json"
 HTML = b"<!doctype html><html><body>" + b"<p>Gateway</p>" * 200
+
+BOMB = gzip.compress(b"{" * 20_000_000)
 
 # The whole answer comes all the same.
 HARMLESS: dict[str, Fault] = {
@@ -179,6 +182,13 @@ HARMFUL: dict[str, Fault] = {
         t.respond(b"{", "500 No", "content-length: 99"),
         t.drip(b" "),
     )[0],
+    "an error without an end": lambda t, b: t.hold(
+        lambda: t.respond(b"{", "500 No"), b"x" * 99_999
+    ),
+    "an error that is a bomb": lambda t, b: t.respond(BOMB, "500 No", "content-encoding: gzip"),
+    "an error packed twice": lambda t, b: t.respond(
+        gzip.compress(BOMB), "400 No", "content-encoding: gzip, gzip"
+    ),
     "an error without words": lambda t, b: t.respond(b"", "500 No"),
     "a time to wait that is none": lambda t, b: t.respond(
         ERROR, "429 No", JSON, "retry-after: soon"
@@ -261,3 +271,18 @@ def test_what_does_harm_is_one_sentence_and_the_next_call_works(
     assert len(text) < 1000
     assert again.error is None
     assert again.message is not None
+
+
+@pytest.mark.parametrize("fault", ["an error without an end", "an error that is a bomb"])
+def test_of_the_body_of_an_error_no_more_is_unpacked_and_kept_than_is_looked_at(
+    misbehaving: Any, fault: str
+) -> None:
+    asyncio.run(twice(misbehaving, "anthropic", HARMLESS["by the book"]))  # what is loaded once
+    tracemalloc.start()
+    try:
+        heard, _ = asyncio.run(twice(misbehaving, "anthropic", HARMFUL[fault]))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "HTTP 500" in str(heard.error)
+    assert most < 5_000_000
