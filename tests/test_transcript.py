@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import html
 import re
+from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nbconvert.filters.markdown import markdown2html
 
 import sagents_nb as sa
-from sagents_nb.transcript import bounded, folded, markdown, run_summary, visible
+from sagents_nb.transcript import bounded, folded, inert, markdown, run_summary, visible
 from tests.talking import agent_of, call
 
 CALL = sa.ToolCall("c1", "look", {"at": "sky"})
@@ -160,3 +162,92 @@ ORDINARY = {
 def test_ordinary_markdown_stays_what_it_is(text: str) -> None:
     assert bounded(text) == text
     assert markdown([sa.Message.assistant(text)]) == text.strip()
+
+
+# what a notebook shows
+
+
+class Page(HTMLParser):
+    """The tags of a page, and what in them is no plain text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.live: list[str] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            address = name == "href" and re.match(r"(https?|mailto):|#|[^:]*$", value or "")
+            if not address and name not in ("class", "title", "id", "start", "align", "style"):
+                self.live.append(f"{tag} {name}={value}")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+SHOWN = {
+    "p", "br", "hr", "em", "strong", "del", "a", "code", "pre", "span", "div", "ol", "ul", "li",
+    "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td",
+    "section", "sup",
+}  # fmt: skip
+HOSTILE = [
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "</pre>", "</code>", "<!--",
+    "![t](http://x/y)", "![t][r]", "[r]: javascript:alert(1)", "[l](javascript:alert(1))",
+    "[l]( java\\script:alert(1) )", "[l](<javascript:alert(1)>)", "[l](&#106;avascript:alert(1))",
+    "[l](JAVASCRIPT&colon;alert(1))", "[l](data:text/html,x)", "<javascript:alert(1)>",
+    "<svg/onload=x>", "<a href='javascript:x'>", "<https://x/onfocus=alert(1)>",
+]  # fmt: skip
+AROUND = [
+    "`", "``", "```", "```html", "~~~", "$", "$$", "\\", "!", "[", "](", ")", "<", ">", "- ", "> ",
+    "    ", "\n", "\n\n", "  ", "1. ", "# ", "|", "|-|", "a", "[foo]:", "[^1]:", "*", "_", "\t",
+    "&lt;",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from([*HOSTILE, *AROUND, *AROUND]), max_size=14).map("".join))
+def test_nothing_a_model_writes_is_more_than_text_where_a_page_trusts_it(text: str) -> None:
+    page = Page(markdown2html(inert(text)))
+    assert page.tags <= SHOWN
+    assert page.live == []
+
+
+def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    call = sa.ToolCall("c1", f"`{evil}", {f"a`\n\n{evil}": evil, "b": f"`{evil}"})
+    said = [sa.Message.user(evil), sa.Message.assistant(evil, [call])]
+    said += [sa.Message.tool([sa.ToolResult("c1", call.name, f"```\n{evil}\n~~~\n  ```\n{evil}")])]
+    page = Page(markdown2html(inert(markdown(said))))
+    assert page.tags <= SHOWN
+    assert page.live == []
+    assert page.text.count("onerror") == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 < 2 and a <- b", "```py\nif a < b: print('x')\n```", "`dict[str, int]`, [a](https://b/c)",
+        "[a](/b?c=d:e) [b](#c) [c]", "$a < b$",
+        "*so*\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+    ],
+)  # fmt: skip
+def test_what_is_harmless_stays_as_it_was(text: str) -> None:
+    assert inert(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a `List<int>` b", "a List<int> b"),
+        ("```cpp\n#include <io>\n\nx<y> z;\n```", "#include <io>\n\nx<y> z;"),
+        ("```html\n<b>*cut*", "<b>*cut*"),
+        ("use <b>this</b>", "use <b>this</b>"),
+        ("- a\n\n  ```\n  <b>\n    <i>\n  ```", "a\n<b>\n  <i>"),
+    ],
+)
+def test_code_with_tags_reads_as_it_was_written(text: str, shown: str) -> None:
+    said = Page(markdown2html(inert(text))).text
+    assert re.sub(r"\s*\n\s*$|^\s*\n", "", re.sub(r"a\n+", "a\n", said)).strip() == shown

@@ -12,7 +12,7 @@ from ..messages import Message, Usage
 from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
-from ..transcript import markdown
+from ..transcript import inert, markdown
 from .status_text import interrupt_text
 from .unattended import decide
 from .widget import MimeBundle, Panel, run_view, show
@@ -145,7 +145,7 @@ class _CellOutput:
             show(session, self.display_id, bundle, lambda _: self._static())
 
     def _static(self) -> MimeBundle:
-        return {"text/plain": self.text, "text/markdown": self.text}, {}
+        return {"text/plain": self.text, "text/markdown": inert(self.text)}, {}
 
     def finish(self, result: RunResult | None) -> None:
         """Show how it ended, if that is known."""

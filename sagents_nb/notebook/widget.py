@@ -29,7 +29,7 @@ from ..panel.requests import answer
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Session
-from ..transcript import folded, markdown
+from ..transcript import folded, inert, markdown
 from .unattended import unattended
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -107,7 +107,7 @@ class Panel(anywidget.AnyWidget):
     def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget beside ``text`` as Markdown, for where there is no kernel."""
         data, metadata = super()._repr_mimebundle_() or ({}, {})
-        data = {**data, "text/plain": repr(self), "text/markdown": text}
+        data = {**data, "text/plain": repr(self), "text/markdown": inert(text)}
         return data, metadata
 
     def _repr_mimebundle_(self, **kwargs: Any) -> MimeBundle:
@@ -204,4 +204,4 @@ def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:
 def frozen_bundle(session: Session) -> MimeBundle:
     """The conversation as Markdown, in the place of its panel."""
     text = markdown(session.messages) or "*Nothing was said.*"
-    return {"text/plain": text, "text/markdown": text}, {}
+    return {"text/plain": text, "text/markdown": inert(text)}, {}

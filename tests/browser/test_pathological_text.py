@@ -81,3 +81,27 @@ def test_a_transcript_with_pathological_answers_is_rendered_by_the_notebook(lab:
     expect(notebook.cell_output(2)).to_have_text("later")
     assert [line for line in notebook.console if "stack" in line or "RangeError" in line] == []
     notebook.screenshot("pathological-transcript")
+
+
+HTML = r"""
+%load_ext sagents_nb
+import sagents_nb as sa
+evil = '<img src="nowhere" onerror="window.ran = 1"> <script>window.ran = 2</script>\n\n![](/nowhere.png) [go](javascript:1)\n\n```html\n<b>code</b>\n```\n\nended'
+a = sa.Agent(sa.ScriptedModel([evil, evil], chunk=100_000))
+%agent use a
+"""  # noqa: E501
+
+
+def test_html_that_a_model_writes_is_text_below_a_cell_and_in_what_is_frozen(lab: Lab) -> None:
+    notebook = lab.open([HTML, "%%agent --plain\nhello", "%%agent\nagain", "%agent freeze", "1"])
+    for i in range(5):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    for i in (1, 2):
+        shown = notebook.cell_output(i)
+        expect(shown).to_contain_text("ended")
+        expect(shown).to_contain_text('<img src="nowhere" onerror="window.ran = 1">')
+        expect(shown).to_contain_text("<b>code</b>")
+        expect(shown.locator("img, script, a[href^=javascript]")).to_have_count(0)
+    notebook.screenshot("html-as-text")
+    assert notebook.page.evaluate("window.ran") is None
