@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import kinds
 from .entry import FileEntry
-from .errors import FileError, WrongKind
+from .errors import FileError, LimitExceeded, WrongKind
 
 
 @kinds.checked
@@ -32,11 +32,17 @@ def lines_from(text: str, first: int, limit: int) -> tuple[list[str], int]:
 
 @kinds.checked
 def replace_text(
-    entry: FileEntry, old: str, new: str, *, everywhere: bool = False
+    entry: FileEntry,
+    old: str,
+    new: str,
+    *,
+    everywhere: bool = False,
+    longest: int | None = None,
 ) -> tuple[str, int, int]:
     """The text of a file with ``old`` replaced: ``(text, occurrences, first line)``.
 
-    Raises FileError if ``old`` is not there, or more than once and not ``everywhere``.
+    Raises FileError if ``old`` is not there, or more than once and not ``everywhere``, and
+    LimitExceeded, before it is made, for a text of over ``longest`` characters.
     """
     text = _text_of(entry)
     if "\r\n" in text and "\r\n" not in old + new:
@@ -54,6 +60,13 @@ def replace_text(
         raise FileError(
             f"old_string occurs {count} times in {entry.path}; add text around it to make it "
             "unique, or set replace_all=true.",
+            entry.path,
+        )
+    length = len(text) + count * (len(new) - len(old))
+    if longest is not None and length > longest:
+        raise LimitExceeded(
+            f"{entry.path} would have {length:,} characters, over the limit of {longest:,} for one "
+            "file; replace less.",
             entry.path,
         )
     return text.replace(old, new), count, text[: text.index(old)].count("\n") + 1

@@ -286,16 +286,18 @@ class FileSystem(Middleware):
     ) -> ToolOutput:
         """Replace text in a file."""
         count = first = 0
+        files = _files(ctx)
+        longest = files.limits.file_size
 
         def change(entry: FileEntry) -> str:
             nonlocal count, first
             self._check_read(ctx, entry)
             changed, count, first = replace_text(
-                entry, old_string, new_string, everywhere=replace_all
+                entry, old_string, new_string, everywhere=replace_all, longest=longest
             )
             return changed
 
-        entry = _files(ctx).edit(file_path, change)
+        entry = files.edit(file_path, change)
         times = f"{count} occurrences" if count > 1 else "1 occurrence"
         last = first + new_string.count("\n")
         shown = preview(entry.text or "", first, last)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -176,6 +177,24 @@ def test_edit_file_counts_what_it_finds() -> None:
     assert "File not found: /no" in desk.error(
         "edit_file", file_path="/no", old_string="x", new_string="y"
     )
+
+
+def test_edit_file_looks_at_the_limit_before_it_makes_the_text() -> None:
+    desk = Desk(a="x" * 1000)
+    desk.files = Files(max_file_size=2000)
+    desk.files.write("/a.md", "x" * 1000)
+    tracemalloc.start()
+    try:
+        said = desk.error(
+            "edit_file", file_path="/a.md", old_string="x", new_string="y" * 50_000,
+            replace_all=True,
+        )  # fmt: skip
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "would have 50,000,000 characters" in said
+    assert most < 10_000_000
+    assert desk.files.read("/a.md").content == "x" * 1000
 
 
 @pytest.mark.spec("S1.7.4", "S1.7.6")
