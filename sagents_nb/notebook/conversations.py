@@ -13,6 +13,7 @@ from ..agent import Agent
 from ..errors import SagentsError
 from ..files import FileSystem
 from ..models.base import ChatModel
+from ..serialization import to_data
 from ..session import Session, sessions
 from ..tools import as_tool
 from .cell_options import names
@@ -20,6 +21,8 @@ from .tools import NotebookTools
 from .unattended import unattended
 
 DIRECTORY = Path(".sagents")
+
+_AGENT = "agent"  # in the metadata of a conversation: what is kept of who answers
 
 
 class NotebookStorage:
@@ -55,6 +58,26 @@ class NotebookStorage:
         files = FileSystem(("session", id), [Mount(default=True, storage=DiskStorage(place))])
         return {"store": self.store, "filesystem": files}
 
+    def kept(self, id: str) -> tuple[dict[str, Any], list[str]]:
+        """The gates of that conversation's agent by tool, and the names of its own tools."""
+        found = None if self.store is None else self.store.find_conversation(id)
+        data = {} if found is None else found.metadata.get(_AGENT)
+        kept = data if isinstance(data, dict) else {}
+        gates, tools = kept.get("gates"), kept.get("tools")
+        return gates if isinstance(gates, dict) else {}, tools if isinstance(tools, list) else []
+
+    def keep(self, id: str, agent: Agent) -> None:
+        """Have what asks before it runs ask also in the kernel that comes after this one."""
+        found = None if self.store is None else self.store.find_conversation(id)
+        if found is None:
+            return
+        names = {tool.name for tool in agent.tools}
+        gates = {name: gate for name, gate in self.kept(id)[0].items() if name not in names}
+        gates |= {name: to_data(gate) for name, gate in agent.interrupt_on.items() if gate}
+        data = {"gates": gates, "tools": [tool.name for tool in agent.own_tools]}
+        if found.metadata.get(_AGENT, {"gates": {}, "tools": []}) != data:
+            self.store.update_conversation(id, metadata={**found.metadata, _AGENT: data})
+
 
 def _open_store() -> Any:
     from ..store import ConversationStore
@@ -78,12 +101,13 @@ class Conversations:
 
     def use(self, name: str) -> Session:
         """Go on with an Agent or a Session that is a variable of the notebook."""
-        value = self.shell.user_ns.get(name)
+        value = self._variable(name)
         if isinstance(value, Agent):
             value = self._start(value)
         if not isinstance(value, Session):
             raise UsageError(f"{name!r} is no Agent or Session of this notebook; make one first.")
         self.current = value
+        self.storage.keep(value.id, value.agent)
         return value
 
     def session_for(self, options: argparse.Namespace) -> Session:
@@ -98,10 +122,11 @@ class Conversations:
             session = self._start(self.agent(), name)
         elif name and session.id != name:
             session = self._start(session.agent, name)
-        agent = self._agent_with(session.agent, options)
+        agent = self._agent_with(session, options)
         if agent is not session.agent:
             session.replace(agent=agent)
         self.current = session
+        self.storage.keep(session.id, session.agent)
         return session
 
     def load(self, id: str) -> Session:
@@ -137,11 +162,11 @@ class Conversations:
 
     def model(self, name: str) -> ChatModel | str:
         """The model that is a variable of the notebook, else what names one, as it is."""
-        value = self.shell.user_ns.get(name)
+        value = self._variable(name)
         return value if isinstance(value, ChatModel) else name
 
-    def with_tools(self, agent: Agent, wanted: list[str]) -> list[Any]:
-        """The agent's own tools and these functions of the notebook."""
+    def with_tools(self, agent: Agent, wanted: list[str], id: str) -> Agent:
+        """The agent with these functions of the notebook too, and the gates that ``id`` had."""
         tools = {tool.name: tool for tool in agent.own_tools}
         for name in wanted:
             if name not in self.shell.user_ns:
@@ -150,7 +175,26 @@ class Conversations:
                 )
             tool = as_tool(self.shell.user_ns[name])
             tools[tool.name] = tool
-        return list(tools.values())
+        agent = agent.with_(tools=list(tools.values()))
+        there = {tool.name for tool in agent.tools}
+        gates = {name: gate for name, gate in self.storage.kept(id)[0].items() if name in there}
+        return agent.with_(interrupt_on={**agent.interrupt_on, **gates}) if gates else agent
+
+    def _as_kept(self, agent: Agent, id: str) -> Agent:
+        """``agent`` with the tools and the gates of that conversation, as far as they are there."""
+        gates, tools = self.storage.kept(id)
+        own = {tool.name for tool in agent.own_tools}
+        here = [name for name in tools if name not in own and callable(self._variable(name))]
+        agent = self.with_tools(agent, here, id) if gates or here else agent
+        if gone := [name for name in tools if name not in {tool.name for tool in agent.tools}]:
+            print(
+                f"{id!r} had tools that this notebook does not have by now: {', '.join(gone)}. "
+                f"Define them, and add them with %agent tools add {' '.join(gone)}."
+            )
+        return agent
+
+    def _variable(self, name: Any) -> Any:
+        return self.shell.user_ns.get(name)
 
     def _start(self, agent: Agent, name: str | None = None) -> Session:
         """The conversation of that name, or a new one with a name of its own."""
@@ -163,6 +207,7 @@ class Conversations:
         options = self.storage.options(name)
         if agent.filesystem_scope is not None:
             options.pop("filesystem", None)
+        agent = self._as_kept(agent, name)
         # It stays as long as its kernel: people come back to a notebook after a while.
         return sessions.start(agent, name, inactivity_timeout=None, **options)
 
@@ -173,12 +218,13 @@ class Conversations:
             store is not None and store.find_conversation(name) is not None
         )
 
-    def _agent_with(self, agent: Agent, options: argparse.Namespace) -> Agent:
+    def _agent_with(self, session: Session, options: argparse.Namespace) -> Agent:
+        agent = session.agent
+        if options.tools:
+            agent = self.with_tools(agent, names(options.tools), session.id)
         changes: dict[str, Any] = {}
         if options.model:
             changes["model"] = self.model(options.model)
-        if options.tools:
-            changes["tools"] = self.with_tools(agent, names(options.tools))
         if options.approve:
             gated = dict(agent.interrupt_on)
             changes["interrupt_on"] = {**gated, **dict.fromkeys(names(options.approve), True)}

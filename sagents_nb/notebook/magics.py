@@ -134,10 +134,12 @@ class AgentMagics(Magics):
         session = self._session()
         words = names(rest)
         if words[:1] == ["add"]:
-            tools = self.conversations.with_tools(session.agent, words[1:])
-            session.replace(agent=session.agent.with_(tools=tools))
+            session.replace(
+                agent=self.conversations.with_tools(session.agent, words[1:], session.id)
+            )
         elif words[:1] == ["remove"]:
             self._remove_tools(session, words[1:])
+        self.conversations.storage.keep(session.id, session.agent)
         lines = [
             f"{t.name}: {t.description.splitlines()[0] if t.description else ''}"
             for t in session.agent.tools
@@ -145,7 +147,7 @@ class AgentMagics(Magics):
         return Text("\n".join(lines))
 
     def _remove_tools(self, session: Session, wanted: list[str]) -> None:
-        own = self.conversations.with_tools(session.agent, [])
+        own = session.agent.own_tools
         unknown = [name for name in wanted if name not in {tool.name for tool in own}]
         if unknown:
             raise UsageError(f"{', '.join(unknown)} cannot be removed: it is no tool of your own.")

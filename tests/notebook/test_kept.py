@@ -155,6 +155,40 @@ def test_a_session_of_ones_own_is_kept_when_asked(new_kernel: Callable[[], Kerne
     assert kernel.run("%agent load nobody", front_end=True).error == "UsageError"
 
 
+DOUBLE = "def double(n: int) -> int:\n    'Double.'\n    return 2 * n"
+GATES = "a = sa.sessions.get('mine').agent; print(sorted(n for n, g in a.interrupt_on.items() if g))"
+
+
+def test_what_asked_before_it_ran_asks_after_a_restart_too_also_where_its_tool_is_missing(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    kernel.ok(DOUBLE)
+    first = "%%agent --name mine --model demo --tools double --approve write_file,double --no-wait"
+    kernel.ok(f"{first}\nSay hello.", front_end=True)
+    kernel.ok("%%agent --name other\nSay hello.", front_end=True)
+    assert kernel.ok(GATES).text == "['double', 'write_file']\n"
+
+    kernel = new_kernel()
+    loaded = kernel.ok("%agent load mine", front_end=True)
+    assert "'mine' had tools that this notebook does not have by now: double." in loaded.text
+    assert kernel.ok(GATES).text == "['write_file']\n"
+    asked = kernel.ok("%%agent --no-wait\nSave a note to /c.md", front_end=True)
+    assert "write_file" in str(kernel.ok("%agent status", front_end=True).value)
+    assert not asked.error
+    assert kernel.ok("print(sa.sessions.get('mine').files.list())").text == "[]\n"
+    kernel.ok(DOUBLE)
+    kernel.ok("%agent reject", front_end=True)
+    kernel.ok("await sa.sessions.get('mine').current_run")
+    kernel.ok("%agent tools add double", front_end=True)
+    assert kernel.ok(GATES).text == "['double', 'write_file']\n"
+
+    kernel = new_kernel()
+    kernel.ok(DOUBLE)
+    assert "had tools" not in kernel.ok("%agent load other", front_end=True).text
+    assert kernel.ok(GATES.replace("mine", "other")).text == "['double', 'write_file']\n"
+
+
 def test_a_frozen_session_leaves_text_instead_of_widgets(
     new_kernel: Callable[[], Kernel],
 ) -> None:
