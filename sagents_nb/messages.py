@@ -332,6 +332,9 @@ DISPLAY = "display"
 # In the metadata of a result: what people answered, as they read it; None if they did not.
 ANSWER = "answer"
 
+# In the metadata of a result: with what the call was run, where a person changed its arguments.
+EDITED = "edited_arguments"
+
 
 # Of messages as dicts: "developer" is OpenAI's newer word.
 _ROLES = {role: role for role in ("user", "assistant", "system", "tool")} | {"developer": "system"}

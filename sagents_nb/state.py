@@ -325,12 +325,18 @@ def restore_or_new(exported: Any, schema: StateSchema = MappingProxyType({})) ->
 
 def _list(data: Mapping[str, Any], key: str) -> list[Any]:
     value = data.get(key)
-    return value if isinstance(value, list) else []
+    if value is not None and not isinstance(value, list):
+        logger.warning("The %s of a restored state are no list, so they are left out.", key)
+        return []
+    return value or []
 
 
 def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = data.get(key)
-    return value if isinstance(value, Mapping) else {}
+    if value is not None and not isinstance(value, Mapping):
+        logger.warning("The %s of a restored state is no dict, so it is left out.", key)
+        return {}
+    return value or {}
 
 
 def _checked(messages: Iterable[Any]) -> Iterable[Message]:

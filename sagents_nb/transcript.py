@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from .messages import CUT_SHORT, Message, ToolCall, ToolResult
+from .messages import CUT_SHORT, EDITED, Message, ToolCall, ToolResult
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
@@ -251,7 +252,8 @@ def markdown(messages: Iterable[Message]) -> str:
 
 def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
     name = visible(call.name).replace("`", "'")
-    line = f"- `{name}({_arguments(call)})`"
+    edited = result.metadata.get(EDITED) if result else None
+    line = f"- `{name}({_arguments(edited if isinstance(edited, dict) else call.arguments)})`"
     if result is None:
         return f"{line} waits for a decision"
     text = visible(result.text)
@@ -260,8 +262,8 @@ def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
     return f"{line} {word}\n\n{_indent(_fenced(_short(text)))}"
 
 
-def _arguments(call: ToolCall) -> str:
-    shown = ", ".join(f"{name}={_value(value)}" for name, value in call.arguments.items())
+def _arguments(arguments: dict[str, Any]) -> str:
+    shown = ", ".join(f"{name}={_value(value)}" for name, value in arguments.items())
     return visible(shown).replace("`", "'")
 
 

@@ -23,7 +23,7 @@ from ..events import (
     TurnEnd,
     TurnStart,
 )
-from ..messages import Message, TextPart, ThinkingPart, ToolCall, ToolResult, Usage
+from ..messages import EDITED, Message, TextPart, ThinkingPart, ToolCall, ToolResult, Usage
 from ..serialization import to_data
 from ..state import State
 from ..text import REPLACEMENT, whole_data
@@ -169,7 +169,10 @@ def tool_calls(conversations: Conversations) -> Values:
         "session_id": whose,
         "tool_call_id": (call.id for call in calls),
         "name": (call.name for call in calls),
-        "arguments": (_json(call.arguments) for call in calls),
+        "arguments": (
+            _json(r.metadata.get(EDITED, call.arguments) if r and r.metadata else call.arguments)
+            for call, r in zip(calls, results, strict=True)
+        ),
         "status": (e and e.status for e in ends),
         "result": (r and r.text for r in results),
         "is_error": (r and r.is_error for r in results),

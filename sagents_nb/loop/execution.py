@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..budget import Meter
@@ -102,9 +102,12 @@ def _messages_of(prompt: Any) -> list[Message]:
         return [Message.of(prompt)]
     if isinstance(prompt, str | Part | Mapping) or image_of(prompt) is not None:
         return [Message.user(prompt)]
-    if isinstance(prompt, bytes) or not isinstance(prompt, Iterable):
+    # Not everything that has items: a frame has the names of its columns, a set no order.
+    if isinstance(prompt, bytes) or not isinstance(prompt, Sequence | Iterator):
+        hint = "; write str(…), or name it in the text" if hasattr(prompt, "__iter__") else ""
         raise ConfigurationError(
-            f"A prompt is text, a Message, a list of them or a State, not {type(prompt).__name__}."
+            "A prompt is text, a Message, a list of them or a State, not "
+            f"{type(prompt).__name__}{hint}."
         )
     items = list(prompt)
     if any(isinstance(item, Message) or _is_dict_message(item) for item in items):

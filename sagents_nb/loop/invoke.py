@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 from types import CoroutineType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -142,6 +143,18 @@ def _advice(error: BaseException) -> str:
     return _ON_CALLER if other_loop else ""
 
 
+TURN = 0.01
+"""Seconds of the loop that a tool may take before others have their turn."""
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+def _turn() -> asyncio.Lock:
+    """Held by the one tool that runs on the loop itself: many may be ready at once."""
+    loop = asyncio.get_running_loop()
+    return _turns.get(loop) or _turns.setdefault(loop, asyncio.Lock())
+
+
 async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     """What the function returns or raises, wherever it runs."""
     if tool.is_async and tool.run_on != "caller":
@@ -159,9 +172,12 @@ async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) 
     elif tool.run_on == "pool":
         outcome = await _in_thread(tool, body)
     else:
-        began = clock()
-        outcome = outcome_of(body)
-        took(began, "The tool", function)
+        async with _turn():
+            began = clock()
+            outcome = outcome_of(body)
+            if clock() - began > TURN:  # the next one waits, and others have their turn before
+                await asyncio.sleep(0)
+            took(began, "The tool", function)
     value, error = outcome
     if error is not None:
         raise error

@@ -28,7 +28,7 @@ from ..interrupts import (
     Respond,
     canonical_json,
 )
-from ..messages import Message, ToolCall, ToolResult
+from ..messages import EDITED, Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
 from ..runtime.telemetry import current
 from ..runtime.thread import runtime
@@ -347,7 +347,7 @@ class _Batch:
             executed.status = item.status
             executed.error = error
         if item.edited is not None:
-            metadata = {"edited_arguments": item.edited, **executed.result.metadata}
+            metadata = {EDITED: item.edited, **executed.result.metadata}
             executed.result = replace(executed.result, metadata=metadata)
         if item.begun:
             self.write_down(item, executed)

@@ -10,9 +10,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from ..context import ToolContext
-from ..state import TODO_STATUSES, State, Todo, to_data
+from ..state import TODO_STATUSES, Todo, numbered, to_data
 from ..tools import Tool, ToolOutput
 from .base import Middleware
+
+MOST = 500
+"""Items of a list: each answer has all of them."""
 
 _DESCRIPTION = """\
 Keep the to-do list of this conversation; people watch it while you work.
@@ -76,11 +79,13 @@ def write_todos(
     ctx: ToolContext,
 ) -> ToolOutput:
     """Update the to-do list."""
-    state = State(todos=ctx.state.todos) if merge else State()
+    items = list(ctx.state.todos) if merge else []
+    places = {todo.id: place for place, todo in enumerate(items)}
     for position, item in enumerate(todos, start=1):
         # What Todo does with numeric text, so that "2" finds item 2.
         id = int(item.id) if isinstance(item.id, str) and item.id.isdecimal() else item.id
-        before = state.get_todo(id) if id is not None else None
+        place = places.get(id) if id is not None else None
+        before = None if place is None else items[place]
         content = before.content if before and item.content is UNSET else item.content
         if not isinstance(content, str) or not 1 <= len(content) <= 1000:
             return ToolOutput(
@@ -88,8 +93,19 @@ def write_todos(
                 "changed; send it again.",
                 is_error=True,
             )
-        state = state.put_todo(Todo(content, item.status or "pending", id))  # type: ignore[arg-type]
-    final = list(state.todos)
+        todo = Todo(content, item.status or "pending", id)  # type: ignore[arg-type]
+        if place is not None:
+            items[place] = todo
+        else:
+            places[id] = len(items)
+            items.append(todo)
+    if len(items) > MOST:
+        return ToolOutput(
+            f"The list would have {len(items):,} items, and {MOST} is the most, so it was not "
+            "changed; send fewer.",
+            is_error=True,
+        )
+    final = list(numbered(items))
     metadata: dict[str, Any] = {"todos": to_data(final)}
     lines = "\n".join(f"{todo.id}. [{todo.status}] {todo.content}" for todo in final)
     if all(todo.status in ("completed", "cancelled") for todo in final):

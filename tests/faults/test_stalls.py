@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import sys
+import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +15,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.events import MessageUpdate
+from sagents_nb.loop.invoke import TURN
 from sagents_nb.models import RetryingModel
 from sagents_nb.runtime.thread import runtime
 from tests.faults.serving import STREAM, Echoing
@@ -266,3 +268,26 @@ def test_others_have_their_turn_between_the_calls_of_one_message() -> None:
     agent.run("go")
     assert order.index("another session") < 500
     assert len(order) == 1001
+
+
+def test_others_have_their_turn_between_the_tools_of_one_message_that_run_on_the_loop() -> None:
+    done = 0
+    seen: set[int] = set()
+
+    @sa.tool(run_on="loop")
+    def compute(n: int) -> str:
+        """Compute."""
+        nonlocal done
+        time.sleep(2 * TURN)
+        done += 1
+        return "computed"
+
+    def look() -> None:  # what another session would do
+        seen.add(done)
+        if done < 10:
+            runtime.loop.call_soon(look)
+
+    runtime.post(look)
+    calls = [call("compute", f"c{n}", n=n) for n in range(10)]
+    agent_of(calls, "done", tools=[compute], max_parallel_tools=10).run("go")
+    assert seen >= set(range(1, 10))

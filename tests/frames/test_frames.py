@@ -8,6 +8,7 @@ import sagents_nb as sa
 from sagents_nb import events as ev
 from sagents_nb.frames import COLUMNS, Conversation, frame_of
 from sagents_nb.frames.rows import MAKERS
+from sagents_nb.transcript import markdown
 from tests.session.stored import disk
 from tests.talking import PATIENCE, agent_of, call, session_of
 
@@ -209,3 +210,16 @@ def test_decisions_of_a_conversation_that_was_opened_again_have_names() -> None:
 def draw() -> str:
     """Draws."""
     return "drawn"
+
+
+def test_a_call_that_a_person_edited_is_shown_with_what_it_was_run_with() -> None:
+    def look(at: str) -> str:
+        return f"saw {at}"
+
+    session = session_of(call("look", at="sky"), "done", tools=[look], interrupt_on={"look": True})
+    session.send("go").result()
+    run = session.resume(sa.Edit({"at": "sea"}))
+    run.result()
+    frame = session.to_frame("tool_calls")
+    assert frame["arguments"].tolist() == ['{"at":"sea"}']
+    assert "look(at='sea')" in markdown(session.messages)

@@ -206,6 +206,16 @@ def test_the_error_of_failing_turns_names_the_call_that_failed_last() -> None:
         agent_of(*turns, tools=[fail, break_off]).run("go")
 
 
+@pytest.mark.parametrize(
+    "odd", [{1, 2}, frozenset("ab"), pytest.importorskip("pandas").DataFrame({"a": ["x"]}), 5]
+)
+def test_what_only_happens_to_have_items_is_no_prompt(odd: Any) -> None:
+    agent = agent_of("hi")
+    with pytest.raises(sa.ConfigurationError, match=r"A prompt is text, .* not "):
+        agent.run(odd)
+    assert not agent.model.requests  # type: ignore[attr-defined]
+
+
 def test_two_calls_with_one_id_are_not_both_run() -> None:
     turn = [call("look", "same", at="a"), call("look", "same", at="b")]
     result = agent_of(turn, "ok", tools=[look]).run("go")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sagents_nb.middleware.todo_list import TodoList
+from sagents_nb.middleware.todo_list import MOST, TodoList
 from sagents_nb.state import State, Todo
 from sagents_nb.tools import ToolOutput
 from tests.middleware.calling import call, tool_of
@@ -35,6 +35,16 @@ def test_a_plan_gets_small_numbers_and_the_reply_counts() -> None:
         "3 todos: 2 pending, 1 in_progress.\n1. [in_progress] a\n2. [pending] b\n3. [pending] c"
     )
     assert [t.id for t in after(output)] == [1, 2, 3]
+
+
+def test_a_list_has_no_more_items_than_anybody_reads() -> None:
+    state = State(todos=[Todo(f"item {n}") for n in range(MOST - 1)])
+    one_more = write([{"content": "last"}], merge=True, state=state)
+    assert len(after(one_more, state)) == MOST
+    output = write([{"content": "a"}, {"content": "b"}], merge=True, state=state)
+    assert output.is_error
+    assert "The list would have 501 items, and 500 is the most" in output.content
+    assert not output.update
 
 
 @pytest.mark.spec("S1.9.5")

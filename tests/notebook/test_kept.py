@@ -156,7 +156,7 @@ def test_a_session_of_ones_own_is_kept_when_asked(new_kernel: Callable[[], Kerne
 
 
 DOUBLE = "def double(n: int) -> int:\n    'Double.'\n    return 2 * n"
-GATES = "a = sa.sessions.get('mine').agent; print(sorted(n for n, g in a.interrupt_on.items() if g))"
+GATES = "print(sorted(sa.sessions.get('mine').agent.interrupt_on))"
 
 
 def test_what_asked_before_it_ran_asks_after_a_restart_too_also_where_its_tool_is_missing(
