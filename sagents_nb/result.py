@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import secrets
+from typing import Any, ClassVar, NamedTuple
+from weakref import WeakValueDictionary
 
 from .budget import Meter
 from .errors import StaleApproval
@@ -19,10 +21,13 @@ class Answered(NamedTuple):
 
 
 class _Once:
-    """What can be taken once, by one thread, also of copies."""
+    """What can be taken once, by one thread, also of copies and of what was pickled here."""
 
-    def __init__(self) -> None:
-        self._left = [True]  # a list, since its pop is atomic
+    _known: ClassVar[WeakValueDictionary[str, _Once]] = WeakValueDictionary()
+
+    def __init__(self, name: str = "", left: bool = True) -> None:
+        self._left = [True] * left  # a list, since its pop is atomic
+        self._name = name
 
     def take(self) -> bool:
         """Whether it was there."""
@@ -33,6 +38,16 @@ class _Once:
 
     def __deepcopy__(self, memo: Any) -> _Once:
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self._name:
+            self._name = secrets.token_hex(16)
+        _Once._known.setdefault(self._name, self)
+        return _Once._of, (self._name, bool(self._left))
+
+    @classmethod
+    def _of(cls, name: str, left: bool) -> _Once:
+        return cls._known.setdefault(name, cls(name, left))  # in another process it is a new one
 
 
 class RunResult:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import threading
 from typing import Annotated, Any
 
@@ -595,3 +596,15 @@ def test_a_person_may_decide_from_a_subscriber_the_moment_it_waits() -> None:
     assert session.send("go").result().status == "interrupted"
     assert done.wait(PATIENCE)
     assert session.messages[-1].text == "done"
+
+
+def test_a_result_that_was_pickled_is_resumed_once_with_the_one_it_was() -> None:
+    _, result = waiting([call("write", "w", path="/w")])
+    agent = agent_of("ok", "ok", "ok", tools=TOOLS, interrupt_on={"write": True})
+    early = [pickle.loads(pickle.dumps(result)) for _ in range(2)]
+    assert agent.resume(early[0], sa.Approve()).status == "completed"
+    late = pickle.loads(pickle.dumps(result))
+    for copied in (result, early[1], late):
+        with pytest.raises(sa.StaleApproval):
+            agent.resume(copied, sa.Approve())
+    assert RAN == [("write", "/w")]
