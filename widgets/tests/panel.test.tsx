@@ -243,6 +243,34 @@ test("a file is read when it is picked, and again when it changes", async () => 
   expect(one("file-viewer").querySelector("h1")!.textContent).toBe("Better");
 });
 
+test.each([
+  ["a,b\n" + "1,2\n".repeat(250), 200, "The first 200 of 250 rows; see Raw for all."],
+  ["a,b\n" + "1,2\n".repeat(400_000), 200, "The first 200 rows; the file is longer than what is shown here."],
+  ["a,b\n" + `1,${"x".repeat(90_000)}\n`.repeat(3), 2, "The first 2 rows; the file is longer than what is shown here."],
+  ["a,b\n1,2\n" + `1,"${"x\n".repeat(200_000)}"\n`, 1, "The first 1 row; the file is longer than what is shown here."],
+  ["a,b\n1,2\n3,4", 2, ""],
+])("a table says how many rows it shows, and counts none that the kernel has cut", async (text, rows, said) => {
+  await show(scenes.done!, "files");
+  model.files["/data.csv"] = text;
+  model.events([{ type: "file_updated", seq: 9, path: "/data.csv", entry: { path: "/data.csv", size: text.length } }]);
+  await settle();
+  find("file").find((row) => row.dataset.path === "/data.csv")!.click();
+  await settle();
+  expect(one("file-viewer").querySelectorAll("tbody tr")).toHaveLength(rows);
+  expect(one("file-viewer").querySelector(".sagents-viewer-body .sagents-faint")?.textContent ?? "").toBe(said);
+});
+
+test("a table without one whole row is shown raw, and said to go on", async () => {
+  await show(scenes.done!, "files");
+  model.files["/data.csv"] = `a,b\n1,${"x".repeat(300_000)}\n`;
+  model.events([{ type: "file_updated", seq: 9, path: "/data.csv", entry: { path: "/data.csv", size: 300_008 } }]);
+  await settle();
+  find("file").find((row) => row.dataset.path === "/data.csv")!.click();
+  await settle();
+  expect(one("file-viewer").querySelector("table")).toBeNull();
+  expect(one("file-viewer").textContent).toContain("The first 200,000 characters; the file goes on.");
+});
+
 test("each view shows its part", async () => {
   for (const [view, id] of [["todos", "todo"], ["files", "file"], ["chat", "composer"]] as const) {
     await show(scenes.done!, view);
