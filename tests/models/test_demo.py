@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
