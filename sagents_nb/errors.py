@@ -105,11 +105,25 @@ class MiddlewareError(AgentError):
 
 
 class InvalidDecision(AgentError):
-    """The decisions do not fit the interrupt; nothing has changed, so answer it again."""
+    """The decisions do not fit the interrupt; nothing has changed, so answer it again.
+
+    ``tool_call_id`` says whose decision it is that does not fit, "" if it is not one call's.
+    """
+
+    def __init__(self, message: str, result: Any = None, *, tool_call_id: str = "") -> None:
+        super().__init__(message, result)
+        self.tool_call_id = tool_call_id
 
 
 class StaleApproval(AgentError):
-    """The request was already answered, or changed since it was shown; nothing has run."""
+    """The request was already answered, or changed since it was shown; nothing has run.
+
+    ``tool_call_id`` says of which call, "" if it is not one call's.
+    """
+
+    def __init__(self, message: str, result: Any = None, *, tool_call_id: str = "") -> None:
+        super().__init__(message, result)
+        self.tool_call_id = tool_call_id
 
 
 class NotRunning(AgentError):

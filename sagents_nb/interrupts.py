@@ -201,27 +201,28 @@ def decisions_for(interrupt: Interrupt, given: Decisions) -> dict[str, Decision]
 
 
 def _check(index: int, request: ActionRequest, decision: Any) -> Decision:
-    where = f"Decision {index} (for {request.tool_name})"
+    def refused(why: str) -> InvalidDecision:
+        where = f"Decision {index} (for {request.tool_name})"
+        return InvalidDecision(f"{where} {why}", tool_call_id=request.tool_call_id)
+
     if isinstance(decision, Mapping):
         if "type" not in decision:
-            raise InvalidDecision(f"{where} has no 'type'; use one of {_names(request)}.")
+            raise refused(f"has no 'type'; use one of {_names(request)}.")
         if decision["type"] == "edit" and not isinstance(decision.get("arguments"), dict):
-            raise InvalidDecision(f"{where} is an edit without 'arguments', a dict.")
+            raise refused("is an edit without 'arguments', a dict.")
         try:
             decision = msgspec.convert(dict(decision), Decision)
         except msgspec.ValidationError as error:
-            raise InvalidDecision(
-                f"{where} cannot be read ({error}); its 'type' is one of {_names(request)}."
-            ) from None
+            known = _names(request)
+            raise refused(f"cannot be read ({error}); its 'type' is one of {known}.") from None
     if not isinstance(decision, Approve | Edit | Reject | Respond):
-        raise InvalidDecision(
-            f"{where} is a {type(decision).__name__}; use Approve(), Edit(…), Reject(…) or a dict."
-        )
+        given = type(decision).__name__
+        raise refused(f"is a {given}; use Approve(), Edit(…), Reject(…) or a dict.")
     kind = decision.__struct_config__.tag
     if kind not in request.allowed_decisions:
-        raise InvalidDecision(f"{where} is {kind!r}, but only {_names(request)} are allowed.")
+        raise refused(f"is {kind!r}, but only {_names(request)} are allowed.")
     if isinstance(decision, Edit) and not isinstance(decision.arguments, dict):
-        raise InvalidDecision(f"{where} is an edit whose 'arguments' are not a dict.")
+        raise refused("is an edit whose 'arguments' are not a dict.")
     return decision
 
 

@@ -97,14 +97,15 @@ def check_decisions(
     for request in interrupt.action_requests:
         decision = decisions[request.tool_call_id]
         if request.tool_call_id in doubtful:
-            _check_doubt(request.tool_name, decision)
+            _check_doubt(request, decision)
         tool = None if request.tool_call_id in elsewhere else tools.get(request.tool_name)
         if isinstance(decision, Edit) and tool is not None:
             try:
                 tool.arguments.check(decision.arguments)
             except ValueError as error:
                 raise InvalidDecision(
-                    f"The edited arguments do not fit {request.tool_name}: {error}"
+                    f"The edited arguments do not fit {request.tool_name}: {error}",
+                    tool_call_id=request.tool_call_id,
                 ) from None
     for part in parts:
         named = {i: decisions[i] for i in part.tool_call_ids if i in decisions}
@@ -113,10 +114,13 @@ def check_decisions(
     return decisions
 
 
-def _check_doubt(tool_name: str, decision: Decision) -> None:
+def _check_doubt(request: ActionRequest, decision: Decision) -> None:
     if not isinstance(decision, Respond) or decision.answer not in DOUBT_ANSWERS:
         known = ", ".join(f"Respond({answer!r})" for answer in DOUBT_ANSWERS)
-        raise InvalidDecision(f"It is not known whether {tool_name} ran: answer with {known}.")
+        raise InvalidDecision(
+            f"It is not known whether {request.tool_name} ran: answer with {known}.",
+            tool_call_id=request.tool_call_id,
+        )
 
 
 async def apply_decisions(

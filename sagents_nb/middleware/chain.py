@@ -11,7 +11,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..context import RunContext
-from ..errors import AgentError, ConfigurationError, MiddlewareError, pass_on
+from ..errors import (
+    AgentError,
+    ConfigurationError,
+    InvalidDecision,
+    MiddlewareError,
+    pass_on,
+)
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..models.base import ModelRequest
@@ -151,6 +157,10 @@ class Chain:
         for item in self.middleware:
             try:
                 item.check_decisions(interrupt, decisions)
+            except InvalidDecision as error:
+                if not error.tool_call_id and len(decisions) == 1:  # it can be about no other
+                    error.tool_call_id = next(iter(decisions))
+                raise
             except AgentError:
                 raise
             except BaseException as error:

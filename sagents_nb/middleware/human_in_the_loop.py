@@ -44,7 +44,8 @@ class HumanInTheLoop(Middleware):
             if decision.__struct_config__.tag not in allowed:
                 raise InvalidDecision(
                     f"Calls of {request.tool_name} take {', '.join(allowed)} only by now, not "
-                    f"{decision.__struct_config__.tag}."
+                    f"{decision.__struct_config__.tag}.",
+                    tool_call_id=request.tool_call_id,
                 )
 
     def before_tool(self, call: ToolCall, ctx: RunContext) -> Interrupt | None:

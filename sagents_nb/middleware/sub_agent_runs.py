@@ -106,7 +106,12 @@ class SubAgentRun:
         if interrupt is not None:
             own = self._own(decisions)
             decided = tuple(r for r in interrupt.action_requests if r.tool_call_id in own)
-            self.agent.checked(replace(interrupt, action_requests=decided), own)
+            try:
+                self.agent.checked(replace(interrupt, action_requests=decided), own)
+            except InvalidDecision as error:  # people know the call by the parent's id
+                outer = {inner: outer for outer, inner in self._ids.items()}
+                error.tool_call_id = outer.get(error.tool_call_id, "")
+                raise
 
     async def _go(
         self,

@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import SagentsError
+from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
@@ -52,6 +52,8 @@ def _answer(session: Session, request: dict[str, Any], send: Reply) -> None:
             "kind": type(error).__name__,
             "message": text[:1000],
         }
+        if isinstance(error, InvalidDecision | StaleApproval) and error.tool_call_id:
+            reply["tool_call_id"] = error.tool_call_id
     send(plain(reply))
 
 
@@ -85,8 +87,11 @@ def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         decision = dict(fields)
         digests[tool_call_id] = decision.pop("digest", "")
         if "json" in decision:
-            written = json.loads(decision.pop("json"))
-            _check_depth(written)
+            try:
+                written = json.loads(decision.pop("json"))
+                _check_depth(written)
+            except ValueError as error:
+                raise InvalidDecision(str(error), tool_call_id=tool_call_id) from None
             decision["arguments"] = {**decision["arguments"], **written}
         decisions[tool_call_id] = decision
     session.decide(decisions, interrupt_id=request["interrupt_id"], digests=digests, by="user")

@@ -91,7 +91,8 @@ class Approvals:
             if i in decisions and (digests.get(i) != request.digest or i in self._taken):
                 raise StaleApproval(
                     f"The request for {request.tool_name} was answered or has changed since it "
-                    "was shown; nothing was run."
+                    "was shown; nothing was run.",
+                    tool_call_id=i,
                 )
 
     def checked(

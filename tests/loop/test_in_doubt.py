@@ -122,8 +122,9 @@ def test_an_answer_of_another_kind_says_which_there_are() -> None:
 def test_even_a_question_that_would_allow_it_cannot_be_approved() -> None:
     bank = Bank()
     asked = sa.ActionRequest("c2", "pay", {"to": "Bob"})
-    with pytest.raises(sa.InvalidDecision, match="not known whether pay ran"):
+    with pytest.raises(sa.InvalidDecision, match="not known whether pay ran") as refused:
         bank.agent.checked(Interrupt("in_doubt", (asked,)), sa.Approve())
+    assert refused.value.tool_call_id == "c2"
 
 
 def test_without_an_answer_it_waits_on() -> None:

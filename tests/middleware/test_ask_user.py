@@ -260,6 +260,7 @@ def test_an_answer_that_does_not_fit_is_refused_and_the_question_still_waits(
     with pytest.raises(sa.InvalidDecision, match="The question") as raised:
         session.resume(sa.Respond(answer))
     assert said in str(raised.value)
+    assert raised.value.tool_call_id == session.interrupt.tool_call_ids[0]
     assert (session.status, session.state) == ("interrupted", before)
     right: Any = "For the door" if arguments is FREE else {"selected": ["b"]}
     assert session.resume(sa.Respond(right)).result().text == "I see"

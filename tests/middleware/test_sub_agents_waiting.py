@@ -222,10 +222,12 @@ def test_tasks_and_a_question_of_the_parent_are_answered_each_by_its_own_id() ->
     assert {part.type for part in waiting.interrupt.parts} == {"subagent_hitl", "ask_user"}
     assert ids(waiting) == ["a/w", "q"]
     answer = sa.Respond({"other_text": "Because."})
-    with pytest.raises(sa.InvalidDecision):
+    with pytest.raises(sa.InvalidDecision) as refused:
         session.resume({"a/w": sa.Approve(), "q": sa.Respond({"selected": ["x"]})})
-    with pytest.raises(sa.InvalidDecision):
+    assert refused.value.tool_call_id == "q"
+    with pytest.raises(sa.InvalidDecision) as refused:
         session.resume({"a/w": sa.Edit({"path": 5}), "q": answer})
+    assert refused.value.tool_call_id == "a/w"
     assert RAN == []
     assert session.resume({"q": answer, "a/w": sa.Approve()}).result().text == "done"
     first, second, third = results(session.state)
@@ -269,8 +271,9 @@ def test_two_levels_down_the_right_one_hears() -> None:
     agent = parent_of(task("t1", "middle"), "done", subagents=[middle], max_depth=2)
     waiting = agent.run("go")
     assert ids(waiting) == ["t1/t2/w"]
-    with pytest.raises(sa.InvalidDecision, match="write"):
+    with pytest.raises(sa.InvalidDecision, match="write") as refused:
         agent.resume(waiting, sa.Edit({"path": 5}))
+    assert refused.value.tool_call_id == "t1/t2/w"
     done = agent.resume(waiting, sa.Approve())
     assert (done.text, results(done.state)) == ("done", ["middle is done"])
     assert RAN == [("write", "/w")]

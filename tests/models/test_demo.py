@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
@@ -217,6 +216,39 @@ def test_a_rejection_is_acknowledged_and_the_rest_goes_on() -> None:
     assert "Biscoe has the most: 3" in result.text
     again = gated.run("save it to /r.md", state=result.state)
     assert gated.resume(again, Approve()).text == "I wrote /r.md (“Body_mass_g by species”)."
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("", "Nobody was there to decide."),
+        ("The policy for unattended runs denied it.",) * 2,
+    ],
+)
+def test_what_nobody_was_there_to_decide_is_not_said_to_be_done_nor_rejected_by_a_person(
+    message: str, why: str
+) -> None:
+    gated = agent(interrupt_on={"write_file": True})
+    waiting = gated.run("Count the rows by island, and save the counts to /a.md")
+    result = gated.resume(waiting, Reject(message, unattended=True))
+    assert result.status == "completed"
+    assert f"`write_file` was not run, so I left that out. {why}" in result.text
+    assert "I wrote" not in result.text
+    assert "You rejected" not in result.text
+    assert [n for n, _ in calls_of(result.state.messages)].count("write_file") == 1
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_whether_a_call_ran_is_told_by_the_mark_of_its_result_and_not_by_its_words(
+    marked: bool,
+) -> None:
+    def outcome(call: ToolCall) -> ToolResult:
+        text = "Wrote it." if marked else "A person rejected an offer on page 3."
+        metadata = {"not_run": "rejected"} if marked else {}
+        return ToolResult(call.id, call.name, text, metadata=metadata)
+
+    messages = converse(['Write "hello" to /a.md'], FILES, outcome)
+    assert ("I wrote /a.md" in messages[-1].text) is not marked
 
 
 def test_files_are_written_edited_read_moved_searched_and_deleted() -> None:
@@ -485,7 +517,8 @@ RESULTS = st.one_of(
             ("ok", "     1\tline"),
             ("error", "Not there; did you mean body_mass_g or species?"),
             ("error", "/r.md exists already; use overwrite"),
-            ("ok", "A person rejected this call, so it was not run. They said: no"),
+            ("rejected", "A person rejected this call, so it was not run. They said: no"),
+            ("rejected", "This call was not run. Nobody was there to decide."),
         ]
     ),
     st.tuples(st.sampled_from(["ok", "error"]), st.text(max_size=40)),
@@ -510,7 +543,8 @@ def test_whatever_comes_back_it_ends_keeps_to_the_schemas_and_repeats_no_failure
 ) -> None:
     def outcome(call: ToolCall) -> ToolResult:
         kind, text = data.draw(RESULTS)
-        return ToolResult(call.id, call.name, text, is_error=kind == "error")
+        metadata = {"not_run": "rejected"} if kind == "rejected" else {}
+        return ToolResult(call.id, call.name, text, is_error=kind == "error", metadata=metadata)
 
     messages = converse(prompts, tools, outcome)
     ids = [call.id for m in messages for call in m.tool_calls]
@@ -523,7 +557,7 @@ def test_whatever_comes_back_it_ends_keeps_to_the_schemas_and_repeats_no_failure
         for call in message.tool_calls:
             assert (call.name, call.arguments) not in failed
         for call, result in zip(message.tool_calls, following.tool_results, strict=False):
-            if result.is_error or re.match("A person rejected", result.text):
+            if result.is_error or result.metadata:
                 failed.append((call.name, call.arguments))
 
 

@@ -212,6 +212,92 @@ def test_a_decision_that_makes_no_sense_changes_nothing(decisions: Any, kind: st
     assert ask(session, good)["type"] == "reply"
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"type": "edit", "arguments": {"amount": "many"}},
+        {"type": "edit", "arguments": {}, "json": "{"},
+        {"type": "edit", "arguments": {}, "json": "[" * 200 + "]" * 200},
+        {"type": "respond", "answer": 1},
+        {"type": "explode"},
+    ],
+)
+def test_the_error_of_a_decision_that_does_not_fit_says_which_call_it_is_about(
+    changed: dict[str, Any],
+) -> None:
+    session, ordered = session_with_two_orders()
+    good = decisions_on(session)
+    bad = {**good, "decisions": {**good["decisions"]}}
+    bad["decisions"]["o2"] = {"digest": good["decisions"]["o2"]["digest"], **changed}
+    reply = ask(session, bad)
+    assert (reply["kind"], reply["tool_call_id"]) == ("InvalidDecision", "o2")
+    assert set(reply) == set(example_of_error("InvalidDecision"))
+    assert session.status == "interrupted"
+    assert ordered == []
+    assert ask(session, good)["type"] == "reply"
+    until(lambda: session.status == "idle")
+    assert ordered == [5, 400]
+
+
+@pytest.mark.spec("P4")
+def test_the_error_of_a_stale_approval_says_which_call_it_is_about() -> None:
+    session, ordered = session_with_two_orders()
+    asked = decisions_on(session)
+    session.approve("o2")
+    reply = ask(session, asked)
+    assert (reply["kind"], reply["tool_call_id"]) == ("StaleApproval", "o2")
+    assert set(reply) == set(example_of_error("StaleApproval"))
+    assert ordered == []
+    session.close()
+
+
+def test_an_error_that_is_about_no_one_call_names_none() -> None:
+    session = waiting_session()
+    reply = ask(session, decision(session, interrupt_id="another"))
+    assert reply["kind"] == "StaleApproval"
+    assert set(reply) == set(example_of_error("ValueError"))
+
+
+def session_with_two_orders() -> tuple[Any, list[int]]:
+    """A session that waits for leave to run two calls, and what was ordered."""
+    ordered: list[int] = []
+
+    @sa.tool
+    def order(amount: int) -> str:
+        """Order that much."""
+        ordered.append(amount)
+        return "Ordered."
+
+    calls = [sa.ToolCall("o1", "order", {"amount": 5}), sa.ToolCall("o2", "order", {"amount": 400})]
+    agent = sa.Agent(
+        sa.ScriptedModel([calls, "Done."]),
+        tools=[order],
+        interrupt_on={"order": True},
+        max_parallel_tools=1,
+    )
+    session = sa.Session(agent)
+    assert session.send("Go.").result().status == "interrupted"
+    return session, ordered
+
+
+def decisions_on(session: Any) -> dict[str, Any]:
+    """The message that approves all that waits."""
+    requests = session.interrupt.action_requests
+    approvals = {r.tool_call_id: {"type": "approve", "digest": r.digest} for r in requests}
+    return {
+        "type": "decide",
+        "id": "1",
+        "interrupt_id": session.interrupt.id,
+        "decisions": approvals,
+    }
+
+
+def example_of_error(kind: str) -> dict[str, Any]:
+    """The error of this kind that the protocol's examples hold."""
+    found = json.loads(MESSAGES.read_text())["from_kernel"]
+    return next(m for m in found if m["type"] == "error" and m["kind"] == kind)
+
+
 def test_cancel_as_often_as_you_like() -> None:
     session = waiting_session()
     for i in range(3):

@@ -50,8 +50,9 @@ export class FakeModel {
       setTimeout(() => this.receive({ type: "snapshot", seq: this.#seq, state: this.state }));
     } else if (message.type === "read_file") {
       const path = String(message.path);
-      const content = this.files[path] ?? null;
-      const file = { path, content, size: content?.length ?? 48_213, truncated: false };
+      const whole = this.files[path] ?? null;
+      const content = whole?.slice(0, 200_000) ?? null;
+      const file = { path, content, size: whole?.length ?? 48_213, truncated: content !== whole };
       setTimeout(() => this.receive({ type: "reply", id, file }));
     } else if (id) {
       setTimeout(() => this.receive({ type: "reply", id }));

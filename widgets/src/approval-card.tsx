@@ -23,11 +23,12 @@ type Props = {
 };
 
 const ALL = ["approve", "edit", "reject"];
-const DONE: Record<string, string> = {
-  approve: "Approved",
-  edit: "Approved with your changes",
-  reject: "Rejected",
-  respond: "Answered",
+/** What was picked, which the kernel may still refuse. */
+const CHOICE: Record<Decision["type"], string> = {
+  approve: "to approve",
+  edit: "to approve with your changes",
+  reject: "to reject",
+  respond: "your answer",
 };
 
 export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecide, onUndo }: Props) {
@@ -141,7 +142,7 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
       )}
       {chosen && !sent && (
         <p class="sagents-chosen">
-          {DONE[chosen.type]}; sent when the other calls are answered too.
+          You chose {CHOICE[chosen.type]}; sent when the other calls are answered too.
           <button type="button" class="sagents-link" onClick={onUndo}>
             Change
           </button>

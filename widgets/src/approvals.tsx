@@ -31,22 +31,26 @@ function headline(state: ViewState, interrupt: Interrupt): string {
 }
 
 function Question({ state, interrupt }: { state: ViewState; interrupt: Interrupt }) {
-  const { ask, busy, slow, error } = useRequest();
+  const { ask, busy, slow, error, setError } = useRequest();
   const [chosen, setChosen] = useState<Record<string, Decision>>({});
   const [sent, setSent] = useState(false);
-  const [last, setLast] = useState("");
+  // The call that the error is about.
+  const [refused, setRefused] = useState("");
   const waiting = undecided(state);
 
   const decide = async (given: Record<string, Decision>, by: string) => {
     const decisions = { ...chosen, ...given };
     setChosen(decisions);
-    setLast(by);
+    if (refused in given) setError("");
     if (!waiting.every((request) => request.tool_call_id in decisions)) return;
     setSent(true);
-    const reply = await ask("decide", { interrupt_id: interrupt.id ?? "", decisions });
-    if (reply) return;
-    setSent(false);
-    setChosen({});
+    await ask("decide", { interrupt_id: interrupt.id ?? "", decisions }, ({ kind, toolCallId }) => {
+      const { [toolCallId]: unfit, ...others } = decisions;
+      setSent(false);
+      setRefused(unfit ? toolCallId : by);
+      // What does not fit leaves the other answers as they are; all else may have changed the question.
+      setChosen(unfit && kind === "InvalidDecision" ? others : {});
+    });
   };
   const approveAll = () => {
     const open = waiting.filter((request) => !(request.tool_call_id in chosen));
@@ -79,7 +83,7 @@ function Question({ state, interrupt }: { state: ViewState; interrupt: Interrupt
           chosen={chosen[request.tool_call_id]}
           sent={sent}
           slow={slow && busy}
-          error={last === request.tool_call_id ? error : ""}
+          error={refused === request.tool_call_id ? error : ""}
           onDecide={(decision) => decide({ [request.tool_call_id]: decision }, request.tool_call_id)}
           onUndo={() => {
             const { [request.tool_call_id]: _, ...others } = chosen;

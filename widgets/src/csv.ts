@@ -1,5 +1,6 @@
-/** Rows and cells of a CSV text: quoted cells may hold separators, newlines and doubled quotes. */
-export function parseCsv(text: string, separator = ","): string[][] {
+/** Rows and cells of a CSV text: quoted cells may hold separators, newlines and doubled quotes. Of a text that
+ *  was cut, the rows that are whole. */
+export function parseCsv(text: string, separator = ",", cut = false): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
   let cell = "";
@@ -24,6 +25,6 @@ export function parseCsv(text: string, separator = ","): string[][] {
     else if (character === "\n") endRow();
     else if (character !== "\r") cell += character;
   }
-  if (cell !== "" || row.length > 0) endRow();
+  if (!cut && (cell !== "" || row.length > 0)) endRow();
   return rows;
 }

@@ -67,7 +67,9 @@ function Content({ content: { path, content, size, truncated }, raw }: { content
   const cut = truncated && (
     <p class="sagents-faint">The first {count(content.length, "character")}; the file goes on.</p>
   );
-  if (raw) {
+  const rows = !raw && /\.(csv|tsv)$/i.test(path) && parseCsv(content, /tsv$/i.test(path) ? "\t" : ",", truncated);
+  if (rows && (rows.length > 1 || !truncated)) return <CsvTable rows={rows} cut={truncated} />;
+  if (raw || rows) {
     return (
       <>
         <CodeBlock code={content} language={languageOf(path)} bare />
@@ -75,7 +77,6 @@ function Content({ content: { path, content, size, truncated }, raw }: { content
       </>
     );
   }
-  if (/\.(csv|tsv)$/i.test(path)) return <CsvTable text={content} separator={/tsv$/i.test(path) ? "\t" : ","} />;
   return (
     <>
       <RichText text={content} />
@@ -84,8 +85,7 @@ function Content({ content: { path, content, size, truncated }, raw }: { content
   );
 }
 
-function CsvTable({ text, separator }: { text: string; separator: string }) {
-  const [head = [], ...rows] = parseCsv(text, separator);
+function CsvTable({ rows: [head = [], ...rows], cut }: { rows: string[][]; cut: boolean }) {
   // A header stands over its column: to the right where the first value is a number.
   const aligned = (cell = "") => (/^-?[\d.,]+%?$/.test(cell) ? "sagents-number" : undefined);
   return (
@@ -114,10 +114,16 @@ function CsvTable({ text, separator }: { text: string; separator: string }) {
           </tbody>
         </table>
       </div>
-      {rows.length > MOST_ROWS && (
+      {cut ? (
         <p class="sagents-faint">
-          The first {MOST_ROWS} of {count(rows.length, "row")}; see Raw for all.
+          The first {count(Math.min(rows.length, MOST_ROWS), "row")}; the file is longer than what is shown here.
         </p>
+      ) : (
+        rows.length > MOST_ROWS && (
+          <p class="sagents-faint">
+            The first {MOST_ROWS} of {count(rows.length, "row")}; see Raw for all.
+          </p>
+        )
       )}
     </>
   );

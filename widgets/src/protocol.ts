@@ -155,7 +155,7 @@ export type FromKernel =
   | { type: "snapshot"; seq: number; state: ViewState }
   | { type: "events"; after: number; seq: number; events: WireEvent[] }
   | { type: "reply"; id: string; file?: FileContent; result?: ToolResult }
-  | { type: "error"; id: string; kind: string; message: string }
+  | { type: "error"; id: string; kind: string; message: string; tool_call_id?: string }
   | { type: "closed" };
 export type Reply = Extract<FromKernel, { type: "reply" }>;
 export type FileContent = { path: string; content: string | null; size: number; truncated: boolean };

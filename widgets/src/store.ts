@@ -7,6 +7,8 @@ export class RequestError extends Error {
   constructor(
     readonly kind: string,
     message: string,
+    /** The call whose decision was refused, if it is one call's. */
+    readonly toolCallId = "",
   ) {
     super(message);
   }
@@ -81,7 +83,7 @@ export class Store {
         this.#take(message.id)?.resolve(message);
         break;
       case "error":
-        this.#take(message.id)?.reject(new RequestError(message.kind, message.message));
+        this.#take(message.id)?.reject(new RequestError(message.kind, message.message, message.tool_call_id));
         break;
       case "closed":
         this.close();

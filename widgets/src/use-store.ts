@@ -19,8 +19,8 @@ export function useStoreState(store: Store) {
 }
 
 type Asking = {
-  /** Sends a request; null if it failed, and then `error` says why. */
-  ask: (type: string, fields?: object) => Promise<Reply | null>;
+  /** Sends a request; null if it failed, and then `error` says why, and `failed` is told. */
+  ask: (type: string, fields?: object, failed?: (problem: RequestError) => void) => Promise<Reply | null>;
   busy: boolean;
   /** The kernel takes its time: it is probably inside a cell that blocks. */
   slow: boolean;
@@ -36,7 +36,7 @@ export function useRequest(): Asking {
   const [busy, setBusy] = useState(false);
   const [slow, setSlow] = useState(false);
   const [error, setError] = useState("");
-  const ask = async (type: string, fields: object = {}) => {
+  const ask: Asking["ask"] = async (type, fields = {}, failed) => {
     setBusy(true);
     setError("");
     const timer = setTimeout(() => setSlow(true), SLOW);
@@ -45,6 +45,7 @@ export function useRequest(): Asking {
     } catch (problem) {
       if (!(problem instanceof RequestError)) throw problem;
       setError(problem.message);
+      failed?.(problem);
       return null;
     } finally {
       clearTimeout(timer);

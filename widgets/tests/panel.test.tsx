@@ -108,7 +108,7 @@ test("two calls are answered in one message, and the first answer can be changed
   await show(waiting(write, remove));
   await click("approve", 0);
   expect(sent("decide")).toEqual([]);
-  expect(one("approval").textContent).toContain("Approved");
+  expect(one("approval").textContent).toContain("You chose to approve; sent when the other calls are answered too.");
   el.querySelector<HTMLElement>(".sagents-chosen button")!.click();
   await settle();
   await click("approve", 1);
@@ -119,6 +119,65 @@ test("two calls are answered in one message, and the first answer can be changed
     w1: { type: "reject", digest: "dw", message: "" },
     x1: { type: "approve", digest: "dx" },
   });
+});
+
+/** Approves what waits, the second call with changes, and the kernel refuses those. */
+async function refuseTheSecond(error: { kind: string; tool_call_id?: string }): Promise<void> {
+  await show(waiting(write, { ...write, tool_call_id: "w2", digest: "d2" }));
+  const errors = vi.fn((message: FakeModel["sent"][number]) =>
+    model.receive({ type: "error", id: message.id!, message: "The edited arguments do not fit.", ...error }),
+  );
+  model.answer = errors;
+  await click("edit", 1);
+  const field = find("edit-field").find((element) => element.dataset.field === "*")!;
+  await type(field, '{"overwrite": "perhaps"}');
+  await click("edit-save");
+  expect(errors).not.toHaveBeenCalled();
+  await click("approve", 0);
+  expect(errors).toHaveBeenCalledOnce();
+}
+
+test("a refused answer is open again under its error, and the others stay chosen", async () => {
+  await refuseTheSecond({ kind: "InvalidDecision", tool_call_id: "w2" });
+  const [kept, refused] = find("approval");
+  expect(kept!.textContent).toContain("You chose to approve;");
+  expect(kept!.querySelector("[data-testid=approval-error]")).toBeNull();
+  expect(refused!.querySelector("[data-testid=approval-error]")!.textContent).toBe("The edited arguments do not fit.");
+  expect(refused!.textContent).not.toContain("You chose");
+  const field = find("edit-field").find((element) => element.dataset.field === "*") as HTMLTextAreaElement;
+  expect([field.value, field.disabled]).toEqual(['{"overwrite": "perhaps"}', false]);
+  await type(field, '{"overwrite": false}');
+  model.answer = (message) => model.reply(message);
+  await click("edit-save");
+  expect(find("approval-error")).toEqual([]);
+  expect(sent("decide").at(-1)!.decisions).toEqual({
+    w1: { type: "approve", digest: "dw" },
+    w2: { type: "edit", digest: "d2", arguments: { ...write.arguments, overwrite: false } },
+  });
+});
+
+test("the error of a refused answer stays where it is until that call is answered anew", async () => {
+  await refuseTheSecond({ kind: "InvalidDecision", tool_call_id: "w2" });
+  const [kept, refused] = find("approval");
+  kept!.querySelector<HTMLElement>(".sagents-chosen button")!.click();
+  await settle();
+  expect(refused!.querySelector("[data-testid=approval-error]")).not.toBeNull();
+  await click("edit-save");
+  expect(find("approval-error")).toEqual([]);
+  expect(refused!.textContent).toContain("You chose to approve with your changes;");
+  await click("approve", 0);
+  expect(refused!.querySelector("[data-testid=approval-error]")).not.toBeNull();
+});
+
+test.each([
+  [{ kind: "StaleApproval", tool_call_id: "w2" }, 1],
+  [{ kind: "StaleApproval" }, 0],
+  [{ kind: "InvalidDecision" }, 0],
+  [{ kind: "InvalidDecision", tool_call_id: "of another question" }, 0],
+])("after another error no answer counts as chosen: %o", async (error, card) => {
+  await refuseTheSecond(error);
+  expect(find("approval").map((element) => element.querySelector("[data-testid=approval-error]") !== null)).toEqual([card === 0, card === 1]);
+  expect(el.textContent).not.toContain("You chose");
 });
 
 test("what somebody else has decided is not asked again", async () => {
@@ -241,6 +300,34 @@ test("a file is read when it is picked, and again when it changes", async () => 
   await settle();
   await settle();
   expect(one("file-viewer").querySelector("h1")!.textContent).toBe("Better");
+});
+
+test.each([
+  ["a,b\n" + "1,2\n".repeat(250), 200, "The first 200 of 250 rows; see Raw for all."],
+  ["a,b\n" + "1,2\n".repeat(400_000), 200, "The first 200 rows; the file is longer than what is shown here."],
+  ["a,b\n" + `1,${"x".repeat(90_000)}\n`.repeat(3), 2, "The first 2 rows; the file is longer than what is shown here."],
+  ["a,b\n1,2\n" + `1,"${"x\n".repeat(200_000)}"\n`, 1, "The first 1 row; the file is longer than what is shown here."],
+  ["a,b\n1,2\n3,4", 2, ""],
+])("a table says how many rows it shows, and counts none that the kernel has cut", async (text, rows, said) => {
+  await show(scenes.done!, "files");
+  model.files["/data.csv"] = text;
+  model.events([{ type: "file_updated", seq: 9, path: "/data.csv", entry: { path: "/data.csv", size: text.length } }]);
+  await settle();
+  find("file").find((row) => row.dataset.path === "/data.csv")!.click();
+  await settle();
+  expect(one("file-viewer").querySelectorAll("tbody tr")).toHaveLength(rows);
+  expect(one("file-viewer").querySelector(".sagents-viewer-body .sagents-faint")?.textContent ?? "").toBe(said);
+});
+
+test("a table without one whole row is shown raw, and said to go on", async () => {
+  await show(scenes.done!, "files");
+  model.files["/data.csv"] = `a,b\n1,${"x".repeat(300_000)}\n`;
+  model.events([{ type: "file_updated", seq: 9, path: "/data.csv", entry: { path: "/data.csv", size: 300_008 } }]);
+  await settle();
+  find("file").find((row) => row.dataset.path === "/data.csv")!.click();
+  await settle();
+  expect(one("file-viewer").querySelector("table")).toBeNull();
+  expect(one("file-viewer").textContent).toContain("The first 200,000 characters; the file goes on.");
 });
 
 test("each view shows its part", async () => {

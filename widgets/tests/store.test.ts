@@ -1,7 +1,8 @@
+import { readFileSync } from "node:fs";
 import { beforeEach, expect, test, vi } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState } from "../dev/scenes";
-import type { Json } from "../src/protocol";
+import type { FromKernel, Json } from "../src/protocol";
 import { Store, storeFor } from "../src/store";
 
 let model: FakeModel;
@@ -73,6 +74,18 @@ test("an error rejects its request with kind and message", async () => {
   const request = store.request("decide");
   model.receive({ type: "error", id: model.sent[1]!.id!, kind: "StaleApproval", message: "Too late." });
   await expect(request).rejects.toMatchObject({ kind: "StaleApproval", message: "Too late." });
+});
+
+test("the examples of errors reject their requests with the call that was refused", async () => {
+  const examples = JSON.parse(readFileSync("../tests/fixtures/protocol/messages.json", "utf8")).from_kernel as FromKernel[];
+  const errors = examples.filter((message) => message.type === "error");
+  expect(errors.map((error) => error.tool_call_id)).toEqual(["w2", "q1", undefined]);
+  for (const error of errors) {
+    const request = store.request("decide");
+    model.receive({ ...error, id: model.sent.at(-1)!.id! });
+    const { kind, message, tool_call_id: toolCallId = "" } = error;
+    await expect(request).rejects.toMatchObject({ kind, message, toolCallId });
+  }
 });
 
 test("a closed session fails what waits and what comes", async () => {

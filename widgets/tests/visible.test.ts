@@ -131,3 +131,9 @@ test("CSV with quotes, separators and newlines in cells", () => {
     ["1", ""],
   ]);
 });
+
+test("of a CSV text that was cut, the last row counts if it is whole", () => {
+  expect(parseCsv("a,b\n1,2\n3,4", ",", true)).toEqual([["a", "b"], ["1", "2"]]);
+  expect(parseCsv("a,b\n1,2\n", ",", true)).toEqual([["a", "b"], ["1", "2"]]);
+  expect(parseCsv('a,b\n1,"x\ny\n', ",", true)).toEqual([["a", "b"]]);
+});

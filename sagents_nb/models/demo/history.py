@@ -21,9 +21,10 @@ Rows = list[dict[str, Any]]
 
 TODOS = "write_todos"
 _LONGEST = 20_000  # characters of a task that are read
+_SHOWN = 600  # characters of a reason
 _RECENT = 200  # messages to look back for what a follow-up question is about
-_REJECTED = re.compile(
-    r"\b(?:person|people|user|human|you)\b[^.\n]{0,40}\brejected\b", re.IGNORECASE
+_BY_PERSON = re.compile(
+    r"\b(?:person|people|user|human|you)\b[^.\n]{0,40}\b(?:rejected|declined)\b", re.IGNORECASE
 )
 _COMMENT = re.compile(r"\bThey said:\s*(.*)", re.DOTALL)
 _CANCELLED = re.compile(r"\bcancelled\b", re.IGNORECASE)
@@ -70,7 +71,8 @@ class Done(msgspec.Struct, frozen=True):
         """ "ok", "error" or "rejected"."""  # noqa: D210
         if self.result is None or self.result.is_error or self.result.is_interrupt:
             return "error"
-        return "rejected" if _REJECTED.search(self.result.text[:200]) else "ok"
+        # As the loop marks what it did not run; a tool may return any words.
+        return "rejected" if self.result.metadata.get("not_run") == "rejected" else "ok"
 
     def fact(self, step: str) -> Fact:
         """What it came to, as a fact about a step."""
@@ -134,9 +136,13 @@ def _calls(messages: Sequence[Message]) -> list[Done]:
 
 
 def rejection(fact: Fact) -> str:
-    """What the person said with a rejection, "" if nothing."""
+    """That a call was rejected, in a sentence or two: by whom, and what they said with it."""
+    if not _BY_PERSON.search(fact.text[:200]):
+        why = fact.text.removeprefix("This call was not run.").strip()[:_SHOWN]
+        return f"`{fact.name}` was not run, so I left that out. {why}".strip()
     match = _COMMENT.search(fact.text)
-    return match[1].strip() if match else ""
+    because = f" (“{match[1].strip()}”)" if match and match[1].strip() else ""
+    return f"You rejected `{fact.name}`{because}, so I left that out."
 
 
 def columns_of(facts: Sequence[Fact]) -> list[str]:

@@ -294,9 +294,7 @@ def answer(plan: Plan) -> str:
             if last[fact.step] is fact:
                 said.append(_of(fact, plan))
         elif fact.status == "rejected":
-            message = rejection(fact)
-            because = f" (“{message}”)" if message else ""
-            said.append(f"You rejected `{fact.name}`{because}, so I left that out.")
+            said.append(rejection(fact))
         elif fact.step not in worked:
             said.append(f"`{fact.name}` failed: {_short(fact.text)}")
     for index, reason in plan.unable.items():
