@@ -58,6 +58,41 @@ def test_a_prompt_can_be_filled_with_values_and_with_dicts() -> None:
     assert list(mapped(replying(str), [{"a": 1}], "a={a}").text) == ["a=1"]
 
 
+def test_columns_whose_names_are_numbers_fill_in_a_prompt() -> None:
+    numbered = pd.DataFrame([["Oslo", 3], ["Bergen", None]])
+    frame = mapped(replying(str), numbered, "{0}, {1:.0f} days, {0[0]}")
+    assert frame.text[0] == "Oslo, 3 days, O"
+    assert frame.error[1] == "This row has no 1."
+    assert mapped(replying(str), [{2: "two"}], "{2}").text[0] == "two"
+
+
+def test_the_one_value_of_a_row_is_not_a_column_of_that_number() -> None:
+    rows = [{"": "mine", 0: "zero", 1: "one"}]
+    assert mapped(replying(str), rows, "{} {}").text[0] == "mine mine"
+
+
+def test_the_width_in_a_format_is_a_column_too() -> None:
+    table = pd.DataFrame({"a": ["x", "y"], "width": [3, None]})
+    frame = mapped(replying(str), table.astype({"width": "Int64"}), "{a:>{width}}")
+    assert frame.text[0] == "  x"
+    assert frame.error[1] == "This row has no width."
+
+
+@pytest.mark.parametrize("names", [["a", "b", "b"], ["a", 1, "1"]])
+def test_a_prompt_cannot_name_one_of_two_columns_of_the_same_name(names: list[Any]) -> None:
+    table = pd.DataFrame([["x", "y", "z"]], columns=names)
+    agent = replying(str)
+    with pytest.raises(sa.ConfigurationError, match=r"several columns are called so; rename"):
+        mapped(agent, table, f"{{{names[1]}}}")
+    assert agent.model.asked == []  # type: ignore[attr-defined]
+    assert mapped(agent, table, "{a}").text[0] == "x"
+
+
+def test_a_prompt_that_names_no_column_is_the_same_for_each_row() -> None:
+    table = pd.DataFrame({"a": [1, 2]})
+    assert list(mapped(replying(str), table, "go").text) == ["go", "go"]
+
+
 def test_messages_and_numbers_are_prompts_too() -> None:
     said = [sa.Message.user("a"), [sa.Message.user("b"), sa.Message.user("c")], 3]
     assert list(mapped(replying(), said).text) == ["A", "C", "3"]
