@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -17,7 +18,15 @@ from .loop.loop import Loop
 from .messages import Message, ToolResult
 from .result import Answered, RunResult
 from .state import State
-from .tools import Tool, ToolOutput, described, plain, read_arguments, readable
+from .tools import (
+    Tool,
+    ToolOutput,
+    described,
+    own_names,
+    plain,
+    read_arguments,
+    readable,
+)
 
 T = TypeVar("T")
 A = TypeVar("A", bound=AgentProtocol)
@@ -59,6 +68,7 @@ class Output:
         self.schema = schema if self.flat else _wrapped(schema)
         wrapper = msgspec.defstruct(f"{VALUE}_of_answer", [(VALUE, self._read_as)])
         self._arguments = self._read_as if self.flat else wrapper
+        self._own = own_names(self._read_as) if self.flat else {}
 
     @property
     def fields(self) -> list[str]:
@@ -71,9 +81,21 @@ class Output:
         if not self.flat:
             return {VALUE: self.annotation}
         try:
-            return get_type_hints(self.annotation)
-        except NameError:
+            return get_type_hints(self._type)
+        except (NameError, TypeError):
             return {}
+
+    @property
+    def columns(self) -> dict[str, dict[str, Any]]:
+        """The schema of each field, by its name in a value of the type."""
+        return {self._own.get(n, n): schema for n, schema in self.schema["properties"].items()}
+
+    @property
+    def _type(self) -> Any:
+        """The class itself, without what Annotated says or what it is generic in."""
+        base = self.annotation
+        base = get_args(base)[0] if get_origin(base) is Annotated else base
+        return get_origin(base) or base
 
     def read(self, arguments: Mapping[str, Any]) -> Any:
         """A value of the type; raises ValueError with a sentence for the model."""
@@ -87,9 +109,25 @@ class Output:
         return answer if self.flat else getattr(answer, VALUE)
 
     def data(self, value: Any) -> dict[str, Any]:
-        """A value of the type as JSON-ready fields; the reverse of :meth:`read`."""
+        """A value of the type as JSON-ready arguments; the reverse of :meth:`read`."""
         data = plain(value, self._read_as)
-        return data if self.flat else {VALUE: data}
+        if not self.flat:
+            return {VALUE: data}
+        arguments = {own: argument for argument, own in self._own.items()}
+        return {arguments.get(name, name): item for name, item in data.items()}
+
+    def row(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """What :meth:`data` gave, by the names of :attr:`columns`.
+
+        Older caches have the own names of a pydantic model, and no defaults of a dataclass or
+        Struct.
+        """
+        defaults = {}
+        if dataclasses.is_dataclass(self._type) or hasattr(self._type, "__struct_fields__"):
+            defaults = {n: s["default"] for n, s in self.columns.items() if "default" in s}
+        if any(name in data for name in set(self._own.values()) - self._own.keys()):
+            return defaults | dict(data)
+        return defaults | {self._own.get(name, name): item for name, item in data.items()}
 
 
 def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:

@@ -485,16 +485,68 @@ def _said(text: str, place: tuple[Any, ...]) -> str:
 
 
 def plain(value: Any, annotation: Any) -> Any:
-    """A value of the type as JSON-ready data; the reverse of :func:`converted`."""
+    """A value of the type as JSON-ready data, with all its fields, by the names they have in it."""
     if isinstance(annotation, _ReadByPydantic):
-        return annotation.adapter.dump_python(value, mode="json")
-    return msgspec.to_builtins(value, enc_hook=_dumped, str_keys=True)
+        return annotation.adapter.dump_python(value, mode="json", by_alias=False)
+    return msgspec.to_builtins(_opened(value), str_keys=True)
 
 
-def _dumped(value: Any) -> Any:
+def _opened(value: Any) -> Any:
+    """The value with dicts for objects: of dataclasses msgspec itself leaves out defaults."""
+    if isinstance(value, Mapping):
+        return {key: _opened(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_opened(item) for item in value]
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    raise NotImplementedError
+        return _opened_model(value)
+    tag: dict[str, Any] = {}
+    if isinstance(value, msgspec.Struct):
+        names = value.__struct_fields__
+        config = value.__struct_config__
+        tag = {config.tag_field: config.tag} if config.tag_field else {}
+    elif dataclasses.is_dataclass(value):
+        names = tuple(field.name for field in dataclasses.fields(value))
+    else:
+        names = tuple(field.name for field in getattr(type(value), "__attrs_attrs__", ()))
+        if not names:
+            return value
+    fields = {name: getattr(value, name, msgspec.UNSET) for name in names}
+    return tag | {n: _opened(item) for n, item in fields.items() if item is not msgspec.UNSET}
+
+
+def _opened_model(value: Any) -> Any:
+    from pydantic_core import to_jsonable_python
+
+    dumped = value.model_dump(mode="json", by_alias=False)
+    names = type(value).model_fields
+    if "root" in names:
+        return dumped
+    dumped = dumped if isinstance(dumped, dict) else {}
+    left_out = {name: getattr(value, name) for name in names if name not in dumped}
+    return dumped | to_jsonable_python(left_out, by_alias=False, serialize_unknown=True)
+
+
+def own_names(annotation: Any) -> dict[str, str]:
+    """What the fields of a type are called in its values, by their arguments: aliases differ."""
+    base = _parts(annotation)[0]
+    base = get_origin(base) or base
+    if isinstance(base, _ReadByPydantic):
+        schema_of = base.adapter.json_schema
+    elif hasattr(base, "model_json_schema"):
+        schema_of = base.model_json_schema
+    else:
+        encoded = getattr(base, "__struct_encode_fields__", ())
+        return dict(zip(encoded, getattr(base, "__struct_fields__", ()), strict=True))
+    arguments = _properties(schema_of(by_alias=True))
+    names = _properties(schema_of(by_alias=False))
+    return dict(zip(arguments, names, strict=True)) if len(arguments) == len(names) else {}
+
+
+def _properties(schema: Mapping[str, Any]) -> list[str]:
+    definitions = schema.get("$defs", {})
+    while "$ref" in schema:
+        schema = definitions[schema["$ref"].removeprefix("#/$defs/")]
+    return list(schema.get("properties", ()))
 
 
 _ARGUMENT = re.compile(r"at `\$\.(\w+)")  # which one a ValidationError is about

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from .rows import Answer
 
 _log = logging.getLogger("sagents_nb.batch")
 _LINES = "rows.jsonl"
+_BEGUN = re.compile(rb'\{"key":"([0-9a-f]{64}"|[0-9a-f]{0,64}$)')  # a row that may be cut
 
 
 class BatchJournal:
@@ -23,8 +25,9 @@ class BatchJournal:
 
     A line is written in one piece as its row ends, so that a killed process loses what was
     running and nothing else; several processes may share the file. A line that is no answer, or
-    half of one that did not fit on the disk, is passed over. The file is made readable for its
-    owner alone.
+    half of one that did not fit on the disk, is passed over; a file that does not begin with an
+    answer, or half of one, is somebody else's and refused. The file is made readable for its owner
+    alone.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,7 +37,10 @@ class BatchJournal:
         self._cut = False  # whether the file ends in half a line of ours
 
     def read(self) -> dict[str, Answer]:
-        """The answers by key, the latest of each; none if there is no file."""
+        """The answers by key, the latest of each; none if there is no file.
+
+        Raises ConfigurationError for a file that cannot be read or holds something else.
+        """
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
@@ -46,6 +52,11 @@ class BatchJournal:
             ) from error
         answers = {}
         decoder = msgspec.json.Decoder(Answer)
+        if text.strip() and not _is_row(text.lstrip().split(b"\n", 1)[0], decoder):
+            raise ConfigurationError(
+                f"The file {str(self.path)!r} is no cache of finished rows; name another file as "
+                "cache=…"
+            )
         for line in text.splitlines():
             try:
                 answer = decoder.decode(line)
@@ -83,6 +94,17 @@ class BatchJournal:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def _is_row(line: bytes, decoder: msgspec.json.Decoder[Answer]) -> bool:
+    """Whether this is an answer, or the first half of one."""
+    try:
+        decoder.decode(line)
+    except msgspec.ValidationError:  # whole JSON, and something else
+        return False
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _BEGUN.match(line) is not None
+    return True
 
 
 def journal_at(cache: Any) -> BatchJournal:

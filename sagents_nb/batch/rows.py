@@ -7,7 +7,7 @@ import hashlib
 import string
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -79,7 +79,10 @@ def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
                 "A frame needs a prompt such as 'Translate: {text}', with the names of its "
                 f"columns ({columns}); or give one column."
             )
-        return _filled(inputs.to_dict("records"), template, inputs.columns), inputs.index
+        used = _used(template, inputs.columns)
+        named = inputs.loc[:, [str(column) in used for column in inputs.columns]]
+        rows = named.to_dict("records") if used else [{}] * len(inputs)
+        return _filled(rows, template, used), inputs.index
     index = getattr(inputs, "index", None)
     index = None if callable(index) else index  # of a list, say: a method
     if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
@@ -92,7 +95,7 @@ def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
         if not all(isinstance(value, Mapping) for value in values):
             values = [{"value": value, "": value} for value in values]
         names = list(dict.fromkeys(name for value in values for name in value))
-        return _filled(values, template, names), index
+        return _filled(values, template, _used(template, names)), index
     return [_prompt(value) for value in values], index
 
 
@@ -104,19 +107,10 @@ def _prompt(value: Any) -> Prompt:
     return starting_point(value, None)[1]
 
 
-def _filled(
-    rows: Iterable[Mapping[Any, Any]], template: str, columns: Iterable[Any]
-) -> list[Prompt]:
-    used = _used(template)
-    names = {str(column) for column in columns}
-    if lacking := [name for name in used if name not in names]:
-        raise ConfigurationError(
-            f"The prompt names {', '.join(lacking)}, but the columns are "
-            f"{', '.join(sorted(names - {''}))}."
-        )
+def _filled(rows: Iterable[Mapping[Any, Any]], template: str, used: Sequence[str]) -> list[Prompt]:
     prompts: list[Prompt] = []
     for row in rows:
-        values = {str(name): value for name, value in row.items()}
+        values = {str(name): value for name, value in row.items() if str(name) in used}
         missing = [name or "value" for name in used if is_missing(values.get(name))]
         if missing:
             prompts.append(f"This row has no {', '.join(missing)}.")
@@ -125,19 +119,54 @@ def _filled(
     return prompts
 
 
-def _used(template: str) -> list[str]:
+def _used(template: str, columns: Iterable[Any]) -> list[str]:
+    """The columns that the prompt names; raises ConfigurationError unless there is one of each."""
     try:
-        parsed = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
+        used = list(dict.fromkeys(_named(template)))
     except ValueError as error:
         raise ConfigurationError(
             f"The prompt is no template ({error}); write '{{{{' and '}}}}' for braces of its own."
         ) from None
-    return list(dict.fromkeys(name.partition(".")[0].partition("[")[0] for name in parsed))
+    names = Counter(str(column) for column in columns)
+    if lacking := [name for name in used if name not in names]:
+        raise ConfigurationError(
+            f"The prompt names {', '.join(lacking)}, but the columns are "
+            f"{', '.join(sorted(names.keys() - {''}))}."
+        )
+    if several := [name for name in used if names[name] > 1]:
+        raise ConfigurationError(
+            f"The prompt names {', '.join(several)}, but several columns are called so; rename "
+            "all but one."
+        )
+    return used
+
+
+def _named(template: str) -> Iterator[str]:
+    """Each name in the prompt, also of what is in a format, as in ``{price:{width}}``."""
+    for _, name, spec, _ in string.Formatter().parse(template):
+        if name is not None:
+            yield _column(name)
+            yield from _named(spec or "")
+
+
+def _column(field: str) -> str:
+    return field.partition(".")[0].partition("[")[0]
+
+
+class _Columns(string.Formatter):
+    """A formatter that knows no positions: a number is the name of a column."""
+
+    def get_field(
+        self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, str]:
+        name = _column(field_name)
+        value = kwargs[name] if name in kwargs else kwargs[""]  # "{}" comes here as a number
+        return super().get_field(f"0{field_name[len(name) :]}", [value], {})[0], name
 
 
 def _format(template: str, values: Mapping[str, Any]) -> str:
     try:
-        return string.Formatter().vformat(template, (values.get(""),) * 9, values)
+        return _Columns().vformat(template, (), values)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise ConfigurationError(f"The prompt cannot be filled in: {error}.") from None
 

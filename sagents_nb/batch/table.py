@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -31,22 +32,17 @@ def tabled(
     values["model"] = [answer.model or None for answer in answers]
     values["kept"] = [answer.key in earlier for answer in answers]
     columns = {"text": base["text"]}
-    for field, schema in _fields(output).items():
-        name = f"output_{field}" if field in base else field
-        values[name] = [(answer.fields or {}).get(field) for answer in answers]
-        words = _words(output.types.get(field)) if output else ()
-        columns[name] = _column(schema, words, values[name])
+    if output is not None:
+        rows = [{} if a.fields is None else output.row(a.fields) for a in answers]
+        types, defs = output.types, output.schema.get("$defs", {})
+        for field, schema in output.columns.items():
+            name = f"output_{field}" if field in base else field
+            values[name] = [row.get(field) for row in rows]
+            columns[name] = _column(_resolved(schema, defs), _words(types.get(field)), values[name])
     frame = framed({**columns, **base}, values)
     if index is not None:
         frame.index = index
     return frame
-
-
-def _fields(output: Output | None) -> dict[str, dict[str, Any]]:
-    if output is None:
-        return {}
-    defs = output.schema.get("$defs", {})
-    return {name: _resolved(s, defs) for name, s in output.schema["properties"].items()}
 
 
 def _resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,9 +56,11 @@ def _resolved(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, A
 
 
 def _words(annotation: Any) -> tuple[Any, ...]:
-    """The words of a Literal, in the order in which they were written."""
+    """The words of a Literal or an Enum, in the order in which they were written."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return tuple(member.value for member in annotation)
     inside = [_words(part) for part in get_args(annotation)]
     return next((words for words in inside if words), ())
 

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
+import pydantic
 import pytest
 
 import sagents_nb as sa
 from sagents_nb.batch import Answer, Row, run_row
+from sagents_nb.batch.table import tabled
+from sagents_nb.extract import Output
 from sagents_nb.frames import COLUMNS
 from tests.batch.models import Replying, replying
 from tests.talking import call, run
@@ -56,6 +61,41 @@ def test_a_prompt_can_be_filled_with_values_and_with_dicts() -> None:
         "Where is Oslo, Oslo?"
     ]
     assert list(mapped(replying(str), [{"a": 1}], "a={a}").text) == ["a=1"]
+
+
+def test_columns_whose_names_are_numbers_fill_in_a_prompt() -> None:
+    numbered = pd.DataFrame([["Oslo", 3], ["Bergen", None]])
+    frame = mapped(replying(str), numbered, "{0}, {1:.0f} days, {0[0]}")
+    assert frame.text[0] == "Oslo, 3 days, O"
+    assert frame.error[1] == "This row has no 1."
+    assert mapped(replying(str), [{2: "two"}], "{2}").text[0] == "two"
+
+
+def test_the_one_value_of_a_row_is_not_a_column_of_that_number() -> None:
+    rows = [{"": "mine", 0: "zero", 1: "one"}]
+    assert mapped(replying(str), rows, "{} {}").text[0] == "mine mine"
+
+
+def test_the_width_in_a_format_is_a_column_too() -> None:
+    table = pd.DataFrame({"a": ["x", "y"], "width": [3, None]})
+    frame = mapped(replying(str), table.astype({"width": "Int64"}), "{a:>{width}}")
+    assert frame.text[0] == "  x"
+    assert frame.error[1] == "This row has no width."
+
+
+@pytest.mark.parametrize("names", [["a", "b", "b"], ["a", 1, "1"]])
+def test_a_prompt_cannot_name_one_of_two_columns_of_the_same_name(names: list[Any]) -> None:
+    table = pd.DataFrame([["x", "y", "z"]], columns=names)
+    agent = replying(str)
+    with pytest.raises(sa.ConfigurationError, match=r"several columns are called so; rename"):
+        mapped(agent, table, f"{{{names[1]}}}")
+    assert agent.model.asked == []  # type: ignore[attr-defined]
+    assert mapped(agent, table, "{a}").text[0] == "x"
+
+
+def test_a_prompt_that_names_no_column_is_the_same_for_each_row() -> None:
+    table = pd.DataFrame({"a": [1, 2]})
+    assert list(mapped(replying(str), table, "go").text) == ["go", "go"]
 
 
 def test_messages_and_numbers_are_prompts_too() -> None:
@@ -195,6 +235,139 @@ def test_a_plain_type_is_the_column_value() -> None:
 
     assert list(mapped(replying(reply), ["1", "2"], output=int).value) == [10, 100]
     assert list(mapped(replying(reply), ["30"], output=int).value) == [10**30]
+
+
+class Twin(pydantic.BaseModel):
+    name: str = pydantic.Field(alias="cityName")
+    shared: bool = True
+
+
+class City(pydantic.BaseModel):
+    name: str = pydantic.Field(alias="cityName")
+    people: int = pydantic.Field(7, exclude=True)
+    twin: Twin | None = None
+
+
+@dataclass
+class Area:
+    size: int = 2
+    unit: str = "km"
+
+
+@dataclass
+class Place:
+    name: str
+    people: int = 7
+    area: Area = field(default_factory=Area)
+    areas: list[Area] = field(default_factory=list)
+
+
+class Camel(msgspec.Struct, rename="camel", omit_defaults=True):
+    city_name: str
+    people: int = 7
+
+
+@dataclass
+class Aliased:
+    name: Annotated[str, pydantic.Field(alias="cityName")]
+    people: int = 7
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class Pair(Generic[T]):
+    left: T
+    right: int = 7
+
+
+AREA = {"size": 2, "unit": "km"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "columns"),
+    [
+        (
+            City,
+            {"cityName": "Oslo", "twin": {"cityName": "Bergen"}},
+            {"name": "Oslo", "people": 7, "twin": {"name": "Bergen", "shared": True}},
+        ),
+        (
+            Place,
+            {"name": "Oslo", "areas": [{}]},
+            {"name": "Oslo", "people": 7, "area": AREA, "areas": [AREA]},
+        ),
+        (Camel, {"cityName": "Oslo"}, {"city_name": "Oslo", "people": 7}),
+        (Aliased, {"cityName": "Oslo"}, {"name": "Oslo", "people": 7}),
+        (Pair[int], {"left": 1}, {"left": 1, "right": 7}),
+        (
+            Annotated[Place, msgspec.Meta(description="Where.")],
+            {"name": "Oslo"},
+            {"name": "Oslo", "people": 7, "area": AREA, "areas": []},
+        ),
+        (list[Area], {"value": [{"size": 1}]}, {"value": [{"size": 1, "unit": "km"}]}),
+    ],
+    ids=str,
+)
+def test_the_columns_are_the_fields_of_the_value_that_extract_gives(
+    kind: Any, arguments: dict[str, Any], columns: dict[str, Any], tmp_path: Path
+) -> None:
+    agent = replying(lambda _: sa.Message.assistant("", [sa.ToolCall("c1", "submit", arguments)]))
+    for _ in range(2):  # and again when it comes from the cache
+        frame = mapped(agent, ["q"], output=kind, cache=tmp_path / "rows")
+        assert list(frame.columns[1 : list(frame.columns).index("status")]) == list(columns)
+        assert frame.iloc[0][list(columns)].to_dict() == columns
+    assert frame.kept[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "columns"),
+    [
+        (City, {"name": "Oslo", "twin": None}, {"name": "Oslo"}),
+        (Place, {"name": "Oslo", "area": AREA, "areas": []}, {"name": "Oslo", "people": 7}),
+        (Camel, {"cityName": "Oslo"}, {"city_name": "Oslo", "people": 7}),
+        (Verdict, {"mood": "bad", "stars": 1, "words": None}, {"mood": "bad", "sure": True}),
+    ],
+    ids=str,
+)
+def test_answers_in_older_caches_are_read(
+    kind: Any, kept: dict[str, Any], columns: dict[str, Any]
+) -> None:
+    answer = Answer("key", "completed", fields=kept)
+    frame = tabled([answer, Answer("other", "failed")], Output(kind), None, ())
+    assert frame.iloc[0][list(columns)].to_dict() == columns
+    assert frame.iloc[1][list(columns)].isna().all()
+
+
+class Size(enum.Enum):
+    SMALL = "small"
+    MEDIUM = "medium"
+    LARGE = "large"
+
+
+@dataclass
+class Shirt:
+    size: Size
+    other: Size | None = Size.LARGE
+
+
+class Coat(pydantic.BaseModel):
+    size: Size = pydantic.Field(alias="coatSize", default=Size.SMALL)
+    other: Size | None = Size.LARGE
+
+
+@pytest.mark.parametrize("kind", [Shirt, Coat, Size])
+def test_the_words_of_an_enum_are_categories_in_the_order_written(kind: Any) -> None:
+    name = "value" if kind is Size else "coatSize" if kind is Coat else "size"
+    agent = replying(
+        lambda _: sa.Message.assistant("", [sa.ToolCall("c1", "submit", {name: "medium"})])
+    )
+    frame = mapped(agent, ["q"], output=kind)
+    columns = {"value": "medium"} if kind is Size else {"size": "medium", "other": "large"}
+    for column, word in columns.items():
+        assert list(frame[column].cat.categories) == ["small", "medium", "large"]
+        assert frame[column][0] == word
 
 
 def test_an_answer_that_never_fits_fails_its_row_after_five_tries() -> None:

@@ -220,6 +220,47 @@ def test_a_cut_line_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
     assert mapped(replying(), ["a", "b"], cache=path).kept.all()
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"city,mm\nOslo,84\n",
+        b"a note without an end",
+        b'{"key": "a", "value": 1}\n',
+        b'{"key":"%s","value":1}\n' % (b"a" * 64),
+        b'{\n  "key": 1\n}\n',
+        b"\n\n\x89PNG\r\n\x1a\n",
+        b'[1]\n{"key":"a","status":"completed"}\n',
+    ],
+)
+def test_a_file_that_is_no_cache_is_refused_and_stays_as_it_is(
+    content: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "results.csv"
+    path.write_bytes(content)
+    agent = replying()
+    with pytest.raises(sa.ConfigurationError, match=r"results\.csv' is no cache.*name another"):
+        mapped(agent, ["a"], cache=path)
+    assert path.read_bytes() == content
+    assert agent.model.asked == []  # type: ignore[attr-defined]
+
+
+def test_a_file_with_nothing_in_it_becomes_a_cache(tmp_path: Path) -> None:
+    for content in (b"", b"\n"):
+        path = tmp_path / "rows.jsonl"
+        path.write_bytes(content)
+        mapped(replying(), ["a"], cache=path)
+        assert mapped(replying(), ["a"], cache=path).kept[0]
+
+
+@pytest.mark.parametrize("length", [20, 72, 75, 200])
+def test_a_cache_whose_first_row_was_cut_is_still_one(length: int, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    mapped(replying(), ["a"], cache=path)
+    path.write_bytes(path.read_bytes()[:length])
+    assert not mapped(replying(), ["a"], cache=path).kept[0]
+    assert mapped(replying(), ["a"], cache=path).kept[0]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
 def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
