@@ -22,14 +22,16 @@ from ..messages import (
     ThinkingDelta,
     ThinkingPart,
     ToolCall,
+    ToolCallDelta,
 )
 from ..models import resilient, resolve_model
-from ..models.base import ChatModel, ModelRequest, RetryNotice
+from ..models.base import ChatModel, ModelRequest, RetryNotice, stream_of
 from ..text import said_by
 from ..tools import ToolSpec
 from .config import LoopConfig, settled
 
 _EMPTY = Message("assistant")
+_ITEMS = (str, Message, TextDelta, ThinkingDelta, ToolCallDelta, RetryNotice)
 
 
 class Partial:
@@ -141,8 +143,9 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
     name = model.name  # of the one that answers: a fallback may take over
     message: Message | None = None
     failure: BaseException | None = None
+    item: Any = ""
     try:
-        stream: Any = model.stream(request)
+        stream = stream_of(model, request)
         try:
             async for item in stream:
                 if type(item) is Message:
@@ -166,6 +169,11 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
         failure = error
     except BaseException as error:
         failure = _failure(model, error)
+        if isinstance(error, AttributeError | TypeError) and not isinstance(item, _ITEMS):
+            failure = ModelError(
+                f"{model!r} gave a {type(item).__name__}, and a stream gives text, deltas and last "
+                "of all one Message."
+            )
     if failure is not None:
         if isinstance(failure, asyncio.CancelledError):
             message = partial.message("aborted", "The run was cancelled.")

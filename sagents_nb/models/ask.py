@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import Any
 
 from ..errors import ModelError
 from ..messages import Message
 from ..runtime.telemetry import current
-from .base import ChatModel, ModelRequest
+from .base import ChatModel, ModelRequest, stream_of
 
 # All others mean that the answer is not whole.
 _WHOLE = ("end_turn", "stop_sequence", "tool_use", None)
@@ -38,7 +37,7 @@ async def ask(model: ChatModel, system: str, text: str) -> Message:
 
 async def _last(model: ChatModel, request: ModelRequest) -> Message:
     answer: Message | None = None
-    stream: Any = model.stream(request)
+    stream = stream_of(model, request)
     async with aclosing(stream):
         async for item in stream:
             if isinstance(item, Message):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from ..errors import ModelError
 from ..messages import Delta, Message
 from ..redaction import secrets_of_call
 from ..tools import ToolSpec
@@ -115,3 +117,19 @@ def asked_by(model: ChatModel) -> list[ChatModel]:
     """The models that ``model`` asks: its ``inner`` one or its ``models``, if it has any."""
     inner = (getattr(model, "inner", None), *getattr(model, "models", ()))
     return [each for each in inner if isinstance(each, ChatModel)]
+
+
+def stream_of(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+    """What :meth:`ChatModel.stream` gives, to iterate and to close.
+
+    Raises :class:`~sagents_nb.errors.ModelError` for a method that is no async generator.
+    """
+    stream: Any = model.stream(request)
+    if not hasattr(stream, "__aiter__") or not hasattr(stream, "aclose"):
+        if inspect.iscoroutine(stream):
+            stream.close()
+        raise ModelError(
+            f"{model!r}.stream(request) gave a {type(stream).__name__}; write it as 'async def' "
+            "with 'yield': pieces of text, and last of all one Message."
+        )
+    return stream  # type: ignore[no-any-return]

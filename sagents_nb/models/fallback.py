@@ -13,7 +13,7 @@ from .. import kinds
 from ..errors import ConfigurationError, ModelError, pass_on
 from ..messages import Message
 from ..text import said_by
-from .base import ChatModel, ModelRequest, RetryNotice, StreamItem
+from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
 from .resolve import resolve_model
 from .retry import RetryingModel, retried
 
@@ -67,7 +67,7 @@ class FallbackModel(ChatModel):
             sent = await self._prepared(model, replace(request, model=model.name, api_key=key))
             begun = given = False
             try:
-                stream: Any = model.stream(sent)
+                stream = stream_of(model, sent)
                 async with aclosing(stream):
                     async for item in stream:
                         if not begun and type(item) is Message and item.stop_reason == "error":

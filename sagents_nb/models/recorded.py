@@ -21,7 +21,7 @@ from .. import kinds
 from ..errors import ConfigurationError, ReplayMiss
 from ..messages import Message
 from ..runtime.workers import workers
-from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, asked_by
+from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, asked_by, stream_of
 from .cache import Asked, Cassette, Recording, ResponseCache, asked
 from .cache.nearest import nearest
 from .cache.recording import recording_of
@@ -117,7 +117,7 @@ class RecordedModel(ChatModel):
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the recorded answer, or the model's own; raises ReplayMiss, ModelError."""
         if self.mode == "off":
-            source: Any = self._asked.stream(request)
+            source: Any = stream_of(self._asked, request)
         else:
             source = self._stream(request, asked(self.inner, request))
         async with aclosing(source):
@@ -161,7 +161,7 @@ class RecordedModel(ChatModel):
     async def _live(self, request: ModelRequest, what: Asked) -> AsyncIterator[StreamItem]:
         shape = Shape()
         message: Message | None = None
-        stream: Any = self._asked.stream(request)
+        stream: Any = stream_of(self._asked, request)
         async with aclosing(stream):
             async for item in stream:
                 if type(item) is Message:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import kinds
 from ..errors import ModelError
-from .base import ChatModel, ModelRequest, RetryNotice, StreamItem
+from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
 
 WORTH_IT = frozenset({"connection", "timeout", "rate_limit", "overloaded", "server"})
 """Kinds of :class:`~sagents_nb.errors.ModelError` that may be gone on the next attempt."""
@@ -72,7 +72,7 @@ class RetryingModel(ChatModel):
         for attempt in range(1, self.attempts + 1):
             begun = False
             try:
-                stream: Any = self.inner.stream(request)
+                stream = stream_of(self.inner, request)
                 try:
                     async for item in stream:
                         begun = begun or type(item) is not RetryNotice

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -226,6 +227,18 @@ def test_two_calls_with_one_id_are_not_both_run() -> None:
 # how a run ends
 
 
+async def returning(self: Any, request: Any) -> Any:
+    return sa.Message.assistant("x")
+
+
+def listing(self: Any, request: Any) -> Any:
+    return [sa.Message.assistant("x")]
+
+
+async def yielding(self: Any, request: Any) -> Any:
+    yield {"role": "assistant", "content": "x"}
+
+
 @pytest.mark.spec("S1.2.11")
 def test_until_tool_ends_the_run_with_its_result_and_asks_the_model_no_more() -> None:
     agent = agent_of(call("look"), call("submit", "c2", answer="42"), tools=[look, submit])
@@ -360,6 +373,25 @@ def test_a_model_cannot_end_the_runtime_thread(error: BaseException) -> None:
     with pytest.raises(sa.ModelError):
         agent_of(leave).run("go")
     assert agent_of("alive").run("?").text == "alive"
+
+
+@pytest.mark.parametrize(
+    ("stream", "said"),
+    [
+        (returning, "gave a coroutine; write it as 'async def' with 'yield'"),
+        (listing, "gave a list; write it as 'async def' with 'yield'"),
+        (yielding, "gave a dict, and a stream gives text, deltas and last of all one Message"),
+    ],
+)
+def test_a_model_that_is_written_as_people_first_write_one_is_told_how(
+    stream: Any, said: str
+) -> None:
+    class Mine(sa.ChatModel):
+        name = "mine"
+
+    Mine.stream = stream  # type: ignore[method-assign]
+    with pytest.raises(sa.ModelError, match=re.escape(said)):
+        sa.Agent(Mine()).run("go")
 
 
 def test_leaving_a_stream_early_cancels_the_run() -> None:
