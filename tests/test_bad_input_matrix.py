@@ -748,7 +748,7 @@ LEFT_OUT = {
     r"|mapping\.Engine\.run": (
         "of a place where conversations are kept, which a session calls at each message"
     ),
-    r"tools\.(\w*Arguments.*|converted|described|description_of|is_\w+|plain|read_arguments"
+    r"tools\.(\w*Arguments.*|converted|described|description_of|is_\w+|own_names|plain|read_arguments"
     r"|readable|short_description)|files\.Expression\.\w+|messages\.image_of|interrupts\.is_decision"
     r"|notebook\.headless\.retry_start": "a helper of ours that its module does not hide",
     r"mapping\.a?map_rows": "what Agent.map hands its arguments on to",

@@ -32,8 +32,8 @@ from ..events import (
 from ..frames import Conversation
 from ..loop.model_call import Partial
 from ..messages import Message
+from ..runtime import foreign
 from ..runtime.event_stream import EventStream
-from ..runtime.foreign import HELD, clock, name_of, stepwise, took
 from ..runtime.thread import runtime
 from ..state import State
 
@@ -236,15 +236,15 @@ class Subscriber:
 
     def _call(self, event: Event) -> Awaitable[Any] | None:
         """What is left to be awaited, if it is an async one."""
-        began = clock()
+        began = foreign.clock()
         try:
             outcome = self.listener(event)
         except BaseException as error:
             pass_on(error)
             logger.exception("A subscriber raised on %s", event.type)
             return None
-        if clock() - began > HELD:
-            took(began, "The subscriber", self.listener)
+        if foreign.clock() - began > foreign.HELD:
+            foreign.took(began, "The subscriber", self.listener)
         return outcome if outcome is not None and inspect.isawaitable(outcome) else None
 
     async def _hear(self, event: Event, outcome: Awaitable[Any], since: deque[Event]) -> None:
@@ -257,7 +257,7 @@ class Subscriber:
                     logger.warning(
                         "The subscriber %s was slower than its events came and missed %d, the "
                         "oldest of those it had yet to hear; let it take less time for each.",
-                        *(name_of(self.listener), missed),
+                        *(foreign.name_of(self.listener), missed),
                     )
                 event = since.popleft()
                 if (further := self._call(event)) is not None:
@@ -267,7 +267,7 @@ class Subscriber:
 
     async def _heard(self, event: Event, outcome: Awaitable[Any]) -> None:
         try:
-            await stepwise(outcome, "The subscriber", self.listener)
+            await foreign.stepwise(outcome, "The subscriber", self.listener)
         except BaseException as error:
             pass_on(error)
             logger.exception("A subscriber raised on %s", event.type)
