@@ -175,9 +175,9 @@ async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) 
         async with _turn():
             began = clock()
             outcome = outcome_of(body)
+            took(began, "The tool", function)
             if clock() - began > TURN:  # the next one waits, and others have their turn before
                 await asyncio.sleep(0)
-            took(began, "The tool", function)
     value, error = outcome
     if error is not None:
         raise error

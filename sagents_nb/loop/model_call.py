@@ -22,16 +22,14 @@ from ..messages import (
     ThinkingDelta,
     ThinkingPart,
     ToolCall,
-    ToolCallDelta,
 )
 from ..models import resilient, resolve_model
-from ..models.base import ChatModel, ModelRequest, RetryNotice, stream_of
+from ..models.base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
 from ..text import said_by
 from ..tools import ToolSpec
 from .config import LoopConfig, settled
 
 _EMPTY = Message("assistant")
-_ITEMS = (str, Message, TextDelta, ThinkingDelta, ToolCallDelta, RetryNotice)
 
 
 class Partial:
@@ -169,7 +167,7 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
         failure = error
     except BaseException as error:
         failure = _failure(model, error)
-        if isinstance(error, AttributeError | TypeError) and not isinstance(item, _ITEMS):
+        if isinstance(error, AttributeError | TypeError) and not isinstance(item, StreamItem):
             failure = ModelError(
                 f"{model!r} gave a {type(item).__name__}, and a stream gives text, deltas and last "
                 "of all one Message."

@@ -61,10 +61,7 @@ class NotebookStorage:
     def kept(self, id: str) -> tuple[dict[str, Any], list[str]]:
         """The gates of that conversation's agent by tool, and the names of its own tools."""
         found = None if self.store is None else self.store.find_conversation(id)
-        data = {} if found is None else found.metadata.get(_AGENT)
-        kept = data if isinstance(data, dict) else {}
-        gates, tools = kept.get("gates"), kept.get("tools")
-        return gates if isinstance(gates, dict) else {}, tools if isinstance(tools, list) else []
+        return _kept({} if found is None else found.metadata)
 
     def keep(self, id: str, agent: Agent) -> None:
         """Have what asks before it runs ask also in the kernel that comes after this one."""
@@ -72,11 +69,18 @@ class NotebookStorage:
         if found is None:
             return
         names = {tool.name for tool in agent.tools}
-        gates = {name: gate for name, gate in self.kept(id)[0].items() if name not in names}
+        gates = {name: gate for name, gate in _kept(found.metadata)[0].items() if name not in names}
         gates |= {name: to_data(gate) for name, gate in agent.interrupt_on.items() if gate}
         data = {"gates": gates, "tools": [tool.name for tool in agent.own_tools]}
         if found.metadata.get(_AGENT, {"gates": {}, "tools": []}) != data:
             self.store.update_conversation(id, metadata={**found.metadata, _AGENT: data})
+
+
+def _kept(metadata: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    data = metadata.get(_AGENT)
+    kept = data if isinstance(data, dict) else {}
+    gates, tools = kept.get("gates"), kept.get("tools")
+    return gates if isinstance(gates, dict) else {}, tools if isinstance(tools, list) else []
 
 
 def _open_store() -> Any:

@@ -296,9 +296,8 @@ async def _stream(
     try:
         response, failure = await _open(client, model.path, content, transport, where, patience)
         del body, content, extra, options, transport
-        told = of_headers(response.headers, where) if response is not None else {}
-        chunks = None
         if response is not None:
+            told = of_headers(response.headers, where)
             chunks = clients.pieces(response.aiter_raw(), response.headers)
         patient.begin()
         while chunks is not None:
