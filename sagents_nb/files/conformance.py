@@ -403,3 +403,26 @@ class StorageConformance:
         with pytest.raises(FileError):
             storage.save(SCOPE, unread)
         assert self.storage().load(SCOPE, "a.md").content == "text"
+
+    def test_what_came_and_went_is_told_by_directory(self) -> None:
+        """If it tells that at all: by another storage on the same place, too."""
+        storage: Any = self.storage()
+        if not hasattr(storage, "list_since"):
+            pytest.skip("it does not tell")
+        for path in ("a.md", "d/b.md", "d/e/c.md"):
+            storage.save(SCOPE, new_file(path, path))
+        mark, first = storage.list_since(SCOPE, None)
+        assert set(first) == {"", "d", "d/e"}
+        other = self.storage()
+        other.save(SCOPE, new_file("n/o/p.md", "new"))
+        other.delete(SCOPE, "d/e/c.md")
+        mark, news = storage.list_since(SCOPE, mark)
+        told = {path: {entry.path for entry in entries} for path, entries in news.items()}
+        assert told[""] == {"a.md", "d", "n"}
+        assert told["n"] == {"n/o"}
+        assert told["n/o"] == {"n/o/p.md"}
+        assert told["d/e"] == set()
+        again = storage.list_since(SCOPE, mark)[1]
+        assert {path: {entry.path for entry in entries} for path, entries in again.items()} == {
+            path: told.get(path, {"d/b.md", "d/e"}) for path in again
+        }

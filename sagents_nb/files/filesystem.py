@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from .. import kinds
 from ..errors import ConfigurationError, pass_on
 from ..events import FileDeleted, FileMoved
+from ..runtime.thread import runtime
 from . import paths, patterns
 from .entry import FileEntry, new_directory, new_file, with_content
 from .errors import (
@@ -28,7 +29,7 @@ from .errors import (
     taken,
 )
 from .loading import Claims, Loading
-from .mounts import Mount, Mounts, listed, stored_entries
+from .mounts import Mount, Mounts, Stored, listed, stored_in
 from .notices import Notices, Subscriber, updated
 from .saving import Clock, MoveOutcome, Saving, Versions, move_in_storage, unsaved
 from .snapshots import Snapshot, Snapshots, changed, difference, same
@@ -134,6 +135,14 @@ class FileSystem:
         if len(self._mounts) and self._versions.refreshed(path):
             self._notices.deliver()
 
+    def _look_around(self) -> None:
+        """Take in what others have added and removed.
+
+        Not on the runtime loop, which waits for no storage: there it is what is known.
+        """
+        if len(self._mounts) and not runtime.here() and self._versions.list_again():
+            self._notices.deliver()
+
     @kinds.checked(path=kinds.ANYTHING)
     def read_lines(self, path: str, first: int = 1, limit: int = 2000) -> tuple[Paths, int | None]:
         r"""Up to ``limit`` lines of a text file, from ``first`` (from 1) on, and how many it has.
@@ -158,6 +167,7 @@ class FileSystem:
     def exists(self, path: str) -> bool:
         """Whether there is a file or a directory with that path."""
         path = paths.normalize(path)
+        self._look_again(path)
         with self._lock:
             self._check_open()
             return self._tree.has(path)
@@ -176,8 +186,10 @@ class FileSystem:
         """Files and directories, sorted by path, all or those that match a glob.
 
         A directory that nobody made, but that a file lies in, is listed too. A file that was
-        not read yet is without content (``entry.loaded`` is False).
+        not read yet is without content (``entry.loaded`` is False). What others have put into
+        the directory of a disk that is mounted, or removed there, is seen.
         """
+        self._look_around()
         with self._lock:
             self._check_open()
             by_path = self._tree.with_virtual()
@@ -339,7 +351,7 @@ class FileSystem:
                 self._check_open()
                 self._mounts.check_new(mount)
                 waiting = [e.path for e in self._tree if self._saving.waits(e.path)]
-            index = stored_entries(mount, self._scope_text)
+            index = stored_in(mount, self._scope_text)
             if failed := self._saving.save_claimed(waiting):  # by those that keep them until now
                 raise unsaved(failed)
             with self._lock:
@@ -372,18 +384,14 @@ class FileSystem:
     def reset(self) -> None:
         """Drop everything that is only in memory, unsaved changes too, and list anew."""
         with self._claims.on((), trees={"/"}):
-            index = [
-                entry
-                for mount in self._mounts
-                for entry in stored_entries(mount, self._scope_text)
-                if self._mounts.of(entry.path) is mount  # and no other one hides it
-            ]
+            listed = {mount: stored_in(mount, self._scope_text) for mount in self._mounts}
             with self._lock:
                 self._check_open()
                 before, lost = self._tree.copy(), self._saving.paths()
                 self._tree.clear()
                 self._saving.forget_all()
-                self._tree.index(index)
+                for mount, there in listed.items():
+                    self._index(mount, there)
                 now = self._tree.copy()
                 gone = sorted(before.keys() - now.keys())
                 self._notices.queue(FileDeleted(path=path) for path in gone)
@@ -404,6 +412,7 @@ class FileSystem:
         It costs a pointer per file. The last 100 are kept, in memory. While there are any, a
         stored file is read before it is changed.
         """
+        self._look_at_all()
         with self._lock:
             self._check_open()
             return self._snapshots.add(self._tree.copy(), self._tree.size, label)
@@ -430,6 +439,8 @@ class FileSystem:
         +x
         \ No newline at end of file
         """
+        if b is None:
+            self._look_at_all()
         for read in (True, False):
             with self._lock:
                 self._check_open()
@@ -448,12 +459,15 @@ class FileSystem:
         """Make all files what they were at a snapshot, those in read-only mounts aside.
 
         Every change is one like any other: told to subscribers, refused by limits, and saved
-        as a mount does. Raises FileError, after all others were restored, that names the
-        first file that could not be.
+        as a mount does; also what others have done to them since is undone. What they were
+        until now is a snapshot too, with the label "before restore". Raises FileError, after all
+        others were restored, that names the first file that could not be.
         """
+        self._look_at_all()
         with self._lock:
             self._check_open()
             before, now = self._snapshots.of(id), self._tree.copy()
+            self._snapshots.add(now.copy(), self._tree.size, "before restore")
             differing = [p for p in changed(before, now) if self._mounts.writable(p)]
         failed: FileError | None = None
         for path in reversed(differing):  # what is in a directory before the directory
@@ -537,9 +551,18 @@ class FileSystem:
         elif not entry.is_directory:
             if self._mounts.keeping(path) is None:
                 raise FileError(f"{path} has no content, and no storage to read it from.", path)
-            self._index(replace(entry, loaded=False))
+            self._take_in(replace(entry, loaded=False))
             return
         self._change(path, lambda: self._tree.get(path), lambda _: entry)
+
+    def _look_at_all(self) -> None:
+        """Take in what others have made of the files, as far as they are in memory."""
+        self._look_around()
+        if len(self._mounts):
+            with self._lock:
+                read = [entry.path for entry in self._tree if entry.loaded]
+            for path in read:
+                self._look_again(path)
 
     def _restore(self, entry: FileEntry) -> None:
         if not entry.loaded:
@@ -869,7 +892,7 @@ class FileSystem:
         self._notices.queue([FileMoved(old_path=move.old, path=move.new)])
         return moved
 
-    def _index(self, entry: FileEntry) -> None:
+    def _take_in(self, entry: FileEntry) -> None:
         """Take in a file that its storage has already."""
         with self._claims.on([entry.path]), self._lock:
             self._check_open()
@@ -880,12 +903,18 @@ class FileSystem:
 
     # mounting
 
-    def _take_over(self, mount: Mount, index: Entries) -> Paths:
+    def _index(self, mount: Mount, there: Stored) -> None:
+        """Have in the tree what a storage has, and no other mount hides; the lock is held."""
+        self._tree.index(e for e in there.entries if self._mounts.of(e.path) is mount)
+        self._tree.marks[mount.root] = there.mark
+
+    def _take_over(self, mount: Mount, there: Stored) -> Paths:
         """Make ``mount`` the one that keeps its directory; the lock is held.
 
         Files in memory are now its own, and their paths are given; what another mount kept
         there is hidden.
         """
+        index = there.entries
         listed = {entry.path for entry in index}
         self._mounts.add(mount)
         try:
@@ -908,7 +937,7 @@ class FileSystem:
         for entry in inside:
             self._tree.pop(entry.path)
         hidden = [e.path for e in inside if e.persistence == "persisted" and e.path not in listed]
-        self._tree.index(entry for entry in index if self._mounts.of(entry.path) is mount)
+        self._index(mount, there)
         new = [entry for entry in adopted if entry.path not in listed]
         for entry in new:
             self._tree.put_back(replace(entry, persistence="persisted"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -96,13 +96,31 @@ def _root(base: Any) -> str:
     return root
 
 
-def stored_entries(mount: Mount, scope: str) -> list[FileEntry]:
-    """What the storage of a mount has, with the paths of the filesystem; raises StorageFailed.
+class Stored(NamedTuple):
+    """What the storage of a mount has, and the mark from which it tells what is new.
 
-    Files are without content.
+    Paths are those of the filesystem, files without content. ``directories`` are those that were
+    listed, all unless something came before.
     """
+
+    entries: list[FileEntry]
+    directories: Collection[str]
+    mark: Any
+
+
+def stored_in(mount: Mount, scope: str, mark: Any = None) -> Stored:
+    """What its storage has, or what has come or gone since ``mark``; raises StorageFailed."""
+    since = getattr(mount.storage, "list_since", None)
     try:
-        entries = list(mount.storage.list(scope))
+        if since is None:
+            directories = {"": list(mount.storage.list(scope))}
+        else:
+            mark, directories = since(scope, mark)
+        return Stored(
+            [entry for inside in directories.values() for entry in _outside(mount, inside)],
+            {mount.outside(path) if path else mount.root for path in directories},
+            mark,
+        )
     except BaseException as error:
         pass_on(error)
         raise StorageFailed(
@@ -110,7 +128,14 @@ def stored_entries(mount: Mount, scope: str) -> list[FileEntry]:
             "can be reached.",
             mount.root,
         ) from error
-    listed = []
+
+
+def tells_news(mount: Mount) -> bool:
+    """Whether its storage tells what others have added and removed."""
+    return hasattr(mount.storage, "list_since")
+
+
+def _outside(mount: Mount, entries: Iterable[FileEntry]) -> Iterator[FileEntry]:
     for entry in entries:
         try:
             path = mount.outside(entry.path)
@@ -118,10 +143,7 @@ def stored_entries(mount: Mount, scope: str) -> list[FileEntry]:
             log.warning("A stored file was left out: %s", error)
             continue
         loaded = entry.is_directory
-        listed.append(
-            replace(entry, path=path, content=None, loaded=loaded, persistence="persisted")
-        )
-    return listed
+        yield replace(entry, path=path, content=None, loaded=loaded, persistence="persisted")
 
 
 class Mounts:

@@ -24,8 +24,10 @@ from ..runtime.workers import workers
 from .entry import FileEntry, with_content
 from .errors import FileChanged, StorageFailed, reason
 from .loading import Claims, together
-from .mounts import Mount
+from .mounts import Mount, Stored, stored_in, tells_news
 from .notices import updated
+from .paths import parent
+from .snapshots import same
 from .storages.base import asker, loaded_content
 from .tree import Move, Tree
 
@@ -94,6 +96,11 @@ class Saving:
     def paths(self) -> set[str]:
         """The paths that wait to be saved."""
         return set(self._pending)
+
+    def unsettled(self) -> set[str]:
+        """These, and those that wait to be deleted since they were moved."""
+        left = {p.left for p in self._pending.values() if p.left is not None}
+        return self._pending.keys() | left
 
     def waits(self, path: str) -> bool:
         """Whether that path waits to be saved."""
@@ -369,6 +376,65 @@ class Versions:
             "change it.",
             path,
         )
+
+    def list_again(self) -> bool:
+        """Take in what others have added and removed; whether the tree was changed.
+
+        What waits to be saved stays as it is here. A storage that does not tell is taken to be as
+        it was, and also one that cannot be asked.
+        """
+        news = False
+        for mount in self._tree.mounts:
+            if tells_news(mount) and self._stored(mount):
+                with self._claims.on((), trees={mount.root}):  # none of ours is under way
+                    news |= self._take_in(mount, self._stored(mount))
+        return news
+
+    def _stored(self, mount: Mount) -> Stored | None:
+        """What has come or gone, if anything has."""
+        try:
+            stored = stored_in(mount, self._scope, self._tree.marks.get(mount.root))
+        except StorageFailed as error:
+            log.warning("%s", error)
+            return None
+        return stored if stored.directories else None
+
+    def _take_in(self, mount: Mount, stored: Stored | None) -> bool:
+        if stored is None:
+            return False
+        listed = {entry.path: entry for entry in stored.entries}
+        kinds = {path: entry.is_directory for path, entry in listed.items()}
+        with self._lock:
+            tree, kept = self._tree, self._saving.unsettled()
+            mine = tree.mounts.keeping
+            gone = [
+                entry.path
+                for entry in tree
+                if parent(entry.path) in stored.directories
+                and mine(entry.path) is mount
+                and entry.path not in kept
+                and kinds.get(entry.path) is not entry.is_directory
+            ]
+            for path in gone:
+                tree.versions.pop(path, None)
+                tree.pop(path)
+            new = [
+                entry
+                for path, entry in sorted(listed.items())
+                if path not in kept
+                and mine(path) is mount
+                and ((known := tree.get(path)) is None or not (known.loaded or same(known, entry)))
+            ]
+            for entry in new:
+                if tree.get(entry.path):
+                    tree.take_in(entry)
+                else:
+                    tree.index([entry])
+            tree.marks[mount.root] = stored.mark
+            came = [entry for entry in new if tree.get(entry.path) is entry]
+            self._tell([FileDeleted(path=path) for path in gone if tree.get(path) is None])
+            self._tell(updated(entry) for entry in came)
+        return bool(gone or came)
 
     def reload(self, path: str) -> None:
         """Take what the storage has, whatever is unsaved here."""

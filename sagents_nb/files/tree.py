@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -63,7 +64,8 @@ class Tree:
     ``size`` and ``loaded_size`` (bytes), ``persisted`` and ``unloaded`` (counts) are kept up
     to date, and so is how much lies below each directory: no write walks the tree. ``written``
     (bytes) and ``made`` (a count) are for the limits. ``versions`` are those of a storage from
-    which contents came, or as which they were saved; "" where there was no file.
+    which contents came, or as which they were saved; "" where there was no file. ``marks``, by
+    root of a mount, are from where its storage tells what others have added and removed.
     """
 
     def __init__(self, limits: Limits, mounts: Mounts) -> None:
@@ -83,6 +85,7 @@ class Tree:
         # restored.
         self._there: dict[str, int] = {}
         self.versions: dict[str, str] = {}
+        self.marks: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return len(self._entries)

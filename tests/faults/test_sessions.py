@@ -229,7 +229,7 @@ def test_b20_reset_may_empty_the_sessions_own_files(tmp_path: Path) -> None:
     session.files.write("/kept/b", "2")  # waits to be saved
     (tmp_path / "c").write_text("from outside")
     session.reset()
-    assert session.files.list() == ["/a", "/kept/b"]
+    assert session.files.list() == ["/a", "/kept/b", "/kept/c"]
     heard: list[Any] = []
     session.subscribe(heard.append)
     session.reset(files=True)

@@ -336,3 +336,210 @@ def test_no_text_of_a_person_is_lost_however_they_and_the_agent_meet(tmp_path: P
 @pytest.mark.soak
 def test_no_text_of_a_person_is_lost_in_a_thousand_meetings(tmp_path: Path) -> None:
     races(tmp_path, 1000)
+
+
+# what comes and goes
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "files"
+    (folder / "deep" / "down").mkdir(parents=True)
+    (folder / "a.md").write_text("a")
+    (folder / "deep" / "down" / "b.md").write_text("b")
+    return folder
+
+
+def of_folder(folder: Path, base: str | None = None, **fields: Any) -> FileSystem:
+    storage = DiskStorage(folder, fsync=False)
+    return FileSystem(None, [Mount(base, storage, default=base is None, **fields)])
+
+
+def test_what_others_add_remove_and_rename_is_listed(folder: Path) -> None:
+    fs = of_folder(folder)
+    heard: list[Any] = []
+    fs.subscribe(heard.append)
+    assert fs.list() == ["/a.md", "/deep/down/b.md"]
+    (folder / "new.md").write_text("new")
+    assert fs.list() == ["/a.md", "/deep/down/b.md", "/new.md"]
+    assert fs.read("/new.md").content == "new"
+    (folder / "deep" / "down").rename(folder / "deep" / "up")
+    assert fs.list() == ["/a.md", "/deep/up/b.md", "/new.md"]
+    (folder / "a.md").unlink()
+    (folder / "new.md").rename(folder / "deep" / "up" / "new.md")
+    assert [e.path for e in fs.entries()] == [
+        "/deep", "/deep/up", "/deep/up/b.md", "/deep/up/new.md",
+    ]  # fmt: skip
+    assert fs.read("/deep/up/new.md").content == "new"
+    told = [(type(event).__name__, event.path) for event in heard]
+    assert told[0] == ("FileUpdated", "/new.md")
+    assert {("FileDeleted", "/deep/down"), ("FileUpdated", "/deep/up/b.md")} <= set(told)
+    assert not fs.exists("/a.md")
+    (folder / "a.md").write_text("again")
+    assert fs.exists("/a.md")
+
+
+def test_a_directory_and_a_file_take_the_place_of_each_other(folder: Path) -> None:
+    fs = of_folder(folder)
+    fs.read("/a.md")
+    (folder / "a.md").unlink()
+    (folder / "a.md").mkdir()
+    (folder / "a.md" / "in").write_text("in")
+    (folder / "deep" / "down" / "b.md").unlink()
+    (folder / "deep" / "down").rmdir()
+    (folder / "deep" / "down").write_text("a file now")
+    assert fs.list() == ["/a.md/in", "/deep/down"]
+    assert fs.read("/deep/down").content == "a file now"
+
+
+def test_a_directory_that_is_a_link_now_is_left_out_with_what_it_had(folder: Path) -> None:
+    fs = of_folder(folder)
+    assert len(fs.list()) == 2
+    elsewhere = folder.parent / "elsewhere"
+    (folder / "deep").rename(elsewhere)
+    (folder / "deep").symlink_to(elsewhere)
+    (elsewhere / "down" / "secret.md").write_text("no")
+    assert fs.list() == ["/a.md"]
+    assert fs.list() == ["/a.md"]
+
+
+def test_what_is_old_is_not_looked_through_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long_ago = 1_000_000_000
+    for directory in (folder / "deep" / "down", folder / "deep", folder):
+        os.utime(directory, (long_ago, long_ago))
+    fs = of_folder(folder)
+    looked: list[Any] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda fd: looked.append(fd) or scandir(fd))
+    for _ in range(3):
+        assert len(fs.list()) == 2
+    assert looked == []
+    (folder / "deep" / "new.md").write_text("new")
+    assert len(fs.list()) == 3
+    assert len(looked) == 2, "once to see whether, once with nothing of ours under way"
+    os.utime(folder / "deep", (long_ago, long_ago))
+    fs.list()
+    looked.clear()
+    fs.list()
+    assert looked == []
+
+
+def test_a_new_file_in_the_same_tick_of_the_disk_is_seen(folder: Path) -> None:
+    fs = of_folder(folder)
+    now = (folder / "deep").stat().st_mtime_ns
+    assert len(fs.list()) == 2
+    (folder / "deep" / "late.md").write_text("late")
+    os.utime(folder / "deep", ns=(now, now))
+    assert "/deep/late.md" in fs.list()
+
+
+def test_what_waits_to_be_saved_stays_whatever_others_remove(folder: Path) -> None:
+    fs = of_folder(folder, debounce=60.0)
+    fs.edit("/deep/down/b.md", lambda _: "edited")
+    (folder / "deep" / "down" / "b.md").unlink()
+    (folder / "deep" / "down").rmdir()
+    assert fs.list() == ["/a.md", "/deep/down/b.md"]
+    assert fs.read("/deep/down/b.md").content == "edited"
+    fs.flush()
+    assert (folder / "deep" / "down" / "b.md").read_text() == "edited"
+
+
+def test_what_could_not_be_deleted_after_a_move_does_not_come_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs = of_folder(folder)
+    storage = fs.mounts[0].storage
+    monkeypatch.setattr(storage, "move", None)
+    monkeypatch.setattr(storage, "delete", lambda *_: 1 / 0)
+    fs.move("/a.md", "/z.md")
+    assert (folder / "a.md").exists()
+    assert fs.list() == ["/deep/down/b.md", "/z.md"]
+
+
+def test_a_mount_in_a_mount_lists_its_own(folder: Path) -> None:
+    inner = folder.parent / "inner"
+    inner.mkdir()
+    fs = of_folder(folder)
+    fs.mount(Mount("work/in", DiskStorage(inner, fsync=False)))
+    (inner / "i.md").write_text("i")
+    (folder / "work" / "in").mkdir(parents=True)
+    (folder / "work" / "in" / "hidden.md").write_text("hidden")
+    (folder / "o.md").write_text("o")
+    assert fs.list() == ["/a.md", "/deep/down/b.md", "/o.md", "/work/in/i.md"]
+    (inner / "i.md").unlink()
+    assert fs.list() == ["/a.md", "/deep/down/b.md", "/o.md"]
+
+
+def test_a_disk_that_cannot_be_listed_is_taken_to_be_as_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fs = of_folder(folder)
+    monkeypatch.setattr(fs.mounts[0].storage, "list_since", lambda *_: 1 / 0)
+    assert len(fs.list()) == 2
+    assert "could not be listed" in caplog.text
+
+
+def test_restore_undoes_what_others_did_and_can_be_undone(folder: Path) -> None:
+    fs = of_folder(folder)
+    for path in fs.list():
+        fs.read(path)
+    before = fs.snapshot()
+    (folder / "a.md").write_text("written over")
+    (folder / "deep" / "down" / "b.md").unlink()
+    (folder / "mine.md").write_text("my own work")
+    assert {line for line in fs.diff(before).splitlines() if line[:3] in ("---", "+++")} == {
+        "--- a/a.md", "+++ b/a.md", "--- a/deep/down/b.md", "--- /dev/null", "+++ /dev/null",
+        "+++ b/mine.md",
+    }  # fmt: skip
+    fs.restore(before)
+    fs.flush()
+    there = {p.name: p.read_text() for p in folder.rglob("*.md")}
+    assert there == {"a.md": "a", "b.md": "b"}
+    undo = next(s.id for s in fs.snapshots() if s.label == "before restore")
+    fs.restore(undo)
+    fs.flush()
+    there = {p.name: p.read_text() for p in folder.rglob("*.md")}
+    assert there == {"a.md": "written over", "mine.md": "my own work"}
+
+
+def test_others_add_and_remove_while_files_are_written(folder: Path) -> None:
+    """Whatever the order, at the end both see the same files."""
+    fs = of_folder(folder)
+    chance = random.Random(7)
+
+    def other(number: int) -> None:
+        mine = random.Random(number)
+        for turn in range(40):
+            directory = folder / mine.choice(("deep", "deep/down", f"own{number}"))
+            directory.mkdir(exist_ok=True)
+            path = directory / f"o{number}-{turn % 7}.md"
+            with suppress(FileNotFoundError):
+                path.unlink() if mine.random() < 0.4 else path.write_text("o")
+
+    threads = [threading.Thread(target=other, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for turn in range(60):
+        path = f"/{chance.choice(('deep', 'mine'))}/m{turn % 9}.md"
+        if chance.random() < 0.3 and fs.exists(path):
+            fs.delete(path)
+        else:
+            fs.write(path, "m")
+        fs.list()
+    for thread in threads:
+        thread.join()
+    fs.flush()
+    on_disk = {f"/{p.relative_to(folder)}" for p in folder.rglob("*.md")}
+    assert set(fs.list()) == on_disk
+    assert {e.path for e in fs.contents()} == on_disk
+
+
+def test_the_model_lists_what_a_person_has_put_into_the_folder(folder: Path) -> None:
+    agent = agent_of(call("ls", "c1"), "ok", middleware=[FileTools()])
+    session = sa.Session(agent, filesystem=of_folder(folder))
+    (folder / "mine.csv").write_text("x\n1\n")
+    session.send("look").result()
+    assert "/mine.csv" in results(session.state)[0]
+    session.close()

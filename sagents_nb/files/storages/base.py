@@ -42,6 +42,10 @@ class FileStorage(Protocol):
     - ``version(scope, path)``: a text that is another one once the content is, None if there is
       no such file. It is asked before a file that was read is read again or replaced, so that
       what others do with the files is seen; it should be quick.
+    - ``list_since(scope, mark)``: a new mark, and what lies right in each directory ("" for the
+      mount itself) in which something came or went since that mark, by directory; all for None.
+      New directories are among them, with all below; one that is gone has []. It is asked before
+      files are listed, so that what others add and remove is seen; it should be quick.
     - ``save_over(scope, entry, version)``: save a file if that is still its version ("": if it
       is not there), and give the new one; raises FileChanged. One that is gone is saved too.
       Without it, the version is asked for before a save and after it.

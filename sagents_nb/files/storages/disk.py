@@ -10,10 +10,12 @@ import os
 import secrets
 import stat
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,7 +29,26 @@ from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
 
 log = logging.getLogger(__name__)
 
-Errors = list[OSError | FileError]  # `list` is a method below
+# `list` is a method below.
+Errors = list[OSError | FileError]
+Entries = list[FileEntry]
+
+# A disk tells times in steps, FAT in steps of 2 s: what comes later in one changes nothing.
+STEP = 2_000_000_000
+
+
+class Looked(NamedTuple):
+    """When a directory had last changed (ns, and its inode) as it was listed.
+
+    Not ``certain``: that was so short a time before that a later change may be told as the same.
+    """
+
+    changed: tuple[int, int] | None
+    certain: bool
+
+
+Seen = dict[tuple[str, ...], Looked]
+Found = dict[str, os.stat_result]
 
 
 class DiskStorage:
@@ -72,42 +93,72 @@ class DiskStorage:
 
     def list(self, scope: str) -> Iterable[FileEntry]:
         """All plain files and directories, without contents."""
-        statuses: dict[str, os.stat_result] = {}
-        folders: deque[tuple[str, ...]] = deque([()])
+        _, directories = self.list_since(scope, None)
+        return [entry for entries in directories.values() for entry in entries]
+
+    def list_since(self, scope: str, mark: Seen | None) -> tuple[Seen, dict[str, Entries]]:
+        """What lies in each directory in which something came or went since ``mark``."""
+        seen: Seen = {}
+        found: dict[str, Found] = {}
+        # Those above first: what one has no more is not looked for in another that is in its place.
+        folders = deque(mark or [()])
         with self._root.telling("The files", "listed"):
             while folders:
-                names = folders.pop()
-                for name, status in self._scan(names):
-                    statuses["/".join((*names, name))] = status
-                    if stat.S_ISDIR(status.st_mode):
+                names = folders.popleft()
+                if names and not _still(names, seen, found):
+                    found["/".join(names)] = {}
+                    continue
+                known = mark.get(names) if mark else None
+                if known and known.certain and self._changed(names) == known.changed:
+                    seen[names] = known
+                    continue
+                changed, inside = self._scan(names)
+                seen[names] = changed
+                found["/".join(names)] = inside
+                for name, status in inside.items():
+                    if stat.S_ISDIR(status.st_mode) and (*names, name) not in (mark or ()):
                         folders.append((*names, name))
         # After the files: what is known of them is written down before they are put in place.
         with self._lock:
             self._refresh()
-            return [
-                self._side.described(path, status)
-                for path, status in statuses.items()
-                if not self._unlisted(path)
-            ]
+            return seen, {
+                above: [
+                    self._side.described(path, status)
+                    for name, status in inside.items()
+                    if not self._unlisted(path := f"{above}/{name}" if above else name)
+                ]
+                for above, inside in found.items()
+            }
 
-    def _scan(self, names: tuple[str, ...]) -> Iterator[tuple[str, os.stat_result]]:
+    def _changed(self, names: Sequence[str]) -> tuple[int, int] | None:
+        """When something last came into a directory or went, as the disk tells it."""
+        with suppress(OSError):
+            # A link in its place is told by the directory above.
+            return _change(os.stat("/".join((self.path, *names))))
+        return None
+
+    def _scan(self, names: tuple[str, ...]) -> tuple[Looked, Found]:
         above = "".join(f"{name}/" for name in names)
+        looked = Looked(None, False)
+        found: Found = {}
         odd: Errors = []
         try:
-            with self._root.directory(names) as fd, os.scandir(fd) as items:
-                for item in items:
-                    try:
-                        check_name(above, item.name)
-                        status = item.stat(follow_symlinks=False)
-                        if not stat.S_ISDIR(status.st_mode):
-                            check_plain(status, above + item.name)
-                    except FileNotFoundError:
-                        continue
-                    except FileError as error:
-                        if folded(item.name) != RESERVED:
-                            odd.append(error)
-                        continue
-                    yield item.name, status
+            with self._root.directory(names) as fd:
+                looked = _looked(os.fstat(fd))
+                with os.scandir(fd) as items:
+                    for item in items:
+                        try:
+                            check_name(above, item.name)
+                            status = item.stat(follow_symlinks=False)
+                            if not stat.S_ISDIR(status.st_mode):
+                                check_plain(status, above + item.name)
+                        except FileNotFoundError:
+                            continue
+                        except FileError as error:
+                            if folded(item.name) != RESERVED:
+                                odd.append(error)
+                            continue
+                        found[item.name] = status
         except FileNotFoundError:  # removed meanwhile, or a root that is not made yet
             pass
         except (OSError, FileError) as error:
@@ -116,6 +167,7 @@ class DiskStorage:
             odd.append(error)
         if odd:
             log.warning("%d files in %s/%s are left out: %s", len(odd), self.path, above, odd[0])
+        return looked, found
 
     def load(self, scope: str, path: str) -> FileEntry:
         """A file with its content, also one that somebody else has put there."""
@@ -344,6 +396,23 @@ class DiskStorage:
                 self._side.clean()
                 self._started = True
             self._side.refresh()
+
+
+def _change(status: os.stat_result) -> tuple[int, int]:
+    return status.st_mtime_ns, status.st_ino
+
+
+def _looked(status: os.stat_result) -> Looked:
+    return Looked(_change(status), abs(time.time_ns() - status.st_mtime_ns) > STEP)
+
+
+def _still(names: tuple[str, ...], seen: Seen, found: dict[str, Found]) -> bool:
+    """Whether the directory above, which was looked at before, has that one."""
+    *above, name = names
+    if tuple(above) not in seen:
+        return False
+    inside = found.get("/".join(above))
+    return inside is None or (name in inside and stat.S_ISDIR(inside[name].st_mode))
 
 
 def _version(status: os.stat_result) -> str:
