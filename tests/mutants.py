@@ -29,17 +29,19 @@ ROOT = Path(__file__).parents[1]
 SUBJECTS = {
     "loop": (
         ["sagents_nb/loop", "sagents_nb/interrupts.py"],
-        ["tests/loop", "tests/test_interrupts.py", "tests/test_budget.py", "tests/faults",
-         "tests/test_output_type.py", "tests/test_extract.py", "tests/middleware",
-         "tests/session/test_in_doubt.py"],
+        ["tests/test_frozen.py", "tests/loop", "tests/test_interrupts.py",
+         "tests/test_budget.py", "tests/faults", "tests/test_output_type.py",
+         "tests/test_extract.py", "tests/middleware", "tests/session/test_in_doubt.py"],
     ),
     "session": (
         ["sagents_nb/session"],
-        ["tests/session", "tests/faults", "tests/test_output_type.py", "tests/frames"],
+        ["tests/test_frozen.py", "tests/session", "tests/faults",
+         "tests/test_output_type.py", "tests/frames"],
     ),
     "store": (
         ["sagents_nb/store"],
-        ["tests/store", "tests/session/test_open.py", "tests/session/test_journaled.py"],
+        ["tests/test_frozen.py", "tests/store", "tests/session/test_open.py",
+         "tests/session/test_journaled.py"],
     ),
 }  # fmt: skip
 

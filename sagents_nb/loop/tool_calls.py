@@ -406,10 +406,8 @@ class _Batch:
     def write_down(self, item: PreparedCall, executed: Executed) -> None:
         """Note the result, if it says all of what happened and did not come too late."""
         if not item.over and not executed.update and executed.interrupt is None:
-            try:
+            with suppress(AgentError):  # the next commit raises it
                 self.commits.finished(item.call, executed.result)
-            except AgentError as error:
-                executed.error = executed.error or error
 
     def cut(self, item: PreparedCall, has_ended: bool) -> Executed:
         """The end of a call that was cancelled, or that nobody waits for any longer."""

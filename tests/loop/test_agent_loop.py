@@ -509,3 +509,14 @@ def test_a_converter_with_a_second_parameter_is_told_of_the_runs_end() -> None:
     assert isinstance(signal, threading.Event)
     assert not signal.is_set()
     assert keep == 20
+
+
+def test_a_tool_that_fails_in_turn_after_turn_ends_the_run() -> None:
+    async def fails() -> str:
+        raise ValueError("no such table")
+
+    context = sa.AgentContext("", [], [sa.tool(fails)])
+    config = config_of(*[call("fails", f"c{n}") for n in range(9)])
+    with pytest.raises(sa.AgentError, match="Tools failed in 3 turns in a row, last fails"):
+        all_of(sa.agent_loop("go", context, config))
+    assert len(asked(config)) == 3

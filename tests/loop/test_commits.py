@@ -242,6 +242,36 @@ def test_one_call_that_cannot_be_written_leaves_the_others_their_results() -> No
     assert "finished c1" in book.happened
 
 
+def test_a_run_that_was_let_go_keeps_nothing_more() -> None:
+    book = Book()
+
+    async def work() -> str:
+        loop.commits.stop()  # as a session does that goes on without it
+        return "done"
+
+    loop = loop_of(agent_of(call("work"), "never", tools=[work]), book)
+    outcome = runtime.submit(loop.run(GO)).result(PATIENCE)
+    assert isinstance(outcome.error, sa.NotRunning)
+    assert len(book.safe.messages) == 2, "the question and the wish to run it"
+    assert "finished c1" not in book.happened
+
+
+def test_a_message_instead_of_an_answer_says_so_in_place_of_the_question() -> None:
+    def ask() -> sa.Interrupt:
+        return sa.Interrupt("tool", message="Which one?")
+
+    agent = agent_of(call("ask"), "so be it", tools=[ask])
+    asked = recorded(agent, Book(), GO).state
+    assert asked.interrupt is not None
+    book = Book()
+    outcome = recorded(agent, book, [sa.Message.user("never mind")], asked)
+    assert (outcome.status, outcome.state.interrupt) == ("completed", None)
+    assert results(asked) == ["Which one?"]
+    assert results(outcome.state) == results(asked.clean_stale_interrupts())
+    assert "lost" in results(outcome.state)[0]
+    assert book.safe == outcome.state
+
+
 def test_a_hook_is_not_told_as_done_when_the_state_it_left_could_not_be_kept() -> None:
     history = [m for i in range(9) for m in (sa.Message.user(f"{i}"), sa.Message.assistant("ok"))]
     short = Summarization(10, keep=2, model=sa.ScriptedModel(["short"]))
