@@ -763,7 +763,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 def as_tool(value: Any) -> Tool:
     """``value`` if it is a tool, a tool of it if it is a function."""
     if not isinstance(value, Tool) and not callable(value):
-        raise ConfigurationError(f"{value!r} is no tool; decorate a function with @tool.")
+        raise ConfigurationError(
+            f"This {type(value).__name__} is no tool; decorate a function with @tool."
+        )
     made = value if isinstance(value, Tool) else Tool(value)
     if made.is_method:
         where = made.function.__qualname__.rpartition(".")[0]

@@ -70,7 +70,7 @@ def opaque(at: Opaque) -> str:
             {"tools": [opaque]},
             "'opaque': 'at' cannot be described .type .*Opaque.*; use",
         ),
-        ({"tools": [3]}, "3 is no tool; decorate a function"),
+        ({"tools": [3]}, "This int is no tool; decorate a function"),
         ({"max_runs": 0}, "=…\\) is a whole number from 1; not 0."),
         ({"max_parallel_tools": 0}, "=…\\) is a whole number from 1; not 0."),
         ({"max_parallel_tools": "all"}, "max_parallel_tools"),

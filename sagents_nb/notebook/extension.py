@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sysconfig
+import traceback
 import uuid
+from functools import partial
 from typing import Any
 
 from IPython import get_ipython
 
 from .. import kinds
+from ..errors import SagentsError
 from ..runtime.main_thread import main_thread
 from ..session import Session
 from .cell import run_cell
@@ -49,7 +54,14 @@ class Extension:
             self.shell.magics_manager.magics[kind].pop("agent", None)
 
     async def run(self, line: str, body: str) -> Any:
-        """Run one ``%%agent`` cell."""
+        """Run one ``%%agent`` cell; what it raises of ours is shown as its sentence."""
+        try:
+            return await self._run(line, body)
+        except SagentsError as error:
+            error._render_traceback_ = partial(_sentence, error)  # type: ignore[attr-defined]
+            raise
+
+    async def _run(self, line: str, body: str) -> Any:
         options = parse(line)
         session = self.conversations.session_for(options)
         prompt = body.strip() if options.raw else interpolate(body.strip(), self.shell.user_ns)
@@ -63,6 +75,27 @@ class Extension:
             background=options.background,
             wait=not options.no_wait,
         )
+
+
+def _sentence(error: SagentsError) -> list[str]:
+    """What IPython shows of an error: not our insides, but the code of others that raised.
+
+    See ``InteractiveShell.showtraceback`` for the method that it looks for.
+    """
+    lines = []
+    cause = error.__cause__
+    libraries = (os.path.dirname(os.path.dirname(__file__)), *sysconfig.get_paths().values())
+    frames = [
+        frame
+        for frame in traceback.extract_tb(cause.__traceback__ if cause else None)
+        if not frame.filename.startswith((*libraries, "<frozen "))
+    ]
+    if frames:
+        lines += [
+            "Traceback (most recent call last):",
+            *map(str.rstrip, traceback.format_list(frames)),
+        ]
+    return [*lines, f"{type(error).__name__}: {error}"]
 
 
 def awaiting_cell(lines: list[str]) -> list[str]:

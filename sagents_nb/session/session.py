@@ -177,7 +177,6 @@ class Session:
             options = replace(options, display_persistence=conversations)
         self.id = id
         self.options = options
-        self.headless = options.headless
         self.files = options.filesystem
         if self.files is None:
             from ..files import FileSystem, open_filesystem
@@ -257,6 +256,18 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self.actor.status}, {len(self.messages)} messages>"
+
+    @property
+    def headless(self) -> Any:
+        """What becomes of approvals where nobody can click: "deny", "approve" or decisions.
+
+        Raises ConfigurationError for what is none of these.
+        """
+        return self.options.headless
+
+    @headless.setter
+    def headless(self, value: Any) -> None:
+        self.options = replace(self.options, headless=value)
 
     @property
     def agent(self) -> Agent:

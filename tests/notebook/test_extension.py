@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -146,6 +147,55 @@ def test_bad_options_are_one_sentence_and_start_nothing(shell: InteractiveShell)
 
 
 # Which conversation
+
+
+def shown(shell: InteractiveShell, cell: str) -> str:
+    """What stands below a cell that fails."""
+    with capture_output() as captured:
+        assert not shell.run_cell(cell).success
+    return re.sub(r"\x1b\[[0-9;]*m", "", captured.stdout + captured.stderr).strip()
+
+
+def test_an_error_of_ours_is_its_sentence(shell: InteractiveShell) -> None:
+    shell.user_ns["df"] = pd.DataFrame({"secret": range(30)})
+    use(shell, sa.Agent(sa.ScriptedModel(["hi"])))
+    shown_of = {
+        options: shown(shell, f"%%agent --new {options}\nhi")
+        for options in ("--model gpt-99", "--tools df", "--tools nothing", "--approve nope")
+    }
+    assert all(len(text.splitlines()) == 1 for text in shown_of.values()), shown_of
+    assert shown_of["--tools df"].endswith(
+        "This DataFrame is no tool; decorate a function with @tool."
+    )
+    assert shown_of["--tools nothing"].startswith("UsageError: ")
+    use(shell, sa.Session(sa.Agent(sa.ScriptedModel([ValueError("the model is gone")]))))
+    failed = shown(shell, "%%agent\nhi")
+    assert len(failed.splitlines()) == 1
+    assert "the model is gone" in failed
+
+
+def test_code_of_others_that_failed_is_shown_with_its_lines(shell: InteractiveShell) -> None:
+    shell.run_cell(
+        "import sagents_nb as sa\n"
+        "class Mine(sa.Middleware):\n"
+        "    def before_run(self, state, ctx):\n"
+        "        return 1 / 0\n"
+        "s = sa.Session(sa.Agent(sa.ScriptedModel(['hi']), middleware=[Mine()]))\n"
+        "%agent use s"
+    )
+    failed = shown(shell, "%%agent\nhi")
+    assert "in before_run\n    return 1 / 0" in failed
+    assert "sagents_nb/" not in failed
+    assert len(failed.splitlines()) < 6
+
+
+def test_what_to_do_where_nobody_can_click_is_checked(shell: InteractiveShell) -> None:
+    session = sa.Session(sa.Agent(sa.ScriptedModel(["hi"])))
+    with pytest.raises(sa.ConfigurationError, match=r"headless.*'deny', 'approve'.*'aprove'"):
+        session.headless = "aprove"
+    assert session.headless == "deny"
+    session.headless = "approve"
+    assert session.headless == "approve"
 
 
 def test_without_use_there_is_a_default_agent(
