@@ -40,7 +40,9 @@ def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
                 return match[0]
             value = getattr(value, attribute)
         secrets = secrets_of_names(names) if secrets is None else secrets
-        return masked(describe(value), secrets)
+        # A frame with its name, by which tools that see the notebook know it.
+        text = f"{match[1]}: {describe(value)}" if is_frame(value) else describe(value)
+        return masked(text, secrets)
 
     return _FIELD.sub(replace, prompt)
 

@@ -63,7 +63,7 @@ def frame() -> pd.DataFrame:
 
 def test_a_frame_is_described() -> None:
     text = interpolate("Look at {df}.", {"df": frame()})
-    assert text.startswith("Look at DataFrame, 3 rows × 2 columns\n- name: ")
+    assert text.startswith("Look at df: DataFrame, 3 rows × 2 columns\n- name: ")
     assert ", 1 missing\n- age: int64\nFirst rows:\nname,age\nAda,36\n" in text
 
 
