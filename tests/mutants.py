@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 SUBJECTS = {
     "loop": (
         ["sagents_nb/loop", "sagents_nb/interrupts.py"],
-        ["tests/test_frozen.py", "tests/loop", "tests/test_interrupts.py",
+        ["tests/test_frozen.py", "tests/loop", "tests/test_interrupts.py", "tests/test_agent.py",
          "tests/test_budget.py", "tests/faults", "tests/test_output_type.py",
          "tests/test_extract.py", "tests/middleware", "tests/session/test_in_doubt.py"],
     ),

@@ -19,13 +19,15 @@ _FRAMES = ("pandas.DataFrame", "pandas.core.frame.DataFrame")
 def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
     """``prompt`` with ``{name}`` and ``{name.attribute}`` replaced by what they are.
 
-    ``{{`` and ``}}`` are braces; an unknown name is left as typed. What a value holds of
-    secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`.
+    ``{{`` and ``}}`` are braces; an unknown name is left as typed. A data frame is named where
+    it stands, and described after the prompt. What a value holds of secrets is masked: see
+    :func:`sagents_nb.redaction.secrets_of_names`.
 
     >>> interpolate("{n} of {{all}}, {unknown}", {"n": 3})
     '3 of {all}, {unknown}'
     """
     secrets: Secrets | None = None
+    frames: dict[str, str] = {}
 
     def replace(match: re.Match[str]) -> str:
         nonlocal secrets
@@ -40,11 +42,14 @@ def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
                 return match[0]
             value = getattr(value, attribute)
         secrets = secrets_of_names(names) if secrets is None else secrets
-        # A frame with its name, by which tools that see the notebook know it.
-        text = f"{match[1]}: {describe(value)}" if is_frame(value) else describe(value)
-        return masked(text, secrets)
+        text = masked(describe(value), secrets)
+        if not is_frame(value):
+            return text
+        frames[match[1]] = text
+        return f"`{match[1]}`"
 
-    return _FIELD.sub(replace, prompt)
+    replaced = _FIELD.sub(replace, prompt)
+    return "\n\n".join([replaced, *(f"`{name}` is a {text}" for name, text in frames.items())])
 
 
 def describe(value: Any, limit: int = _SHOWN) -> str:

@@ -624,3 +624,17 @@ def test_no_call_breaks_a_json_schema(
     answer = ask([Message.user(prompt)], [offered])
     for call in answer.tool_calls:
         jsonschema.validate(call.arguments, schema)
+
+
+def test_the_description_of_a_frame_after_the_prompt_is_no_step_of_the_plan() -> None:
+    described = (
+        "\n\n`sales` is a DataFrame, 2 rows × 2 columns\n- region: str\nFirst rows:\nregion\nx"
+    )
+    prompt = "Which region grew fastest in `sales`? Then save a report to /report.md."
+    plans = []
+    for text in (prompt, prompt + described):
+        agent = Agent(DemoModel())
+        state = agent.run(text).state
+        plans.append([call.arguments for m in state.messages for call in m.tool_calls])
+    assert plans[0] == plans[1]
+    assert any("file_path" in arguments for arguments in plans[1])

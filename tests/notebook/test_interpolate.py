@@ -63,8 +63,17 @@ def frame() -> pd.DataFrame:
 
 def test_a_frame_is_described() -> None:
     text = interpolate("Look at {df}.", {"df": frame()})
-    assert text.startswith("Look at df: DataFrame, 3 rows × 2 columns\n- name: ")
+    assert text.startswith("Look at `df`.\n\n`df` is a DataFrame, 3 rows × 2 columns\n- name: ")
     assert ", 1 missing\n- age: int64\nFirst rows:\nname,age\nAda,36\n" in text
+
+
+def test_a_frame_that_is_named_twice_is_described_once_and_after_the_prompt() -> None:
+    names = {"a": frame(), "b": frame(), "n": 3}
+    text = interpolate("Join {a} with {b}, then {a} {n} times.", names)
+    asked, first, second = text.split("\n\n")
+    assert asked == "Join `a` with `b`, then `a` 3 times."
+    assert first.startswith("`a` is a DataFrame, 3 rows")
+    assert second.startswith("`b` is a DataFrame, 3 rows")
 
 
 def test_a_wide_frame_says_how_many_columns_are_left_out() -> None:

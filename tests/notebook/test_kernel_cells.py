@@ -448,7 +448,10 @@ def test_a_frame_in_a_prompt_is_described(kernel: Kernel) -> None:
         "start(lambda request: request.messages[-1].text)"
     )
     cell = kernel.ok("%%agent\nWhat is in {df}?")
-    assert "What is in df: DataFrame, 2 rows × 1 columns" in cell.shown[0]["text/markdown"]
+    assert (
+        "What is in `df`?\n> \n> `df` is a DataFrame, 2 rows × 1 columns"
+        in cell.shown[0]["text/markdown"]
+    )
     assert "- age: int64" in cell.shown[0]["text/markdown"]
 
 

@@ -26,6 +26,8 @@ _RECENT = 200  # messages to look back for what a follow-up question is about
 _BY_PERSON = re.compile(
     r"\b(?:person|people|user|human|you)\b[^.\n]{0,40}\b(?:rejected|declined)\b", re.IGNORECASE
 )
+# What a notebook puts after a prompt in which a frame is named.
+_DESCRIBED = re.compile(r"\n\n`[\w.]+` is a DataFrame, .*", re.DOTALL)
 _COMMENT = re.compile(r"\bThey said:\s*(.*)", re.DOTALL)
 _CANCELLED = re.compile(r"\bcancelled\b", re.IGNORECASE)
 _CALL_ID = re.compile(r"call_(\d+)_\d+")
@@ -92,7 +94,8 @@ class Talk:
         messages = list(request.messages)[-_RECENT:]
         begin = _begin(messages)
         said = [m.text for m in messages[begin:] if m.role == "user"]
-        self.task = "\n".join(text for text in said if text.strip())[:_LONGEST]
+        asked = (_DESCRIBED.sub("", text) for text in said)
+        self.task = "\n".join(text for text in asked if text.strip())[:_LONGEST]
         before = [m.text for m in messages[:begin] if m.role == "user" and m.text.strip()]
         self.before = before[::-1]
         calls = _calls(messages[begin:])
