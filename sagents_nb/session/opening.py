@@ -337,7 +337,8 @@ def _status(restored: RestoredSession, folded: Folded) -> str:
     last = messages[-1] if messages else Message("assistant")
     if open_calls(restored.state):
         return "paused"
-    if folded.run is None or folded.run.status not in ("running", "paused"):
+    # "interrupted": by a question of a sub-agent, which is gone with its process.
+    if folded.run is None or folded.run.status not in ("running", "paused", "interrupted"):
         return "idle"
     unanswered = last.role in ("user", "tool") or last.stop_reason == "pause_turn"
     return "paused" if unanswered or folded.queued or folded.run.status == "paused" else "idle"

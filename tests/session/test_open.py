@@ -338,7 +338,7 @@ def test_what_a_sub_agent_asked_is_lost_with_its_process(
     session = sa.Session(parent_of(task("t1"), "alone", subagents=[config]), "c1", store=store)
     assert session.send("go").result().status == "interrupted"
     again = disk.crashed(session, agent=parent_of("alone", subagents=[config]))
-    assert (again.status, again.interrupt) == ("idle", None)
+    assert (again.status, again.interrupt) == ("paused", None), "its parent has an error to read"
     assert "its work was lost" in results(again.state)[0]
     assert again.retry().result().text == "alone"
     assert (RAN, unanswered(again.messages)) == ([], [])
