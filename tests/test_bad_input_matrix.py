@@ -744,7 +744,7 @@ LEFT_OUT = {
     r"FileSystem\.\w+|SubAgents\.start_subagent": "a tool: its schema checks what a model says",
     r"\w+Storage\.\w+": "of a storage, which a filesystem calls: its conformance is tested",
     r"(store\.)?\w*(Store|Persistence)\.(save_state|load_state|save_message|save_row"
-    r"|update_tool_status|record_decision|resolve_tool_result)|store\.rows_of"
+    r"|update_tool_status|record_decision|resolve_tool_result|work_of)|store\.rows_of"
     r"|mapping\.Engine\.run": (
         "of a place where conversations are kept, which a session calls at each message"
     ),

@@ -73,9 +73,15 @@ class Commits:
     async def _add(self, message: Message) -> None:
         self.ctx.state = self.ctx.state.add_message(message)
         if self.records:
-            await self.keep()
-            if self._transcribe is not None:
-                await self._commit(self._transcribe(message))
+            transcribing = None if self._transcribe is None else self._transcribe(message)
+            try:
+                await self.keep()
+            except BaseException:
+                if transcribing is not None:
+                    transcribing.close()
+                raise
+            if transcribing is not None:
+                await self._commit(transcribing)
         self.messages.append(message)
 
     async def tell_changes(self) -> None:

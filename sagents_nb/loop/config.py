@@ -24,7 +24,7 @@ Converter = (
 )
 """Changes what the model is shown; the second argument, if it takes one, is set on cancellation."""
 Source = Callable[[], Messages | Awaitable[Messages]]
-Transcribe = Callable[[Message], Coroutine[Any, Any, None]]
+Transcribe = Callable[[Message], Coroutine[Any, Any, None] | None]
 T = TypeVar("T")
 
 
@@ -88,8 +88,9 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     of their own. ``transform_context`` and then ``convert_to_llm``
     change what the model is shown, never what is kept. ``get_api_key`` is given the model's
     name before each model call. All but ``should_pause`` may be async. ``recorder`` is where
-    it is written down; ``transcribe`` is given each message that is safe and about to be told,
-    and returns soon. ``typed`` says that the answer is to be a value of a type.
+    it is written down; ``transcribe`` is given each message that is about to be safe and told,
+    and what it gives is awaited in between. ``typed`` says that the answer is to be a value of
+    a type.
     """
 
     model: ChatModel

@@ -147,6 +147,7 @@ class Actor:
         if options.display_persistence is not None:
             shown = options.display_persistence
             transcript = Transcript(shown, *whose, self._emit_now, self._trouble)
+            transcript.go_along(self.journal)
             self.log.subscribe(transcript.hear)
         titled: list[StateSaver] = []  # who is told of a title
         if options.agent_persistence is not None:
@@ -847,6 +848,8 @@ class Actor:
         self.status = self._awake_as
         if opened is not None:
             restored, self.journal = opened.restored, opened.journal
+            if self._transcript is not None:
+                self._transcript.go_along(self.journal)
             self._epoch = max(self._epoch + 1, opened.epoch)
             if restored.state != self._state:  # somebody went on with it elsewhere
                 self._begin_with(restored.state)
@@ -911,7 +914,7 @@ class Actor:
             await self._saver.keep("on_shutdown")
         if self.journal is not None:
             with suppress(AgentError):  # what cannot be written is not more lost than before
-                await self.journal.committed()
+                await self.journal.committed(all=True)
             with suppress(AgentError):
                 await asyncio.wrap_future(self.journal.release())
 

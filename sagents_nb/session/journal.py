@@ -14,7 +14,7 @@ import weakref
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
@@ -38,13 +38,27 @@ logger = logging.getLogger(__name__)
 # a row costs is constant then, and a short conversation is left alone.
 SPARE = 100
 
+# Seconds after which is written what was to go along with what comes next.
+LAG = 1.0
+
+
+class Rider(Protocol):
+    """Keeps something beside the journal, in its transactions: what people see, say."""
+
+    def take(self) -> Callable[[Any], None] | None:
+        """What there is to be done with a connection, or None; it must not raise."""
+
+    def taken(self, error: BaseException | None) -> None:
+        """The transaction was committed, or failed for that reason."""
+
 
 class SessionJournal:
     """The writer of one journal, and the :class:`~sagents_nb.loop.config.Recorder` of its runs.
 
     Rows are collected, and one batch at a time is on its way: so their order is that of what
-    happened, also when one could not be written and goes first with the next. ``schema`` is
-    the ``state_schema`` of the agent.
+    happened, also when one could not be written and goes first with the next. What a rider keeps
+    is written in the transaction of what comes next, or after ``LAG``. ``schema`` is the
+    ``state_schema`` of the agent.
     """
 
     def __init__(self, journal: Journal, schema: StateSchema) -> None:
@@ -58,6 +72,9 @@ class SessionJournal:
         self._count = itertools.count(1)  # numbers of messages, and ids of queued ones
         self._queued: dict[int, tuple[int, Message]] = {}  # by identity; the message is held
         self._noted: list[Entry] = []
+        self._late: asyncio.TimerHandle | None = None
+        self._rider: Rider | None = None
+        self._released = False
         self._tentative: set[int] = set()  # by identity, of those noted
         self._unsafe: set[int] = set()  # numbers of messages that wait and are not written yet
         self._writing: Future[None] | None = None
@@ -71,6 +88,14 @@ class SessionJournal:
     def owner(self) -> str:
         """Which store of which process has the conversation, as its lease says."""
         return self.journal.database.owner.text
+
+    def writes_into(self, database: Any) -> bool:
+        """Whether it is kept in that one."""
+        return self.journal.database is database
+
+    def carry(self, rider: Rider) -> None:
+        """Have in the transactions from now on what that one keeps."""
+        self._rider = rider
 
     # what happens
 
@@ -241,33 +266,57 @@ class SessionJournal:
         """Whether something is not written yet, or could not be."""
         return bool(self._noted) or self._writing is not None
 
-    def flush(self) -> Future[None] | None:
-        """Write what was noted; None if all of it is safe. The future raises StoreError."""
+    def flush(self, *, all: bool = False) -> Future[None] | None:
+        """Write what was noted; None if all of it is safe. The future raises StoreError.
+
+        What a rider keeps goes along; it is no reason to write, unless ``all`` is wanted.
+        """
+        due = bool(self._noted) or (all and self._late is not None)
         if self._writing is None:
-            return self._write(_promise()) if self._noted else None
-        if self._noted and self._then is None:
+            return self._write(_promise()) if due else None
+        if due and self._then is None:
             self._then = _promise()
         return self._then or self._writing
 
-    async def committed(self) -> None:
-        """Return once all that was noted is safe; raises StoreError."""
-        future = self.flush()
+    def soon(self) -> None:
+        """A rider has something to keep: with what comes next, or a little later."""
+        if self._late is None and not self._released:
+            self._late = runtime.loop.call_later(LAG, self._no_later)
+
+    def _no_later(self) -> None:
+        self.flush(all=True)
+        self._late = None
+
+    async def committed(self, *, all: bool = False) -> None:
+        """Return once all that was noted is safe; raises StoreError. See :meth:`flush`."""
+        future = self.flush(all=all)
         if future is not None:
             await asyncio.wrap_future(future)
 
     def release(self) -> Future[None]:
         """Let go of the conversation, after all that was noted, if that can be written."""
-        self.flush()
+        self.flush(all=True)
+        self._released = True
+        if self._late is not None:
+            self._late.cancel()
         self._forgotten.detach()
         return self.journal.release()
 
     def _write(self, promise: Future[None]) -> Future[None]:
         self._writing, batch, self._noted = promise, self._noted, []
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
         def ended(appended: Future[int]) -> None:
             runtime.post(self._ended, batch, promise, appended)
 
-        self.journal.append(batch).add_done_callback(ended)
+        along = None if self._rider is None else self._rider.take()
+        if batch or along is not None:
+            self.journal.append(batch, along).add_done_callback(ended)
+        else:
+            self._writing = None
+            promise.set_result(None)
         return promise
 
     def _ended(self, batch: list[Entry], promise: Future[None], appended: Future[int]) -> None:
@@ -289,6 +338,8 @@ class SessionJournal:
         self._tentative.difference_update(map(id, batch))
         self._unsafe.difference_update(queued)
         then, self._then = self._then, None
+        if self._rider is not None:
+            self._rider.taken(error)
         if isinstance(error, StaleOwner):
             self.on_lost(error)
         if then is not None:

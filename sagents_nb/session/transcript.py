@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import functools
 import inspect
 import logging
 import re
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from ..errors import AgentError, ModelError, NotRunning, pass_on
+from ..errors import AgentError, ModelError, NotRunning, StaleOwner, pass_on
 from ..events import (
     DecisionMade,
     DisplayMessageSaved,
@@ -38,6 +40,10 @@ from ..serialization import to_data
 from ..store.display import DisplayMessage, Row, cancelled_row, error_row
 from ..store.persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
 from ..text import said_by, text_or_why
+
+if TYPE_CHECKING:
+    from ..store.database.connection import InTurn
+    from .journal import SessionJournal
 
 logger = logging.getLogger(__name__)
 
@@ -150,9 +156,9 @@ _TYPES = {
 
 
 class _Job:
-    def __init__(self, kind: type[Event], save: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def __init__(self, kind: type[Event], method: str, args: tuple[Any, ...]) -> None:
         self.kind = kind  # of the event that tells of the rows
-        self.save = save
+        self.method = method  # of who keeps them
         self.args = args
         self.tries = 0
 
@@ -171,22 +177,44 @@ class Transcript:
         tell: Callable[..., Any],
         trouble: Callable[[str], None],
     ) -> None:
-        self._persistence = persistence
+        self._persistence: Any = persistence
         self._whose = scope, conversation_id
         self._tell = tell
         self._trouble = trouble
+        self._journal: SessionJournal | None = None  # in whose transactions all is done
         self._jobs: deque[_Job] = deque()
+        self._ride: InTurn | None = None  # of the first jobs, which are being done
+        self._lost = False  # the conversation is somebody else's by now
         self._worker: asyncio.Task[None] | None = None
         self._placeholders: set[str] = set()  # ids of calls whose saved result is one
 
-    async def keep(self, message: Message) -> None:
-        """Save a message that is about to be told, before that if it does not take long."""
+    def go_along(self, journal: SessionJournal | None) -> None:
+        """Write the rows in the transactions of that journal, if it is in the same database.
+
+        Then a message and its rows are there together or not at all.
+        """
+        database = getattr(self._persistence, "database", None)
+        if journal is not None and journal.writes_into(database):
+            self._journal, self._lost = journal, False
+            journal.carry(self)
+
+    def keep(self, message: Message) -> Coroutine[Any, Any, None] | None:
+        """Save a message that is about to be told, before that if it does not take long.
+
+        With the journal: with the message itself. Else by what is given, once that is safe.
+        """
+        if self._journal is None:
+            return self._keep(message)
+        self.save(message)
+        return None
+
+    async def _keep(self, message: Message) -> None:
         self.save(message)
         await self.drained()
 
     def save(self, message: Message) -> None:
         """Save what there is to see of a message."""
-        self._put(DisplayMessageSaved, self._persistence.save_message, message)
+        self._put(DisplayMessageSaved, "save_message", message)
         for result in message.tool_results:
             if result.is_interrupt:
                 self._placeholders.add(result.tool_call_id)
@@ -201,44 +229,49 @@ class Transcript:
             self._status(call_id, _ENDS.get(event.status, "failed"), info)
             if call_id in self._placeholders and not result.is_interrupt:
                 self._placeholders.discard(call_id)
-                resolve = self._persistence.resolve_tool_result
-                self._put(DisplayMessageUpdated, resolve, call_id, result.text)
+                self._put(DisplayMessageUpdated, "resolve_tool_result", call_id, result.text)
                 answer = result.metadata.get(ANSWER)
                 if isinstance(answer, list) and answer:  # people said it, so it is a row of theirs
                     whose = {"tool_call_id": call_id}
                     row = Row("user", "text", {"text": ", ".join(map(str, answer))}, metadata=whose)
-                    self._put(DisplayMessageSaved, self._persistence.save_row, row)
+                    self._put(DisplayMessageSaved, "save_row", row)
         elif isinstance(event, Interrupt):
             for call_id in event.interrupt.tool_call_ids:
                 self._status(call_id, "interrupted", {})
         elif isinstance(event, DecisionMade):
             said = _DECISIONS.get(type(event.decision), "approved")
-            record = self._persistence.record_decision
             about = {"by": event.by, "at": event.ts, "decision": to_data(event.decision)}
-            self._put(DisplayMessageUpdated, record, event.tool_call_id, said, about)
+            self._put(DisplayMessageUpdated, "record_decision", event.tool_call_id, said, about)
 
     async def end(self, outcome: Outcome) -> None:
         """Save how a run ended, where its messages do not say it, and wait for all that is due."""
-        save = self._persistence.save_row
         if outcome.status == "cancelled":
-            self._put(DisplayMessageSaved, save, cancelled_row())
+            self._put(DisplayMessageSaved, "save_row", cancelled_row())
         elif outcome.status == "error" and outcome.error is not None:
             said = outcome.messages[-1] if outcome.messages else Message("assistant")
             if said.stop_reason != "error" or not said.text:  # else its text is marked: rows_of
-                self._put(DisplayMessageSaved, save, _error_row(outcome.error))
+                self._put(DisplayMessageSaved, "save_row", _error_row(outcome.error))
         await self.drained()
 
     def _status(self, call_id: str, status: str, info: dict[str, Any]) -> None:
-        change = self._persistence.update_tool_status
-        self._put(DisplayMessageUpdated, change, call_id, status, info)
+        self._put(DisplayMessageUpdated, "update_tool_status", call_id, status, info)
 
-    def _put(self, kind: type[Event], save: Callable[..., Any], *args: Any) -> None:
-        self._jobs.append(_Job(kind, save, (*self._whose, *args)))
-        if self._worker is None:
+    def _put(self, kind: type[Event], method: str, *args: Any) -> None:
+        if self._lost:
+            return
+        self._jobs.append(_Job(kind, method, (*self._whose, *args)))
+        if self._journal is not None:
+            self._journal.soon()
+        elif self._worker is None:
             self._worker = runtime.spawn(self._work())
 
     async def drained(self) -> None:
         """Return once all that could be saved is, or after ``PATIENCE``."""
+        if self._journal is not None:
+            if self._jobs:
+                with suppress(AgentError, TimeoutError):
+                    await asyncio.wait_for(self._journal.committed(all=True), PATIENCE)
+            return
         if self._jobs and self._worker is None:
             self._worker = runtime.spawn(self._work())
         if self._worker is not None:
@@ -250,7 +283,7 @@ class Transcript:
                 job = self._jobs[0]
                 job.tries += 1
                 try:
-                    saved = await called(job.save, *job.args)
+                    saved = await called(getattr(self._persistence, job.method), *job.args)
                 except BaseException as error:
                     pass_on(error)
                     self._failed(job, error)
@@ -261,6 +294,36 @@ class Transcript:
                 self._tell_of(job.kind, saved)
         finally:
             self._worker = None
+
+    # in the transactions of the journal
+
+    def take(self) -> InTurn | None:
+        """The jobs that wait, for a transaction."""
+        if self._jobs:
+            from ..store.database.connection import InTurn  # of the extra, as the journal is
+
+            self._ride = InTurn([functools.partial(self._do, job) for job in self._jobs])
+        return self._ride
+
+    def _do(self, job: _Job, connection: Any) -> Any:
+        return self._persistence.work_of(job.method, *job.args)(connection)
+
+    def taken(self, error: BaseException | None) -> None:
+        """What came of them; those behind one that failed are given again with what comes next."""
+        ride, self._ride = self._ride, None
+        if isinstance(error, StaleOwner):  # nothing of this session is kept any more
+            self._jobs.clear()
+            self._lost = True
+        if ride is None or error is not None:  # which is told by who has the journal
+            return
+        for saved in ride.done:
+            self._tell_of(self._jobs.popleft().kind, saved)
+        if ride.error is not None:
+            job = self._jobs[0]
+            job.tries += 1
+            self._failed(job, ride.error)
+            if job.tries >= TRIES:
+                self._jobs.popleft()
 
     def _tell_of(self, kind: type[Event], saved: Any) -> None:
         rows = [saved] if isinstance(saved, DisplayMessage) else saved or ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
@@ -116,9 +116,12 @@ class Journal:
 
         return self.database.submit(mend)
 
-    def append(self, entries: Sequence[Entry]) -> Future[int]:
+    def append(
+        self, entries: Sequence[Entry], along: Callable[[sql.Connection], Any] | None = None
+    ) -> Future[int]:
         """Write ``entries``; once the future is done they are committed. Its value is the last seq.
 
+        ``along`` is done in the same transaction, after them; what it raises fails both.
         ``data`` must not be changed afterwards; ``seq`` and ``at`` are given here. The future
         raises :class:`~sagents_nb.errors.StaleOwner` if somebody else owns the conversation by
         now, and :class:`~sagents_nb.errors.StoreError` if it cannot be written: nothing is then.
@@ -139,7 +142,10 @@ class Journal:
                     "those before them were not; append them again."
                 )
             try:
-                return self.write(connection, entries, at)
+                last_seq = self.write(connection, entries, at)
+                if along is not None:
+                    along(connection)
+                return last_seq
             except BaseException:
                 self._failures += 1
                 raise

@@ -265,19 +265,23 @@ class ScopedStore:
 
     async def load_state(self, scope: Any, conversation_id: str) -> dict[str, Any] | None:
         """The exported state, or None where there is none to be seen."""
-        return await self._if_there(scope, states.load, conversation_id)
+        self._check(scope)
+        work = _if_there(self._work(states.load, conversation_id))
+        return await asyncio.wrap_future(self.database.submit(work))
 
     async def save_message(
         self, scope: Any, conversation_id: str, message: Message
     ) -> list[DisplayMessage]:
         """Keep what there is to see of a message."""
-        self._check(scope)
-        return await self._await(rows.append, conversation_id, rows_of(message))
+        saved: list[DisplayMessage] = await self._awaited(
+            "save_message", scope, conversation_id, message
+        )
+        return saved
 
     async def save_row(self, scope: Any, conversation_id: str, row: Row) -> DisplayMessage:
         """Keep what no message says."""
-        self._check(scope)
-        return (await self._await(rows.append, conversation_id, [row]))[0]
+        saved: DisplayMessage = await self._awaited("save_row", scope, conversation_id, row)
+        return saved
 
     async def update_tool_status(
         self,
@@ -288,9 +292,10 @@ class ScopedStore:
         info: dict[str, Any],
     ) -> DisplayMessage | None:
         """The row of a tool call that has another status now, or None."""
-        return await self._if_there(
-            scope, rows.change_tool_call, tool_call_id, conversation_id, status, info
+        saved: DisplayMessage | None = await self._awaited(
+            "update_tool_status", scope, conversation_id, tool_call_id, status, info
         )
+        return saved
 
     async def record_decision(
         self,
@@ -301,30 +306,52 @@ class ScopedStore:
         said: dict[str, Any],
     ) -> DisplayMessage | None:
         """The row of a tool call that somebody "approved", "rejected" or "answered", or None."""
-        return await self._if_there(
-            scope, rows.record_decision, tool_call_id, conversation_id, decision, said
+        saved: DisplayMessage | None = await self._awaited(
+            "record_decision", scope, conversation_id, tool_call_id, decision, said
         )
+        return saved
 
     async def resolve_tool_result(
         self, scope: Any, conversation_id: str, tool_call_id: str, content: str
     ) -> DisplayMessage | None:
         """The row of a result that is interrupted no more, or None."""
-        return await self._if_there(
-            scope, rows.resolve_result, tool_call_id, conversation_id, content
+        saved: DisplayMessage | None = await self._awaited(
+            "resolve_tool_result", scope, conversation_id, tool_call_id, content
         )
+        return saved
 
-    async def _if_there(
-        self, scope: Any, query: Query[P, T], *args: P.args, **kwargs: P.kwargs
-    ) -> T | None:
+    def work_of(self, method: str, scope: Any, id: str, *args: Any) -> Callable[..., Any]:
+        """What one of these five methods does, for a transaction of somebody else's."""
         self._check(scope)
-        try:
-            return await self._await(query, *args, **kwargs)
-        except NotFound:
-            return None
+        if method == "save_message":
+            return self._work(rows.append, id, rows_of(*args))
+        if method == "save_row":
+            saving = self._work(rows.append, id, list(args))
+            return lambda connection: saving(connection)[0]
+        call_id, *rest = args
+        changes: dict[str, Query[..., DisplayMessage]] = {
+            "update_tool_status": rows.change_tool_call,
+            "record_decision": rows.record_decision,
+            "resolve_tool_result": rows.resolve_result,
+        }
+        return _if_there(self._work(changes[method], call_id, id, *rest))
+
+    async def _awaited(self, method: str, *args: Any) -> Any:
+        return await asyncio.wrap_future(self.database.submit(self.work_of(method, *args)))
 
     def _check(self, scope: Any) -> None:
         if scope is not None and owner_of(scope) != self._owner:
             raise NotFound("This store was made for another scope; use store.scoped(…).")
+
+
+def _if_there(work: Callable[[sql.Connection], T]) -> Callable[[sql.Connection], T | None]:
+    def found(connection: sql.Connection) -> T | None:
+        try:
+            return work(connection)
+        except NotFound:
+            return None
+
+    return found
 
 
 if TYPE_CHECKING:

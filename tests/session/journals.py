@@ -24,7 +24,7 @@ class MemoryJournal:
         self.batches: list[list[str]] = []  # the kinds of each append that was tried
         self.fails: Callable[[], bool] = lambda: False
 
-    def append(self, entries: list[Entry]) -> Future[int]:
+    def append(self, entries: list[Entry], along: Any = None) -> Future[int]:
         done: Future[int] = Future()
         self.batches.append([entry.kind for entry in entries])
         if self.fails():

@@ -217,18 +217,18 @@ class Points:
         self.active = False
         append = Journal.append
 
-        def watched(journal: Journal, entries: Any) -> Any:
+        def watched(journal: Journal, entries: Any, along: Any = None) -> Any:
             name = named(entries)
             if name == "said":
                 self.said += 1
                 name = f"said {self.said}"
             if self.active and journal.database is store.database:
                 self.note(f"before {name}")
-                future = append(journal, entries)
+                future = append(journal, entries, along)
                 future.result()  # so that what comes next is behind it
                 self.note(f"after {name}")
                 return future
-            return append(journal, entries)
+            return append(journal, entries, along)
 
         patch.setattr(Journal, "append", watched)
 
@@ -404,7 +404,7 @@ def test_a_commit_that_fails_wherever_it_is_runs_nothing_twice_and_loses_nothing
     append = Journal.append
     left = 10**9
 
-    def failing(journal: Journal, entries: Any) -> Any:
+    def failing(journal: Journal, entries: Any, along: Any = None) -> Any:
         nonlocal left
         left -= 1
         if left == 0:
@@ -413,7 +413,7 @@ def test_a_commit_that_fails_wherever_it_is_runs_nothing_twice_and_loses_nothing
                 raise StoreError("The store cannot be used: the disk is full.")
 
             return journal.database.submit(fail)
-        return append(journal, entries)
+        return append(journal, entries, along)
 
     monkeypatch.setattr(Journal, "append", failing)
     for nth in range(1, 12):

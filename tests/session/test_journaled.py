@@ -49,13 +49,13 @@ class Slow:
         self.tried = 0
         self.waits_from = 10**9
         append = Journal.append
-        monkeypatch.setattr(Journal, "append", lambda j, entries: self._append(append, j, entries))
+        monkeypatch.setattr(Journal, "append", lambda j, *what: self._append(append, j, *what))
 
-    def _append(self, append: Any, journal: Journal, entries: Any) -> Any:
+    def _append(self, append: Any, journal: Journal, *what: Any) -> Any:
         self.tried += 1
         if self.tried >= self.waits_from:
             journal.database.submit(lambda connection: self.may.wait(PATIENCE))
-        return append(journal, entries)
+        return append(journal, *what)
 
 
 @pytest.fixture
@@ -302,14 +302,14 @@ class Full:
         self.full: Any = lambda kinds: False
         append = Journal.append
 
-        def try_to(journal: Journal, entries: Any) -> Any:
+        def try_to(journal: Journal, entries: Any, along: Any = None) -> Any:
             if self.full([entry.kind for entry in entries]):
 
                 def fail(connection: Any) -> None:
                     raise StoreError("The store cannot be used: the disk is full.")
 
                 return journal.database.submit(fail)
-            return append(journal, entries)
+            return append(journal, entries, along)
 
         monkeypatch.setattr(Journal, "append", try_to)
 

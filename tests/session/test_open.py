@@ -234,7 +234,9 @@ def test_an_answer_that_was_recorded_is_not_lost_to_a_message(
     session.send("go").result()
     copies = []
     monkeypatch.setattr(
-        Journal, "append", lambda j, e, append=Journal.append: _copied(disk, append, j, e, copies)
+        Journal,
+        "append",
+        lambda j, *what, append=Journal.append: _copied(disk, append, j, what, copies),
     )
     session.resume(sa.Respond("So.")).result()
     monkeypatch.undo()
@@ -247,8 +249,8 @@ def test_an_answer_that_was_recorded_is_not_lost_to_a_message(
     assert [m.text for m in again.messages if m.role == "user"] == ["go", "and this"]
 
 
-def _copied(disk: Disk, append: Any, journal: Any, entries: Any, copies: list[Any]) -> Any:
-    future = append(journal, entries)
+def _copied(disk: Disk, append: Any, journal: Any, what: Any, copies: list[Any]) -> Any:
+    future = append(journal, *what)
     future.result()
     copies.append(disk.snapshot(disk.stores[0]))
     return future

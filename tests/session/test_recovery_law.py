@@ -194,7 +194,7 @@ def test_what_could_not_be_written_goes_before_what_came_meanwhile() -> None:
     recorder = recorder_on(journal)
 
     class Slow(MemoryJournal):
-        def append(self, entries: Any) -> Any:
+        def append(self, entries: Any, along: Any = None) -> Any:
             first: Future[int] = Future()
             appended.append(([entry.data.get("n") for entry in entries], first))
             return first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,14 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.events import Debug, DisplayMessageSaved, DisplayMessageUpdated
 from sagents_nb.runtime.thread import runtime
+from sagents_nb.session import journal as journaling
 from sagents_nb.session import transcript as transcribing
 from sagents_nb.store import ConversationStore
-from tests.talking import agent_of, call, of, types
+from sagents_nb.store import store as storing
+from sagents_nb.store.database.connection import StoreConnection
+from sagents_nb.store.database.thread import Database
+from tests.session.stored import Disk, folded
+from tests.talking import agent_of, call, of, types, until
 
 
 @sa.tool
@@ -349,3 +355,103 @@ def test_a_transcript_that_hangs_holds_a_run_up_for_a_moment_only(
     session = kept(Hanging(), "one")
     assert session.send("go").result().text == "one"
     runtime.call(released.set)
+
+
+# in the transactions of the journal
+
+
+def test_a_message_and_its_rows_are_in_the_store_together_or_not_at_all(
+    disk: Disk, store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[Path] = []
+    commit = StoreConnection.commit
+
+    def copying(connection: StoreConnection, works: Any) -> Any:
+        outcomes = commit(connection, works)
+        if connection is store.database.connection:
+            copies.append(disk.snapshot(store))
+        return outcomes
+
+    session = stored(store, [call("look", where="here")], "Fine.")
+    monkeypatch.setattr(StoreConnection, "commit", copying)
+    session.send("go").result()
+    monkeypatch.undo()
+    seen = []
+    for path in copies:
+        there = disk.store(path)
+        said = [m for m in folded(there).state.messages if m.text or m.tool_calls or m.tool_results]
+        shown = there.load_display_messages("c1")
+        assert [m.role for m in said] == [row.message_type for row in shown]
+        seen.append([row.status for row in shown if row.content_type == "tool_call"])
+    assert ["executing"] in seen, "with the word that it begins"
+    assert seen[-1] == ["completed"]
+
+
+def test_rows_cost_no_transaction_of_their_own(
+    store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journaling, "LAG", 1e9)
+    session = stored(store, [call("look", where="here")], "Fine.", "Again.")
+    session.send("go").result()
+    appended, submit = [], Database.submit
+
+    def counted(database: Database, work: Any) -> Any:
+        appended.append(work)
+        return submit(database, work)
+
+    monkeypatch.setattr(Database, "submit", counted)
+    session.send("and?").result()
+    assert len(appended) == 4
+    assert [row.message_type for row in store.load_display_messages("c1")][-2:] == [
+        "user", "assistant",
+    ]  # fmt: skip
+
+
+def test_a_row_that_comes_when_nothing_else_does_is_saved_soon(
+    store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journaling, "LAG", 0.01)
+    calls = [call("look", where="here"), call("look", "c2", where="there")]
+    session = stored(store, calls, "done", gated=True)
+    session.send("go").result()
+    session.approve("c1")
+
+    def decided() -> bool:
+        first = store.load_display_messages("c1")[1]
+        return first.metadata.get("hitl_decision") == "approved"
+
+    until(decided)
+
+
+def test_a_row_that_cannot_be_saved_takes_nothing_else_with_it(
+    store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcribing, "TRIES", 2)
+    rows_of = storing.rows_of
+
+    def poisoned(message: sa.Message) -> Any:
+        if message.text == "poison":
+            raise ValueError("never")
+        return rows_of(message)
+
+    monkeypatch.setattr(storing, "rows_of", poisoned)
+    session = stored(store, "one", "two")
+    events: list[Any] = []
+    session.subscribe(events.append, debug=True)
+    assert session.send("poison").result().text == "one"
+    assert session.send("go").result().text == "two"
+    session.close()
+    shown = [row.content["text"] for row in store.load_display_messages("c1")]
+    assert shown == ["one", "go", "two"]
+    assert [m.text for m in folded(store).state.messages] == ["poison", "one", "go", "two"]
+    assert "never" in of(Debug, events)[0].data["problem"]
+
+
+def test_a_session_that_woke_keeps_its_rows(store: ConversationStore) -> None:
+    session = stored(store, "one", "two", inactivity_timeout=None)
+    session.send("go").result()
+    runtime.call(session.actor.rest, "inactivity")
+    session.send("and?").result()
+    session.close()
+    shown = [row.content["text"] for row in store.load_display_messages("c1")]
+    assert shown == ["go", "one", "and?", "two"]

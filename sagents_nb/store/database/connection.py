@@ -70,6 +70,46 @@ def name_of(url: sql.URL) -> str:
     return f"postgresql://{url.host or ''}{port}/{url.database or ''}"
 
 
+def attempt(connection: sql.Connection, work: Callable[[sql.Connection], Any]) -> Outcome:
+    """What came of it; if it raises, it is undone alone. Raises if the transaction is lost."""
+    # SQLite gives up a whole transaction by itself when the disk fails, and the driver takes a
+    # commit of nothing for a success; but then there is no savepoint either.
+    savepoint = connection.begin_nested()
+    try:
+        value = work(connection)
+        savepoint.commit()
+    except BaseException as error:
+        if isinstance(error, DBAPIError) and _is_lost(error):
+            raise
+        try:
+            savepoint.rollback()
+        except Exception:  # the database has given up the whole transaction, for this
+            raise error from None
+        return None, failure(connection.engine.url, error)
+    return value, None
+
+
+class InTurn:
+    """Several works for one transaction: ``done`` one after the other, until one has an ``error``.
+
+    Which is undone alone; those behind it are not begun.
+    """
+
+    def __init__(self, works: Sequence[Callable[[sql.Connection], Any]]) -> None:
+        self._works = works
+        self.done: list[Any] = []
+        self.error: BaseException | None = None
+
+    def __call__(self, connection: sql.Connection) -> None:
+        """Do them; also a second time, when the first transaction was lost."""
+        self.done, self.error = [], None
+        for work in self._works:
+            value, self.error = attempt(connection, work)
+            if self.error is not None:
+                return
+            self.done.append(value)
+
+
 class StoreConnection:
     """A connection that is made when it is needed, and anew when it failed. For one thread."""
 
@@ -113,7 +153,7 @@ class StoreConnection:
                 # At once the lock to write: a transaction that reads first and then cannot get
                 # it fails without waiting.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-            outcomes = [self._attempt(connection, work) for work in works]
+            outcomes = [attempt(connection, work) for work in works]
             mark = self._mark(connection)
         except DBAPIError as error:
             if _is_lost(error):
@@ -125,25 +165,6 @@ class StoreConnection:
             if not (error.connection_invalidated and mark and self._was_committed(mark)):
                 raise
         return outcomes
-
-    def _attempt(
-        self, connection: sql.Connection, work: Callable[[sql.Connection], Any]
-    ) -> Outcome:
-        # SQLite gives up a whole transaction by itself when the disk fails, and the driver takes a
-        # commit of nothing for a success; but then there is no savepoint either.
-        savepoint = connection.begin_nested()
-        try:
-            value = work(connection)
-            savepoint.commit()
-        except BaseException as error:
-            if isinstance(error, DBAPIError) and _is_lost(error):
-                raise
-            try:
-                savepoint.rollback()
-            except Exception:  # the database has given up the whole transaction, for this
-                raise error from None
-            return None, failure(self._url, error)
-        return value, None
 
     def _mark(self, connection: sql.Connection) -> str | None:
         """By what PostgreSQL knows this transaction, once it has written something."""
