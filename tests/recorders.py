@@ -43,7 +43,7 @@ class Book:
             await self.gate.wait()
         self.happened.append(what)
 
-    async def keep(self, state: State) -> None:
+    async def keep(self, state: State, *, ends: bool = False) -> None:
         await self._commit("keep")
         self.safe = state
 

@@ -43,13 +43,13 @@ class Commits:
         """Commit no more: whoever had this run goes on without it."""
         self._stopped = True
 
-    async def keep(self) -> None:
+    async def keep(self, *, ends: bool = False) -> None:
         """Return once the state is safe, having told what waited for it; raises AgentError."""
         ctx = self.ctx
         if self.records:
             if self._kept is not ctx.state:
                 state = ctx.state
-                await self._commit(self._keep(state))
+                await self._commit(self._keep(state, ends))
                 self._kept = state
             if ctx.held:
                 held, ctx.held = ctx.held, []
@@ -62,20 +62,23 @@ class Commits:
         self.ctx.emitter.emit(MessageStart, message=message)
         self.ctx.emitter.emit(MessageEnd, message=message)
 
-    async def append_answer(self, answer: ModelAnswer) -> None:
-        """Make what the model said, whose beginning was told, a part of the conversation."""
+    async def append_answer(self, answer: ModelAnswer, *, ends: bool) -> None:
+        """Make what the model said, whose beginning was told, a part of the conversation.
+
+        ``ends`` as for :meth:`~sagents_nb.loop.config.Recorder.keep`.
+        """
         message = answer.message
-        await self._add(message)
+        await self._add(message, ends=ends)
         self.ctx.emitter.emit(MessageEnd, message=message)
         if message.usage is not None:
             self.ctx.emitter.emit(TokenUsage, usage=message.usage, model=answer.model)
 
-    async def _add(self, message: Message) -> None:
+    async def _add(self, message: Message, *, ends: bool = False) -> None:
         self.ctx.state = self.ctx.state.add_message(message)
         if self.records:
             transcribing = None if self._transcribe is None else self._transcribe(message)
             try:
-                await self.keep()
+                await self.keep(ends=ends)
             except BaseException:
                 if transcribing is not None:
                     transcribing.close()
@@ -113,10 +116,10 @@ class Commits:
         if self._stopped:
             raise NotRunning("The session went on without this run, so nothing of it is kept.")
 
-    async def _keep(self, state: State) -> None:
+    async def _keep(self, state: State, ends: bool) -> None:
         self._check()
         if self._recorder is not None:
-            await self._recorder.keep(state)
+            await self._recorder.keep(state, ends=ends)
 
     async def _starting(self, call: ToolCall, tool: Tool) -> None:
         self._check()

@@ -49,8 +49,11 @@ class Recorder(Protocol):
     they are not called again in that run.
     """
 
-    async def keep(self, state: State) -> None:
-        """Return once everything up to this state is safe; what it tells is told after that."""
+    async def keep(self, state: State, *, ends: bool = False) -> None:
+        """Return once everything up to this state is safe; what it tells is told after that.
+
+        ``ends``: the run has completed with it, unless a message comes meanwhile.
+        """
 
     async def starting(self, call: ToolCall, tool: Tool) -> None:
         """Return once it is safe to run the body of ``tool`` for this call, as it is run."""

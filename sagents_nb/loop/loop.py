@@ -29,7 +29,7 @@ from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Unfinished, settled
-from .model_call import call_in_time, request_for, without_hidden
+from .model_call import ModelAnswer, call_in_time, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, open_calls
 from .stop_conditions import StopConditions
 from .tool_calls import execute, prepare
@@ -326,7 +326,7 @@ class Loop:
         self.ctx.spend(message.usage)
         if message.usage is None and answer.failure is None:
             meter.add_untold()
-        await self.commits.append_answer(answer)
+        await self.commits.append_answer(answer, ends=self._ends_with(answer))
         if answer.failure is not None:
             raise answer.failure
         if message.stop_reason == "refusal":
@@ -340,6 +340,19 @@ class Loop:
                 "run again with the result's state to continue."
             )
         return message
+
+    def _ends_with(self, answer: ModelAnswer) -> bool:
+        """Whether nothing but a message from somebody makes the run go on after that answer."""
+        config, message = self.config, answer.message
+        hooks = config.chain.hooks
+        may_yet_fail = config.until_tool or self.ctx.meter.budget.cost_usd is not None
+        return (
+            answer.failure is None
+            and message.stop_reason != "refusal"
+            and not _wants_more(message)
+            and not (hooks["after_model"] or hooks["after_run"] or may_yet_fail)
+            and not (self._pending or self.middleware_messages)
+        )
 
     async def _run_tools(
         self,

@@ -376,6 +376,8 @@ class Actor:
             transcribe=self._transcript and self._transcript.keep,
         )
         self._meter = loop.ctx.meter
+        if self.journal is not None:
+            self.journal.ending = functools.partial(self._ending, loop)
         self._set_status("running")
         self._task = None
         runtime.spawn(self._execute(run, loop, messages, decisions), run.context)
@@ -450,6 +452,12 @@ class Actor:
         outcome = Outcome(status, loop.state, [], Usage(), error=failure)
         outcome.unfinished = self._unfinished
         return outcome, answers
+
+    def _ending(self, loop: Loop) -> LastRun | None:
+        """The end of the active run, if it completed now."""
+        if self._loop is not loop or self.inbox.has_messages:
+            return None
+        return LastRun(self._run_id, "completed", usage=self.usage + loop.ctx.usage)
 
     async def _keep_end(
         self, journal: SessionJournal, run: Run, loop: Loop, outcome: Outcome

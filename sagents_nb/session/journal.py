@@ -74,6 +74,8 @@ class SessionJournal:
         self._noted: list[Entry] = []
         self._late: asyncio.TimerHandle | None = None
         self._rider: Rider | None = None
+        self._run: LastRun | None = None  # as it was noted last
+        self.ending: Callable[[], LastRun | None] = lambda: None  # of the active run, if it ended
         self._released = False
         self._tentative: set[int] = set()  # by identity, of those noted
         self._unsafe: set[int] = set()  # numbers of messages that wait and are not written yet
@@ -104,6 +106,7 @@ class SessionJournal:
         self._add("begin", {"version": VERSION})
         self._kept = State()
         self._numbers = array("q")
+        self._run = None
         self._queued.clear()
 
     def begin_anew(self, folded: Folded, state: State, usage: Usage) -> None:
@@ -232,9 +235,11 @@ class SessionJournal:
                 self._add("decision", to_data(said), tentative=True)
 
     def run(self, run: LastRun) -> None:
-        """A run began or ended."""
-        since = self._numbers[-1] + 1 if self._numbers else 0
-        self._add("run", to_data(replace(run, since=since)))
+        """A run began or ended, unless that is noted already."""
+        run = replace(run, since=self._numbers[-1] + 1 if self._numbers else 0)
+        if run != self._run:
+            self._run = run
+            self._add("run", to_data(run))
 
     def _add(self, kind: str, data: Any, *, tentative: bool = False) -> None:
         entry = Entry(kind, data)
@@ -244,9 +249,16 @@ class SessionJournal:
 
     # what a run calls
 
-    async def keep(self, state: State) -> None:
-        """Return once everything up to this state is safe; raises StoreError."""
+    async def keep(self, state: State, *, ends: bool = False) -> None:
+        """Return once everything up to this state is safe; raises StoreError.
+
+        The end of a run that ``ends`` with it is written with it.
+        """
         self.note(state, at_work=True)
+        if ends and (end := self.ending()) is not None:
+            self.run(end)
+        elif self._run is not None and self._run.status == "completed":  # a message came
+            self.run(replace(self._run, status="running"))
         await self.committed()
 
     async def starting(self, call: ToolCall, tool: Tool) -> None:

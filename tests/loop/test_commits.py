@@ -102,10 +102,10 @@ def test_a_question_and_its_placeholder_are_kept_in_one_commit() -> None:
     seen: list[bool] = []
     keep = book.keep
 
-    async def watching(state: sa.State) -> None:
+    async def watching(state: sa.State, **hints: bool) -> None:
         if any(r.is_interrupt for m in state.messages for r in m.tool_results):
             seen.append(state.interrupt is not None)
-        await keep(state)
+        await keep(state, **hints)
 
     book.keep = watching  # type: ignore[method-assign]
     assert recorded(agent_of(call("ask"), tools=[ask]), book, GO).status == "interrupted"

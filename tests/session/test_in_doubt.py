@@ -272,8 +272,6 @@ FREE = {
     "after results": ("paused", 1, 1),
     "before said 2": ("paused", 1, 1),
     "after said 2": ("idle", 1, 1),
-    "before end": ("idle", 1, 1),
-    "after end": ("idle", 1, 1),
 }
 GATED = {
     **{point: FREE[point] for point in list(FREE)[:6]},

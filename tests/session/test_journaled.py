@@ -140,7 +140,11 @@ def test_what_is_told_of_an_interrupt_and_of_decisions_is_in_the_store(
 
 
 def test_the_end_of_a_run_is_told_after_its_commit(store: ConversationStore, slow: Slow) -> None:
-    session = session_in(store, "hello")
+    class Looks(sa.Middleware):
+        def after_run(self, state: sa.State, ctx: Any) -> None:
+            """So the answer may not be the end."""
+
+    session = session_in(store, "hello", middleware=[Looks()])
     heard: list[Any] = []
     session.subscribe(heard.append)
     slow.waits_from = slow.tried + 4  # sent, message and answer come before
@@ -151,6 +155,24 @@ def test_the_end_of_a_run_is_told_after_its_commit(store: ConversationStore, slo
     slow.may.set()
     assert run.result().text == "hello"
     assert [e.status for e in heard if e.type == "status_changed"][-1] == "idle"
+
+
+def test_the_end_of_a_run_is_written_with_its_last_answer(
+    store: ConversationStore, slow: Slow
+) -> None:
+    session = session_in(store, sa.Message.assistant("hello", usage=sa.Usage(3, 4)), "more")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    slow.waits_from = slow.tried + 3  # sent and message come before
+    run = session.send("hi")
+    until(lambda: slow.tried == slow.waits_from)
+    assert "agent_end" not in types(heard)
+    slow.may.set()
+    assert run.result().text == "hello"
+    assert slow.tried == slow.waits_from
+    kept = folded(store).run
+    assert kept is not None
+    assert (kept.run_id, kept.status, kept.usage) == (run.id, "completed", session.usage)
 
 
 def test_todos_metadata_usage_and_the_end_are_kept(store: ConversationStore) -> None:
@@ -425,7 +447,7 @@ def test_a_session_with_something_unwritten_does_not_rest(
     store: ConversationStore, full: Full, hours: Hours
 ) -> None:
     session = sa.Session(agent_of("one", "two"), id="c1", store=store, inactivity_timeout=60)
-    full.full = lambda kinds: kinds == ["run"]
+    full.full = lambda kinds: "run" in kinds and "queued" not in kinds
     with pytest.raises(StoreError):
         session.send("go").result()
     hours.pass_by(600)

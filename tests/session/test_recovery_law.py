@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import sagents_nb as sa
 from sagents_nb.errors import StoreError
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.session import journal as recording
 from sagents_nb.session.journal import SessionJournal
-from sagents_nb.store.folding import fold
+from sagents_nb.store.folding import LastRun, fold
 from tests.session.journals import MemoryJournal, on_the_loop, recorder_on
+from tests.talking import PATIENCE
 
 TEXT = st.text(max_size=5)  # NUL, U+FFFE and lone surrogates too
 JSON = st.recursive(
@@ -187,6 +190,25 @@ def test_a_history_that_grows_is_written_row_by_row_and_never_again() -> None:
 
     on_the_loop(grow)
     assert [kinds for kinds in journal.batches[1:] if kinds != ["message"]] == []
+
+
+def test_a_run_that_goes_on_after_its_end_was_written_is_at_work_again() -> None:
+    journal = MemoryJournal()
+    recorder = recorder_on(journal)
+    run = LastRun("r1", "running")
+    on_the_loop(recorder.run, run)
+    recorder.ending = lambda: replace(run, status="completed")
+    state = sa.State()
+    statuses = []
+    for text, ends in (("hi", False), ("hello", True), ("and?", False), ("so", True)):
+        state = state.add_message(sa.Message.user(text))
+        runtime.submit(recorder.keep(state, ends=ends)).result(PATIENCE)
+        kept = journal.folded().run
+        assert kept is not None
+        statuses.append(kept.status)
+    assert statuses == ["running", "completed", "running", "completed"]
+    on_the_loop(recorder.run, replace(run, status="completed"))
+    assert not recorder.is_behind, "that is written"
 
 
 def test_what_could_not_be_written_goes_before_what_came_meanwhile() -> None:
