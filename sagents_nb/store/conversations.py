@@ -6,6 +6,7 @@ somebody else's does not exist.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -97,10 +98,13 @@ def update(
 
 def touch(connection: sql.Connection, tables: Tables, owner: str, id: str, **values: Any) -> None:
     """It went on just now. Until the transaction ends nobody else can delete it."""
-    table = tables.conversations
-    changing = table.update().where(table.c.id == id, table.c.owner == owner)
-    values["updated_at"] = datetime.now(UTC)
-    if not isinstance(id, str) or not connection.execute(changing.values(**values)).rowcount:
+    if not isinstance(id, str):
+        raise _missing(id)
+    changing = _touching(tables)
+    if values:
+        changing = changing.values(**values)
+    which = {"touched": id, "by": owner, "now": datetime.now(UTC)}
+    if not connection.execute(changing, which).rowcount:
         raise _missing(id)
 
 
@@ -149,6 +153,13 @@ def _changes(changes: Mapping[str, Any]) -> dict[str, Any]:
 def _conversation(row: sql.Row[Any]) -> Conversation:
     metadata = row.metadata if isinstance(row.metadata, dict) else {}  # else it is damaged
     return Conversation(**{**row._mapping, "metadata": metadata})
+
+
+@functools.cache
+def _touching(tables: Tables) -> sql.Update:
+    table = tables.conversations
+    of_it = table.c.id == sql.bindparam("touched"), table.c.owner == sql.bindparam("by")
+    return table.update().where(*of_it).values(updated_at=sql.bindparam("now"))
 
 
 def _conversations(tables: Tables) -> sql.Select[Any]:

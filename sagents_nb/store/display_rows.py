@@ -5,6 +5,7 @@ Every function works in its caller's transaction and for one owner only.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -38,12 +39,8 @@ def append(
 ) -> list[DisplayMessage]:
     """Store the rows of one message behind those that are there."""
     conversations.touch(connection, tables, owner, conversation_id)
-    table = tables.display_messages
-    inserted = sql.select(table.c.inserted_at).where(table.c.conversation_id == conversation_id)
-    # Not max(): SQLite would look at every row of the conversation.
-    newest = connection.execute(
-        inserted.order_by(table.c.inserted_at.desc(), table.c.sequence.desc()).limit(1)
-    ).scalar()
+    last, adding = _appending(tables)
+    newest = connection.execute(last, {"conversation": conversation_id}).scalar()
     now = datetime.now(UTC)
     if newest is not None and newest >= now:  # two messages at once, or a clock set back
         now = newest + timedelta(microseconds=1)
@@ -64,8 +61,18 @@ def append(
     ]
     if not values:
         return []
-    adding = table.insert().returning(*_columns(tables), sort_by_parameter_order=True)
     return _messages(connection.execute(adding, values))
+
+
+@functools.cache
+def _appending(tables: Tables) -> tuple[sql.Select[Any], Any]:
+    """What tells when the newest row of a conversation came, and what adds rows; made once."""
+    table = tables.display_messages
+    of_it = table.c.conversation_id == sql.bindparam("conversation")
+    # Not max(): SQLite would look at every row of the conversation.
+    newest_first = table.c.inserted_at.desc(), table.c.sequence.desc()
+    last = sql.select(table.c.inserted_at).where(of_it).order_by(*newest_first).limit(1)
+    return last, table.insert().returning(*_columns(tables), sort_by_parameter_order=True)
 
 
 def load(

@@ -70,11 +70,28 @@ def name_of(url: sql.URL) -> str:
     return f"postgresql://{url.host or ''}{port}/{url.database or ''}"
 
 
+class _Savepoint:
+    """One of SQLite's, by the driver: SQLAlchemy's takes longer than what is done in it."""
+
+    def __init__(self, connection: sql.Connection) -> None:
+        driver: Any = connection.connection.driver_connection
+        self._do = driver.execute
+        self._do("SAVEPOINT work")
+
+    def commit(self) -> None:
+        self._do("RELEASE work")
+
+    def rollback(self) -> None:
+        self._do("ROLLBACK TO work")
+        self._do("RELEASE work")
+
+
 def attempt(connection: sql.Connection, work: Callable[[sql.Connection], Any]) -> Outcome:
     """What came of it; if it raises, it is undone alone. Raises if the transaction is lost."""
+    url = connection.engine.url
     # SQLite gives up a whole transaction by itself when the disk fails, and the driver takes a
     # commit of nothing for a success; but then there is no savepoint either.
-    savepoint = connection.begin_nested()
+    savepoint = _Savepoint(connection) if is_sqlite(url) else connection.begin_nested()
     try:
         value = work(connection)
         savepoint.commit()
@@ -85,7 +102,7 @@ def attempt(connection: sql.Connection, work: Callable[[sql.Connection], Any]) -
             savepoint.rollback()
         except Exception:  # the database has given up the whole transaction, for this
             raise error from None
-        return None, failure(connection.engine.url, error)
+        return None, failure(url, error)
     return value, None
 
 
