@@ -355,10 +355,16 @@ class Actor:
         self.error = None
         self.current_run, self._run_id = run, run.id
         run.begin()
+        held = False
+        agent = self.agent.overridden(run.overrides)
         if self.journal is not None:
             self.journal.note(self._state)
+            # Nothing happens before the message is taken, so both are written at once.
+            alone = not (agent.middleware_chain.hooks["before_run"] or self.middleware.at_work)
+            if messages and decisions is None and self._refused is None and alone:
+                held = self._state.interrupt is None and self.journal.hold()
             self.journal.run(LastRun(run.id, "running", usage=self.usage))
-        self._loop = loop = self.agent.overridden(run.overrides).new_run(
+        self._loop = loop = agent.new_run(
             self._state,
             self._emitter.for_run(run.id),
             files=self.files,
@@ -380,7 +386,7 @@ class Actor:
             self.journal.ending = functools.partial(self._ending, loop)
         self._set_status("running")
         self._task = None
-        runtime.spawn(self._execute(run, loop, messages, decisions), run.context)
+        runtime.spawn(self._execute(run, loop, messages, decisions, held), run.context)
         return run
 
     async def _execute(
@@ -389,19 +395,27 @@ class Actor:
         loop: Loop,
         messages: list[Message],
         decisions: Mapping[str, Decision] | None,
+        held: bool,
     ) -> None:
         began = time.perf_counter()
         executing.set(run)
         if self._loop is loop:  # a task that is cancelled before its first step never ends a run
             self._task = asyncio.current_task()
         interrupt = loop.state.interrupt
-        failure = await self._failure() or self._refused
+        failure = (None if held else await self._failure()) or self._refused
         if failure is None and self.journal is not None and not self.journal.waits(messages):
             failure = StoreError("The message was not written, so it is not sent; send it again.")
         self._refused = None
         if failure is None:
             await self._after_middleware(loop)
+            begun = loop.state
             outcome = await loop.run(messages, decisions, self._unfinished)
+            if held and self.journal is not None:
+                self.journal.let_go()
+                if isinstance(undone := self.journal.undone, AgentError):
+                    failure, loop.state = undone, begun
+        answers = None
+        if failure is None:
             refused = outcome.status == "interrupted" and loop.state.interrupt is interrupt
             if self._loop is loop and self.journal is not None:
                 if refused and interrupt is not None:
@@ -412,7 +426,6 @@ class Actor:
                     outcome.status = "error"
             if self._loop is loop:
                 await self._tell_keepers(outcome)
-            answers = None
         else:
             outcome, answers = self._not_begun(loop, messages, decisions, failure)
         go_on = False

@@ -14,7 +14,7 @@ import weakref
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -52,6 +52,15 @@ class Rider(Protocol):
         """The transaction was committed, or failed for that reason."""
 
 
+class _Before(NamedTuple):
+    """What was noted before something was held."""
+
+    kept: State
+    numbers: array[int]
+    queued: dict[int, tuple[int, Message]]
+    run: LastRun | None
+
+
 class SessionJournal:
     """The writer of one journal, and the :class:`~sagents_nb.loop.config.Recorder` of its runs.
 
@@ -73,6 +82,9 @@ class SessionJournal:
         self._queued: dict[int, tuple[int, Message]] = {}  # by identity; the message is held
         self._noted: list[Entry] = []
         self._late: asyncio.TimerHandle | None = None
+        self._held: Future[None] | None = None  # of what waits for the first message of a run
+        self._before: _Before | None = None  # that was held
+        self.undone: BaseException | None = None  # why what was held last is not written
         self._rider: Rider | None = None
         self._run: LastRun | None = None  # as it was noted last
         self.ending: Callable[[], LastRun | None] = lambda: None  # of the active run, if it ended
@@ -244,7 +256,7 @@ class SessionJournal:
     def _add(self, kind: str, data: Any, *, tentative: bool = False) -> None:
         entry = Entry(kind, data)
         self._noted.append(entry)
-        if tentative:
+        if tentative or self._held is not None:
             self._tentative.add(id(entry))
 
     # what a run calls
@@ -283,6 +295,8 @@ class SessionJournal:
 
         What a rider keeps goes along; it is no reason to write, unless ``all`` is wanted.
         """
+        if self._held is not None:
+            return self._held
         due = bool(self._noted) or (all and self._late is not None)
         if self._writing is None:
             return self._write(_promise()) if due else None
@@ -299,14 +313,35 @@ class SessionJournal:
         self.flush(all=True)
         self._late = None
 
+    def hold(self) -> bool:
+        """Write the beginning of a run with the first message that it takes: both or nothing.
+
+        For a run that does nothing else before, until it calls :meth:`keep`, or :meth:`let_go`.
+        If it cannot be written, nothing of it was noted, and ``undone`` says why. False where
+        something else is being written.
+        """
+        if self._writing is not None or self._held is not None:
+            return False
+        self._held, self.undone = _promise(), None
+        self._before = _Before(self._kept, self._numbers[:], dict(self._queued), self._run)
+        return True
+
+    def let_go(self) -> None:
+        """Write what was held."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._write(held)
+
     async def committed(self, *, all: bool = False) -> None:
         """Return once all that was noted is safe; raises StoreError. See :meth:`flush`."""
+        self.let_go()
         future = self.flush(all=all)
         if future is not None:
             await asyncio.wrap_future(future)
 
     def release(self) -> Future[None]:
         """Let go of the conversation, after all that was noted, if that can be written."""
+        self.let_go()
         self.flush(all=True)
         self._released = True
         if self._late is not None:
@@ -346,7 +381,11 @@ class SessionJournal:
         else:
             kept = [entry for entry in batch if id(entry) not in self._tentative]
             self._noted = kept + self._noted
+            if self._before is not None:
+                self._kept, self._numbers, self._queued, self._run = self._before
+                self.undone = error
             self._refuse(queued)
+        self._before = None
         self._tentative.difference_update(map(id, batch))
         self._unsafe.difference_update(queued)
         then, self._then = self._then, None

@@ -51,10 +51,14 @@ class MiddlewareMessages:
         self.waiting.append((middleware_id, message))
         self.handle()
 
+    @property
+    def at_work(self) -> bool:
+        """Whether a middleware is at work here."""
+        return self._working is not None and not self._working.done()
+
     def handle(self) -> None:
         """Handle what waits, if nothing runs."""
-        at_work = self._working is not None and not self._working.done()
-        if self.waiting and not at_work and self._is_idle():
+        if self.waiting and not self.at_work and self._is_idle():
             self._working = runtime.spawn(self._handle())
 
     def hand_over(self) -> None:
@@ -63,7 +67,8 @@ class MiddlewareMessages:
 
     async def idle(self) -> None:
         """Return once no middleware is at work here, also when cancelled meanwhile."""
-        while self._working is not None and not self._working.done():
+        while self.at_work:
+            assert self._working is not None
             await wait_uncancelled(self._working)
 
     async def _start(self, chain: Chain) -> None:

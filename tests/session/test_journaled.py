@@ -147,7 +147,7 @@ def test_the_end_of_a_run_is_told_after_its_commit(store: ConversationStore, slo
     session = session_in(store, "hello", middleware=[Looks()])
     heard: list[Any] = []
     session.subscribe(heard.append)
-    slow.waits_from = slow.tried + 4  # sent, message and answer come before
+    slow.waits_from = slow.tried + 3  # the message and the answer come before
     run = session.send("hi")
     until(lambda: types(heard)[-1:] == ["agent_end"])
     assert not run.done
@@ -163,7 +163,7 @@ def test_the_end_of_a_run_is_written_with_its_last_answer(
     session = session_in(store, sa.Message.assistant("hello", usage=sa.Usage(3, 4)), "more")
     heard: list[Any] = []
     session.subscribe(heard.append)
-    slow.waits_from = slow.tried + 3  # sent and message come before
+    slow.waits_from = slow.tried + 2  # the message comes before
     run = session.send("hi")
     until(lambda: slow.tried == slow.waits_from)
     assert "agent_end" not in types(heard)
@@ -261,6 +261,49 @@ def test_the_same_message_may_be_sent_twice(store: ConversationStore, gate: Gate
     assert folded(store).queued == []
 
 
+def test_a_message_that_waited_in_line_waits_on_when_its_run_cannot_be_written(
+    store: ConversationStore, full: Full
+) -> None:
+    gate = Gate()
+    session = session_in(store, call("hold"), "one", "two", tools=[gate.tool])
+    first = session.send("a")
+    gate.wait()
+    second = session.send("b", when="queue")
+    full.full = lambda kinds: "taken" in kinds and "run" in kinds
+    gate.open()
+    assert first.result().text == "one"
+    with pytest.raises(StoreError, match="disk is full"):
+        second.result()
+    assert [w.message.text for w in folded(store).queued] == ["b"]
+    assert [m.text for m in session.messages if m.role == "user"] == ["a"]
+    full.full = lambda kinds: False
+    assert session.retry().result().text == "two"
+    assert [m.text for m in folded(store).state.messages if m.role == "user"] == ["a", "b"]
+    assert folded(store).queued == []
+
+
+def test_a_hook_at_the_beginning_of_a_run_waits_for_the_message_to_be_safe(
+    store: ConversationStore, slow: Slow
+) -> None:
+    seen: list[list[str]] = []
+
+    class Looks(sa.Middleware):
+        def before_run(self, state: sa.State, ctx: Any) -> None:
+            seen.append([w.message.text for w in folded(store).queued])
+
+    session_in(store, "hello", middleware=[Looks()]).send("hi").result()
+    assert seen == [["hi"]]
+
+
+def test_a_plain_turn_is_two_transactions(store: ConversationStore, slow: Slow) -> None:
+    session = session_in(store, "one", "two")
+    for text in ("one", "two"):
+        before = slow.tried
+        assert session.send("go").result().text == text
+        assert slow.tried - before == 2
+    assert texts(store) == ["go", "one", "go", "two"]
+
+
 # where waiting would block
 
 
@@ -276,7 +319,8 @@ def test_send_on_an_event_loop_returns_at_once_and_the_run_waits_for_the_commit(
         run = session.send("hi")
         await asyncio.sleep(0.05)
         assert session.status == "running"
-        assert types(heard, "status_changed") == []
+        assert types(heard, "status_changed") == ["agent_start", "turn_start"]
+        assert session.agent.model.requests == []  # type: ignore[attr-defined]
         assert texts(store) == []
         slow.may.set()
         return (await run).text

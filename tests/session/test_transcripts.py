@@ -401,7 +401,7 @@ def test_rows_cost_no_transaction_of_their_own(
 
     monkeypatch.setattr(Database, "submit", counted)
     session.send("and?").result()
-    assert len(appended) == 3
+    assert len(appended) == 2
     assert [row.message_type for row in store.load_display_messages("c1")][-2:] == [
         "user", "assistant",
     ]  # fmt: skip
