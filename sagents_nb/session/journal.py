@@ -48,8 +48,11 @@ class Rider(Protocol):
     def take(self) -> Callable[[Any], None] | None:
         """What there is to be done with a connection, or None; it must not raise."""
 
-    def taken(self, error: BaseException | None) -> None:
-        """The transaction was committed, or failed for that reason."""
+    def taken(self, error: BaseException | None, *, undone: bool) -> None:
+        """The transaction was committed, or failed for that reason.
+
+        ``undone``: the messages in it are refused, so nothing of them is to be kept later.
+        """
 
 
 class _Before(NamedTuple):
@@ -370,6 +373,7 @@ class SessionJournal:
         self._writing, error = None, appended.exception()
         tentative = [entry for entry in batch if id(entry) in self._tentative]
         queued = {entry.data["id"] for entry in tentative if entry.kind == "queued"}
+        undone = error is not None and self._before is not None
         if error is None:
             first = appended.result() - len(batch) + 1
             try:
@@ -390,7 +394,7 @@ class SessionJournal:
         self._unsafe.difference_update(queued)
         then, self._then = self._then, None
         if self._rider is not None:
-            self._rider.taken(error)
+            self._rider.taken(error, undone=undone)
         if isinstance(error, StaleOwner):
             self.on_lost(error)
         if then is not None:

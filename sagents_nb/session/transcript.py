@@ -308,9 +308,13 @@ class Transcript:
     def _do(self, job: _Job, connection: Any) -> Any:
         return self._persistence.work_of(job.method, *job.args)(connection)
 
-    def taken(self, error: BaseException | None) -> None:
+    def taken(self, error: BaseException | None, *, undone: bool) -> None:
         """What came of them; those behind one that failed are given again with what comes next."""
         ride, self._ride = self._ride, None
+        if ride is not None and undone:
+            numbered = enumerate(self._jobs)
+            gone = [j for n, j in numbered if n < len(ride.works) and j.method == "save_message"]
+            self._jobs = deque(job for job in self._jobs if job not in gone)
         if isinstance(error, StaleOwner):  # nothing of this session is kept any more
             self._jobs.clear()
             self._lost = True

@@ -10,7 +10,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.errors import StoreError
-from sagents_nb.events import MessageQueued
+from sagents_nb.events import MessageEnd, MessageQueued
 from sagents_nb.store import ConversationStore
 from sagents_nb.store.journal import Journal
 from tests.session.gates import Gate
@@ -259,6 +259,22 @@ def test_the_same_message_may_be_sent_twice(store: ConversationStore, gate: Gate
     last.result()
     assert texts(store).count("again") == 3
     assert folded(store).queued == []
+
+
+def test_nobody_sees_a_message_that_was_refused(store: ConversationStore, full: Full) -> None:
+    session = session_in(store, "hello")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    full.full = lambda kinds: True
+    with pytest.raises(StoreError, match="disk is full"):
+        session.send("refused")
+    until(lambda: session.status == "error")
+    full.full = lambda kinds: False
+    assert session.send("taken").result().text == "hello"
+    session.close()
+    shown = [row.content["text"] for row in store.load_display_messages("c1")]
+    assert [text for text in shown if "disk is full" not in text] == ["taken", "hello"]
+    assert [e.message.text for e in of(MessageEnd, heard)] == ["taken", "hello"]
 
 
 def test_a_message_that_waited_in_line_waits_on_when_its_run_cannot_be_written(

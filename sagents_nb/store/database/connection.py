@@ -113,14 +113,14 @@ class InTurn:
     """
 
     def __init__(self, works: Sequence[Callable[[sql.Connection], Any]]) -> None:
-        self._works = works
+        self.works = works
         self.done: list[Any] = []
         self.error: BaseException | None = None
 
     def __call__(self, connection: sql.Connection) -> None:
         """Do them; also a second time, when the first transaction was lost."""
         self.done, self.error = [], None
-        for work in self._works:
+        for work in self.works:
             value, self.error = attempt(connection, work)
             if self.error is not None:
                 return
