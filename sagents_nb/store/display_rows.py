@@ -9,7 +9,7 @@ import functools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 from msgspec.structs import replace
@@ -125,13 +125,9 @@ def change_tool_call(
             f"A tool call can become {', '.join(STATUSES)}, with a dict of metadata, "
             f"not {status!r:.40} with {info!r:.40}."
         )
-    table, before = tables.display_messages, STATUSES[status]
-    row = _newest(
-        connection,
-        tables,
-        _of_call(tables, owner, tool_call_id, conversation_id, "tool_call"),
-        table.c.status.in_(before),
-    )
+    before = STATUSES[status]
+    call = _Call(owner, tool_call_id, conversation_id, "tool_call")
+    row = _newest(connection, tables, call, before=before)
     if row is None:
         which = f"that is {' or '.join(before)} and could become {status}"
         raise NotFound(f"There is no tool call {tool_call_id!r:.300} {which}.")
@@ -155,13 +151,12 @@ def record_decision(
         raise ConfigurationError(
             f"A decision is {' or '.join(map(repr, DECISIONS))}, not {decision!r:.40}."
         )
-    calls = _of_call(tables, owner, tool_call_id, conversation_id, "tool_call")
-    call = _newest(connection, tables, calls)
+    call = _newest(connection, tables, _Call(owner, tool_call_id, conversation_id, "tool_call"))
     if call is None:
         raise NotFound(f"There is no tool call {tool_call_id!r:.300}.")
     stamp = {"hitl_decision": decision}
-    results = _of_call(tables, owner, tool_call_id, call.conversation_id, "tool_result")
-    result = _newest(connection, tables, results, tables.display_messages.c.id > call.id)
+    answer = _Call(owner, tool_call_id, call.conversation_id, "tool_result")
+    result = _newest(connection, tables, answer, after=call.id)
     if result is not None:
         _change(connection, tables, result, metadata=result.metadata | stamp)
     more = {"decision": dict(said)} if said else {}
@@ -179,35 +174,61 @@ def resolve_result(
     """The newest result of that id, if it is an interrupted one: ``content`` now."""
     if not isinstance(content, str):
         raise ConfigurationError(f"A tool's result is text, not {type(content).__name__}.")
-    results = _of_call(tables, owner, tool_call_id, conversation_id, "tool_result")
-    row = _newest(connection, tables, results)
+    row = _newest(connection, tables, _Call(owner, tool_call_id, conversation_id, "tool_result"))
     if row is None or not row.content.get("is_interrupt"):
         raise NotFound(f"There is no interrupted result of tool call {tool_call_id!r:.300}.")
     kept = {name: value for name, value in row.content.items() if name != "is_interrupt"}
     return _change(connection, tables, row, content=kept | {"content": content})
 
 
-def _of_call(
-    tables: Tables, owner: str, tool_call_id: str, conversation_id: str | None, content_type: str
-) -> sql.ColumnElement[bool]:
-    """The owner's rows of that call, in one conversation or in all."""
-    table, parents = tables.display_messages, tables.conversations
-    owned = sql.select(parents.c.id).where(parents.c.owner == owner)
-    if conversation_id is not None:
-        owned = owned.where(parents.c.id == _text(conversation_id))
-    return sql.and_(
-        table.c.conversation_id.in_(owned),
-        table.c.tool_call_id == _call_key(_text(tool_call_id)),
-        table.c.content_type == content_type,
-    )
+class _Call(NamedTuple):
+    """The owner's rows of a call that are of that type, in one conversation or in all (None)."""
+
+    owner: str
+    tool_call_id: str
+    conversation_id: str | None
+    content_type: str
 
 
 def _newest(
-    connection: sql.Connection, tables: Tables, *where: sql.ColumnElement[bool]
+    connection: sql.Connection,
+    tables: Tables,
+    call: _Call,
+    *,
+    before: Sequence[str] | None = None,
+    after: int = -1,
 ) -> DisplayMessage | None:
-    newest_first = _rows(tables).where(*where).order_by(tables.display_messages.c.id.desc())
-    found = _messages(connection.execute(newest_first.limit(1).with_for_update()))
+    """The newest of its rows: with a status of ``before``, and a higher id than ``after``."""
+    which: dict[str, Any] = {
+        "owned_by": call.owner,
+        "call": _call_key(_text(call.tool_call_id)),
+        "type": call.content_type,
+        "least": after,
+    }
+    if call.conversation_id is not None:
+        which["conversation"] = _text(call.conversation_id)
+    if before is not None:
+        which["statuses"] = list(before)
+    asked = _newest_first(tables, call.conversation_id is None, before is None)
+    found = _messages(connection.execute(asked, which))
     return found[0] if found else None
+
+
+@functools.cache
+def _newest_first(tables: Tables, anywhere: bool, any_status: bool) -> sql.Select[Any]:
+    table, parents = tables.display_messages, tables.conversations
+    owned = sql.select(parents.c.id).where(parents.c.owner == sql.bindparam("owned_by"))
+    if not anywhere:
+        owned = owned.where(parents.c.id == sql.bindparam("conversation"))
+    which = sql.and_(
+        table.c.conversation_id.in_(owned),
+        table.c.tool_call_id == sql.bindparam("call"),
+        table.c.content_type == sql.bindparam("type"),
+        table.c.id > sql.bindparam("least"),
+    )
+    if not any_status:
+        which = which & table.c.status.in_(sql.bindparam("statuses", expanding=True))
+    return _rows(tables).where(which).order_by(table.c.id.desc()).limit(1).with_for_update()
 
 
 def _text(id: Any) -> str:
@@ -226,9 +247,16 @@ def _call_key(id: str | None) -> str | None:
 def _change(
     connection: sql.Connection, tables: Tables, row: DisplayMessage, **values: Any
 ) -> DisplayMessage:
+    changing = _changing(tables, frozenset(values))
+    return _messages(connection.execute(changing, {**values, "changed": row.id}))[0]
+
+
+@functools.cache
+def _changing(tables: Tables, names: frozenset[str]) -> Any:
     table = tables.display_messages
-    changing = table.update().where(table.c.id == row.id).values(**values)
-    return _messages(connection.execute(changing.returning(*_columns(tables))))[0]
+    of_it = table.c.id == sql.bindparam("changed")
+    new = {name: sql.bindparam(name, type_=table.c[name].type) for name in names}
+    return table.update().where(of_it).values(**new).returning(*_columns(tables))
 
 
 def _rows(tables: Tables) -> sql.Select[Any]:
