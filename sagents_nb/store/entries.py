@@ -7,6 +7,7 @@ add rows or delete them, at the same cost however many there are.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Collection
@@ -135,7 +136,7 @@ def entry_of(conversation_id: str, row: StoredRow) -> tuple[Entry, int]:
     if checksum not in (None, right):
         raise damaged("it is not what was written, by its checksum")
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = _decode(text)
     except RecursionError:
         raise damaged("its JSON is too deep") from None
     except ValueError:
@@ -149,6 +150,10 @@ def entry_of(conversation_id: str, row: StoredRow) -> tuple[Entry, int]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+# Made once: json.loads() would make one for each row.
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
 def _seconds(at: Any) -> float:
@@ -225,6 +230,10 @@ def row_checksum(
 
 def _checksum(conversation_id: str, said: bytes) -> int:
     """As any database takes it for a number."""
-    head = ascii(escaped(conversation_id)).encode()
-    digest = hashlib.blake2b(head + b" " + said, digest_size=8).digest()
+    digest = hashlib.blake2b(_head(conversation_id) + said, digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
+
+
+@functools.lru_cache(256)  # there are many rows of one conversation
+def _head(conversation_id: str) -> bytes:
+    return ascii(escaped(conversation_id)).encode() + b" "
