@@ -35,7 +35,7 @@ SUBJECTS = {
     ),
     "session": (
         ["sagents_nb/session"],
-        ["tests/test_frozen.py", "tests/session", "tests/faults",
+        ["tests/test_frozen.py", "tests/session", "tests/test_bad_input_matrix.py", "tests/faults",
          "tests/test_output_type.py", "tests/frames"],
     ),
     "store": (
@@ -45,8 +45,13 @@ SUBJECTS = {
     ),
 }  # fmt: skip
 
-# Of no meaning for a program that is typed: they change a name for another one.
-NOT_USED = ("core/Variable",)
+# Of no meaning for a program that is typed: they change a name for another one, or ask whether
+# two things are one instead of whether they are equal.
+NOT_USED = (
+    "core/Variable",
+    *(f"core/ReplaceComparisonOperator_{two}" for two in ("Is_Eq", "Eq_Is", "IsNot_NotEq")),
+    "core/ReplaceComparisonOperator_NotEq_IsNot",
+)
 
 LIMIT = 600.0
 """Seconds that the tests of one mutant may take; one that makes them hang is noticed."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.events import Debug, DisplayMessageSaved, DisplayMessageUpdated
+from sagents_nb.events import Debug, DisplayMessageSaved, DisplayMessageUpdated, StatusChanged
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.session import journal as journaling
 from sagents_nb.session import transcript as transcribing
@@ -445,6 +445,24 @@ def test_a_row_that_cannot_be_saved_takes_nothing_else_with_it(
     assert shown == ["one", "go", "two"]
     assert [m.text for m in folded(store).state.messages] == ["poison", "one", "go", "two"]
     assert "never" in of(Debug, events)[0].data["problem"]
+
+
+def test_a_session_that_woke_to_another_conversation_says_that_it_was_replaced(
+    store: ConversationStore,
+) -> None:
+    session = stored(store, "one", "three", inactivity_timeout=None)
+    session.send("go").result()
+    events: list[Any] = []
+    session.subscribe(events.append)
+    runtime.call(session.actor.rest, "inactivity")
+    until(lambda: of(StatusChanged, events))
+    other = sa.Session.open("c1", agent=agent_of("two"), store=store)
+    other.send("elsewhere").result()
+    other.close()
+    session.send("and?").result()
+    assert "replaced" in [event.reason for event in of(StatusChanged, events)]
+    shown = [row.content["text"] for row in store.load_display_messages("c1")]
+    assert shown == ["go", "one", "elsewhere", "two", "and?", "three"]
 
 
 def test_a_session_that_woke_keeps_its_rows(store: ConversationStore) -> None:

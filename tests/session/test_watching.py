@@ -49,6 +49,18 @@ def test_subscribing_twice_is_hearing_once() -> None:
     assert len({event.seq for event in heard}) == len(heard)
 
 
+def test_who_was_removed_hears_nothing_more_not_even_of_the_event_that_is_being_told() -> None:
+    session, heard = session_of("one"), list[Any]()
+
+    def first(event: Any) -> None:
+        leave()
+
+    session.subscribe(first)
+    leave = session.subscribe(heard.append)
+    session.send("go").result()
+    assert heard == []
+
+
 @pytest.mark.spec("S1.11.3")
 def test_every_event_says_which_session_and_run_it_belongs_to() -> None:
     session, heard = session_of("one"), list[Event]()
