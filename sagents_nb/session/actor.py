@@ -7,7 +7,7 @@ import functools
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -406,14 +406,17 @@ class Actor:
         if failure is None and self.journal is not None and not self.journal.waits(messages):
             failure = StoreError("The message was not written, so it is not sent; send it again.")
         self._refused = None
+        begun = loop.state
         if failure is None:
             await self._after_middleware(loop)
             begun = loop.state
             outcome = await loop.run(messages, decisions, self._unfinished)
-            if held and self.journal is not None:
-                self.journal.let_go()
-                if isinstance(undone := self.journal.undone, AgentError):
-                    failure, loop.state = undone, begun
+        if held and self.journal is not None:
+            self.journal.let_go()
+            if isinstance(undone := self.journal.undone, AgentError):
+                failure = failure or undone
+                self._give_back(loop.state.messages[len(begun.messages) :], messages)
+                loop.state = begun
         answers = None
         if failure is None:
             refused = outcome.status == "interrupted" and loop.state.interrupt is interrupt
@@ -465,6 +468,15 @@ class Actor:
         outcome = Outcome(status, loop.state, [], Usage(), error=failure)
         outcome.unfinished = self._unfinished
         return outcome, answers
+
+    def _give_back(self, taken: Sequence[Message], refused: Sequence[Message]) -> None:
+        """Of a run that is undone: what it had taken for itself waits again, and has no row."""
+        if self._transcript is not None:
+            self._transcript.forget(taken)
+        for message in taken:
+            mine = any(message is other for other in refused)
+            if self.journal is not None and not mine and self.journal.waits([message]):
+                self.inbox.add(message, "steer")
 
     def _ending(self, loop: Loop) -> LastRun | None:
         """The end of the active run, if it completed now."""
@@ -550,6 +562,8 @@ class Actor:
         if self._loop is not None:
             loop, self._loop = self._loop, None
             loop.commits.stop()
+            if self.journal is not None:  # it may have held what it was to begin with
+                self.journal.let_go()
             loop.ctx.cancelled.set()
             self.middleware.hand_over()
             self._stop_task()

@@ -12,7 +12,7 @@ import json
 import logging
 import weakref
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -48,10 +48,10 @@ class Rider(Protocol):
     def take(self) -> Callable[[Any], None] | None:
         """What there is to be done with a connection, or None; it must not raise."""
 
-    def taken(self, error: BaseException | None, *, undone: bool) -> None:
+    def taken(self, error: BaseException | None, undone: Collection[Message]) -> None:
         """The transaction was committed, or failed for that reason.
 
-        ``undone``: the messages in it are refused, so nothing of them is to be kept later.
+        Of the messages that are ``undone`` nothing is to be kept later.
         """
 
 
@@ -60,8 +60,9 @@ class _Before(NamedTuple):
 
     kept: State
     numbers: array[int]
-    queued: dict[int, tuple[int, Message]]
     run: LastRun | None
+    queued: dict[int, tuple[int, Message]]
+    messages: list[Message]  # that were noted since
 
 
 class SessionJournal:
@@ -179,6 +180,8 @@ class SessionJournal:
         for message in new:
             number = next(self._count)
             self._numbers.append(number)
+            if self._held is not None and self._before is not None:
+                self._before.messages.append(message)
             self._add("message", {"n": number, **to_data(message)})
             if id(message) in self._queued:
                 taken.append(self._queued.pop(id(message))[0])
@@ -326,7 +329,7 @@ class SessionJournal:
         if self._writing is not None or self._held is not None:
             return False
         self._held, self.undone = _promise(), None
-        self._before = _Before(self._kept, self._numbers[:], dict(self._queued), self._run)
+        self._before = _Before(self._kept, self._numbers[:], self._run, dict(self._queued), [])
         return True
 
     def let_go(self) -> None:
@@ -373,7 +376,7 @@ class SessionJournal:
         self._writing, error = None, appended.exception()
         tentative = [entry for entry in batch if id(entry) in self._tentative]
         queued = {entry.data["id"] for entry in tentative if entry.kind == "queued"}
-        undone = error is not None and self._before is not None
+        undone = self._before.messages if error is not None and self._before is not None else ()
         if error is None:
             first = appended.result() - len(batch) + 1
             try:
@@ -386,7 +389,8 @@ class SessionJournal:
             kept = [entry for entry in batch if id(entry) not in self._tentative]
             self._noted = kept + self._noted
             if self._before is not None:
-                self._kept, self._numbers, self._queued, self._run = self._before
+                self._kept, self._numbers, self._run = self._before[:3]
+                self._queued |= self._before.queued
                 self.undone = error
             self._refuse(queued)
         self._before = None
@@ -394,7 +398,7 @@ class SessionJournal:
         self._unsafe.difference_update(queued)
         then, self._then = self._then, None
         if self._rider is not None:
-            self._rider.taken(error, undone=undone)
+            self._rider.taken(error, undone)
         if isinstance(error, StaleOwner):
             self.on_lost(error)
         if then is not None:

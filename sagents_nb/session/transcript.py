@@ -14,7 +14,7 @@ import logging
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -219,6 +219,16 @@ class Transcript:
             if result.is_interrupt:
                 self._placeholders.add(result.tool_call_id)
 
+    def forget(self, messages: Collection[Message]) -> None:
+        """Save nothing of these messages, if that is not under way."""
+        gone = {id(message) for message in messages}
+        under_way = 0 if self._ride is None else len(self._ride.works)
+        self._jobs = deque(
+            job
+            for number, job in enumerate(self._jobs)
+            if number < under_way or job.method != "save_message" or id(job.args[-1]) not in gone
+        )
+
     def hear(self, event: Event) -> None:
         """Follow the life of tool calls."""
         if isinstance(event, ToolExecutionStart):
@@ -308,13 +318,10 @@ class Transcript:
     def _do(self, job: _Job, connection: Any) -> Any:
         return self._persistence.work_of(job.method, *job.args)(connection)
 
-    def taken(self, error: BaseException | None, *, undone: bool) -> None:
+    def taken(self, error: BaseException | None, undone: Collection[Message]) -> None:
         """What came of them; those behind one that failed are given again with what comes next."""
         ride, self._ride = self._ride, None
-        if ride is not None and undone:
-            numbered = enumerate(self._jobs)
-            gone = [j for n, j in numbered if n < len(ride.works) and j.method == "save_message"]
-            self._jobs = deque(job for job in self._jobs if job not in gone)
+        self.forget(undone)
         if isinstance(error, StaleOwner):  # nothing of this session is kept any more
             self._jobs.clear()
             self._lost = True

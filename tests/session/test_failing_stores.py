@@ -1,0 +1,134 @@
+"""Whatever fails to be written, and whatever people do meanwhile, the store tells the truth."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.errors import SagentsError, StoreError
+from sagents_nb.models.base import ModelRequest
+from sagents_nb.session import journal as journaling
+from sagents_nb.store.journal import Journal
+from tests.session.stored import Disk, disk, folded
+from tests.talking import PATIENCE, agent_of, call, until
+
+
+@sa.tool
+def look(where: str) -> str:
+    """Look there."""
+    return f"{where} is fine"
+
+
+class Life:
+    """One session, some threads that use it, and a disk that is full now and then."""
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch, place: Disk) -> None:
+        self.chance = random.Random(seed)
+        self.rate = 0.0
+        self.taken: set[str] = set()
+        self.refused: set[str] = set()
+        append = Journal.append
+
+        def failing(journal: Journal, *what: Any) -> Any:
+            if self.chance.random() >= self.rate:
+                return append(journal, *what)
+
+            def fail(connection: Any) -> None:
+                raise StoreError("The store cannot be used: the disk is full.")
+
+            return journal.database.submit(fail)
+
+        patch.setattr(Journal, "append", failing)
+        patch.setattr(journaling, "LAG", 0.01)
+        self.agent = agent_of(*[self._answer] * 1000, tools=[look])
+        self.store = place.store()
+        self.session = sa.Session(self.agent, "c1", store=self.store)
+
+    def _answer(self, request: ModelRequest) -> Any:
+        if request.messages[-1].role == "user" and self.chance.random() < 0.3:
+            return call("look", f"c{self.chance.random()}", where="here")
+        return "fine"
+
+    def live(self) -> None:
+        """Do this and that, and wait until all of it has ended."""
+        self.rate = self.chance.choice((0.0, 0.1, 0.3))
+        threads: list[threading.Thread] = []
+        for number in range(25):
+            doing = self.chance.random()
+            if doing < 0.7:
+                when = self.chance.choice(("queue", "queue", "steer", "follow_up"))
+                threads.append(
+                    threading.Thread(target=self._say, args=(f"m{number}", when), daemon=True)
+                )
+                threads[-1].start()
+                if self.chance.random() < 0.5:
+                    threads[-1].join(PATIENCE)
+            elif doing < 0.8:
+                with suppress(StoreError):
+                    self.session.cancel()
+            elif doing < 0.9:
+                with suppress(SagentsError):
+                    self.session.retry()
+            else:
+                time.sleep(0.001)
+        for thread in threads:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+        self.rate = 0.0
+        until(lambda: self.session.status != "running")
+
+    def _say(self, text: str, when: str) -> None:
+        try:
+            if when == "follow_up":
+                self.session.follow_up(text)
+            else:
+                self.session.send(text, when=when)
+            self.taken.add(text)
+        except StoreError:
+            self.refused.add(text)
+        except SagentsError:  # it is not the time
+            pass
+
+
+def check(life: Life, place: Disk, crashes: bool) -> None:
+    """Open what is in the store, as after a crash or a close."""
+    if crashes:
+        again = place.crashed(life.session, agent=life.agent)
+    else:
+        life.session.close()
+        again = sa.Session.open("c1", agent=life.agent, store=life.store)
+    assert again.info()["problems"] == []
+    store = place.stores[-1]
+    history = [m.text for m in again.messages if m.role == "user"]
+    waiting = [w.message.text for w in folded(store).queued]
+    assert not life.taken - {*history, *waiting}, "what was acknowledged is lost"
+    assert not life.refused & {*history, *waiting}, "what was refused came all the same"
+    assert len(set(history)) == len(history)
+    rows = [row for row in store.load_display_messages("c1") if row.message_type == "user"]
+    assert [row.content["text"] for row in rows] == history
+    again.close()
+
+
+def live(count: int, patch: pytest.MonkeyPatch) -> None:
+    for seed in range(count):
+        with disk() as place, patch.context() as patched:
+            life = Life(seed, patched, place)
+            life.live()
+            check(life, place, crashes=seed % 2 == 0)
+
+
+def test_what_is_acknowledged_is_there_and_what_is_refused_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    live(30, monkeypatch)
+
+
+@pytest.mark.soak
+def test_the_same_in_a_thousand_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(1000, monkeypatch)
