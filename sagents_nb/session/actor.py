@@ -139,6 +139,7 @@ class Actor:
             self.inbox.put(messages, Run(self.session, run_id))
         if self.journal is not None:
             self.journal.on_lost = self._lost
+            self.journal.ending = self._ending
 
     def _keepers(self) -> tuple[Transcript | None, StateSaver | None]:
         """Who keeps what people see, and the state at the turns of the session's life."""
@@ -382,8 +383,6 @@ class Actor:
             transcribe=self._transcript and self._transcript.keep,
         )
         self._meter = loop.ctx.meter
-        if self.journal is not None:
-            self.journal.ending = functools.partial(self._ending, loop)
         self._set_status("running")
         self._task = None
         runtime.spawn(self._execute(run, loop, messages, decisions, held), run.context)
@@ -478,11 +477,11 @@ class Actor:
             if self.journal is not None and not mine and self.journal.waits([message]):
                 self.inbox.add(message, "steer")
 
-    def _ending(self, loop: Loop) -> LastRun | None:
+    def _ending(self) -> LastRun | None:
         """The end of the active run, if it completed now."""
-        if self._loop is not loop or self.inbox.has_messages:
+        if self._loop is None or self.inbox.has_messages:
             return None
-        return LastRun(self._run_id, "completed", usage=self.usage + loop.ctx.usage)
+        return LastRun(self._run_id, "completed", usage=self.usage + self._loop.ctx.usage)
 
     async def _keep_end(
         self, journal: SessionJournal, run: Run, loop: Loop, outcome: Outcome

@@ -59,7 +59,7 @@ class _Before(NamedTuple):
     """What was noted before something was held."""
 
     kept: State
-    numbers: array[int]
+    length: int  # of the history
     run: LastRun | None
     queued: dict[int, tuple[int, Message]]
     messages: list[Message]  # that were noted since
@@ -329,7 +329,7 @@ class SessionJournal:
         if self._writing is not None or self._held is not None:
             return False
         self._held, self.undone = _promise(), None
-        self._before = _Before(self._kept, self._numbers[:], self._run, dict(self._queued), [])
+        self._before = _Before(self._kept, len(self._numbers), self._run, dict(self._queued), [])
         return True
 
     def let_go(self) -> None:
@@ -389,8 +389,9 @@ class SessionJournal:
             kept = [entry for entry in batch if id(entry) not in self._tentative]
             self._noted = kept + self._noted
             if self._before is not None:
-                self._kept, self._numbers, self._run = self._before[:3]
-                self._queued |= self._before.queued
+                self._kept, length, self._run, queued_before, _ = self._before
+                del self._numbers[length:]  # a run that begins adds to them, and no more
+                self._queued |= queued_before
                 self.undone = error
             self._refuse(queued)
         self._before = None
