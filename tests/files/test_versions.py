@@ -462,12 +462,12 @@ def test_a_mount_in_a_mount_lists_its_own(folder: Path) -> None:
     inner = folder.parent / "inner"
     inner.mkdir()
     fs = of_folder(folder)
-    fs.mount(Mount("work/in", DiskStorage(inner, fsync=False)))
+    fs.mount(Mount("drafts/in", DiskStorage(inner, fsync=False)))
     (inner / "i.md").write_text("i")
-    (folder / "work" / "in").mkdir(parents=True)
-    (folder / "work" / "in" / "hidden.md").write_text("hidden")
+    (folder / "drafts" / "in").mkdir(parents=True)
+    (folder / "drafts" / "in" / "hidden.md").write_text("hidden")
     (folder / "o.md").write_text("o")
-    assert fs.list() == ["/a.md", "/deep/down/b.md", "/o.md", "/work/in/i.md"]
+    assert fs.list() == ["/a.md", "/deep/down/b.md", "/drafts/in/i.md", "/o.md"]
     (inner / "i.md").unlink()
     assert fs.list() == ["/a.md", "/deep/down/b.md", "/o.md"]
 
