@@ -113,10 +113,14 @@ class Confined:
             if made is not None:
                 with self._lock:
                     if not self.check_free(fd, names):
-                        os.mkdir(name, dir_fd=fd)
-                        made.append(names)
-                        self.note(fd, added=name)
-                        self.sync(fd)
+                        try:
+                            os.mkdir(name, dir_fd=fd)
+                        except FileExistsError:  # another process was faster
+                            self.check_free(fd, names)
+                        else:
+                            made.append(names)
+                            self.note(fd, added=name)
+                            self.sync(fd)
             elif not self.exists(fd, name):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
             return os.open(name, DIRECTORY, dir_fd=fd)
@@ -206,6 +210,8 @@ class Confined:
             return True
         if folded(name) in self._listing(fd).folded:
             like = self._listing(fd, anew=True).folded.get(folded(name), besides)
+            if like == name:  # another process has made it since
+                return True
             if like != besides:
                 raise NotStorable(
                     f"{'/'.join(names)} cannot be beside {like!r}: on some disks they are one "

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -340,6 +341,28 @@ def test_many_processes_write_one_side_file(root: Path) -> None:
     assert [worker.wait(PATIENCE) for worker in workers] == [0, 0, 0]
     found = listed(root)
     assert all(found[f"{name}/{n}.md"].title == f"{name} {n}" for name in "abc" for n in range(60))
+
+
+@pytest.mark.parametrize("call", ["stat", "mkdir"])
+def test_a_directory_that_another_process_makes_meanwhile_is_used(
+    root: Path, disk: DiskStorage, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    disk.save(SCOPE, new_file("first.md", "x"))
+    make, original = os.mkdir, getattr(os, call)
+
+    def another_is_faster(path: Any, *args: Any, **named: Any) -> Any:
+        try:
+            if call == "mkdir" and path == "d":
+                make(root / "d")
+            return original(path, *args, **named)
+        finally:
+            if call == "stat" and path == "d":
+                with suppress(FileExistsError):
+                    make(root / "d")
+
+    monkeypatch.setattr(os, call, another_is_faster)
+    disk.save(SCOPE, new_file("d/a.md", "x"))
+    assert (root / "d/a.md").read_text() == "x"
 
 
 def test_a_title_is_kept_when_only_that_was_saved(root: Path, disk: DiskStorage) -> None:
