@@ -13,6 +13,7 @@ import argparse
 import ast
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,9 @@ NOT_USED = (
     *(f"core/ReplaceComparisonOperator_{two}" for two in ("Is_Eq", "Eq_Is", "IsNot_NotEq")),
     "core/ReplaceComparisonOperator_NotEq_IsNot",
 )
+
+BUILT = "sagents_nb/panel/static"
+"""What the tests need and no clone has: the widget, made by ``make build``."""
 
 LIMIT = 600.0
 """Seconds that the tests of one mutant may take; one that makes them hang is noticed."""
@@ -187,6 +191,7 @@ def main() -> int:
         for number in range(given.workers):
             tree = Path(place, str(number))
             subprocess.run(["git", "clone", "--quiet", str(ROOT), str(tree)], check=True)
+            shutil.copytree(ROOT / BUILT, tree / BUILT, dirs_exist_ok=True)
             trees.put(tree)
 
         def untouched(subject: str) -> bool:
