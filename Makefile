@@ -76,7 +76,7 @@ test-model: $(ENV)  ## With a real, small language model on this machine's CPU
 soak: $(ENV)  ## Tests that run for minutes
 	$(PYTEST) -m soak --timeout 3600 tests
 
-mutants: $(ENV)  ## Break what is committed in 300 small ways and see whether a test notices (hours)
+mutants: $(ENV) $(BUNDLE)  ## Break what is committed in 300 small ways and see whether a test notices (hours)
 	$(INSTALL) --group mutation
 	$(PY) tests/mutants.py
 

@@ -55,7 +55,7 @@ NOT_USED = (
 )
 
 BUILT = "sagents_nb/panel/static"
-"""What the tests need and no clone has: the widget, made by ``make build``."""
+"""What the tests need and no clone has: the widget, as it is built from widgets/."""
 
 LIMIT = 600.0
 """Seconds that the tests of one mutant may take; one that makes them hang is noticed."""

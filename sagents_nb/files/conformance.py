@@ -329,6 +329,23 @@ class StorageConformance:
         storage.delete(SCOPE, "d/a.md")
         assert storage.version(SCOPE, "d/a.md") is None
 
+    def test_versions_of_many_files_are_those_of_each(self) -> None:
+        """Asked for at once, and None for what is no file."""
+        storage: Any = self.storage()
+        if not hasattr(storage, "versions"):
+            pytest.skip("is asked for one at a time")
+        wanted: dict[str, str | None] = {}
+        for number in range(1200):
+            path = f"d{number % 7}/{number}.md" if number % 2 else f"{number}.md"
+            if number % 10 == 1:
+                storage.save(SCOPE, new_file(path, path))
+            wanted[path] = storage.version(SCOPE, path)
+        wanted |= dict.fromkeys(("d1", "no/such/directory.md"))
+        assert len(set(wanted.values())) == 121
+        other: Any = self.storage()
+        assert other.versions(SCOPE, list(wanted)) == wanted
+        assert storage.versions(SCOPE, []) == {}
+
     def test_a_file_is_saved_over_the_version_that_was_meant_only(self) -> None:
         """By save_over, where there is one; "" is that of no file."""
         storage: Any = self.storage()

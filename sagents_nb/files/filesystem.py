@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from .errors import (
     reason,
     taken,
 )
-from .loading import Claims, Loading
+from .loading import READ_AHEAD, Claims, Loading
 from .mounts import Mount, Mounts, Stored, listed, stored_in
 from .notices import Notices, Subscriber, updated
 from .saving import Clock, MoveOutcome, Saving, Versions, move_in_storage, unsaved
@@ -110,7 +111,7 @@ class FileSystem:
         again when somebody else has changed it, if the storage tells.
         """
         path = paths.normalize(path)
-        self._look_again(path)
+        self._look_again([path])
         with self._lock:
             self._check_open()
             entry = self._tree.file(path)
@@ -130,9 +131,9 @@ class FileSystem:
         self._notices.deliver()
         return self.read(path)
 
-    def _look_again(self, path: str) -> None:
-        """Take in what somebody else has made of a file."""
-        if len(self._mounts) and self._versions.refreshed(path):
+    def _look_again(self, paths: Sequence[str]) -> None:
+        """Take in what somebody else has made of those files."""
+        if len(self._mounts) and self._versions.refresh(paths):
             self._notices.deliver()
 
     def _look_around(self) -> None:
@@ -161,13 +162,13 @@ class FileSystem:
         path = paths.normalize(path)
         with self._lock:
             self._check_open()
-        self._look_again(path)
+        self._look_again([path])
         return self._loading.lines(path, first, limit)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or a directory with that path."""
         path = paths.normalize(path)
-        self._look_again(path)
+        self._look_again([path])
         with self._lock:
             self._check_open()
             return self._tree.has(path)
@@ -209,14 +210,13 @@ class FileSystem:
         return self._loading.each(self._current(pattern), failed)
 
     def _current(self, pattern: str | None) -> Iterator[FileEntry]:
-        """The files as they are when they are asked for."""
-        for entry in self.entries(pattern):
-            if not entry.is_directory:
-                if entry.loaded and len(self._mounts):
-                    self._look_again(entry.path)
-                    with self._lock:  # not while whoever asks has its turn
-                        entry = self._tree.get(entry.path) or entry
-                yield entry
+        """The files as they are when they are asked for, some of them at a time."""
+        files = (entry for entry in self.entries(pattern) if not entry.is_directory)
+        while part := list(itertools.islice(files, READ_AHEAD)):
+            self._look_again([entry.path for entry in part if entry.loaded])
+            with self._lock:  # not while whoever asks has its turn
+                now = [self._tree.get(entry.path) for entry in part]
+            yield from (entry for entry in now if entry and not entry.is_directory)
 
     def stats(self) -> FileStats:
         """How many entries there are, of which kind, and how many bytes."""
@@ -561,8 +561,7 @@ class FileSystem:
         if len(self._mounts):
             with self._lock:
                 read = [entry.path for entry in self._tree if entry.loaded]
-            for path in read:
-                self._look_again(path)
+            self._look_again(read)
 
     def _restore(self, entry: FileEntry) -> None:
         if not entry.loaded:

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -351,6 +351,32 @@ class Versions:
             self._take(path, found[0])
         return True
 
+    def refresh(self, paths: Sequence[str]) -> bool:
+        """The same for many files; a storage that can is asked for all of them at once."""
+        outdated = paths if len(paths) == 1 else self._outdated(paths)
+        changed = [self.refreshed(path) for path in outdated]
+        return any(changed)
+
+    def _outdated(self, paths: Sequence[str]) -> Iterator[str]:
+        """Those that somebody else has changed, or of whose storage only one can be asked for."""
+        known: dict[Mount, dict[str, tuple[str, str]]] = {}
+        with self._lock:
+            for path in paths:
+                if (found := self._known(path)) is not None:
+                    mount, version = found
+                    known.setdefault(mount, {})[mount.inside(path)] = path, version
+        for mount, files in known.items():
+            ask = getattr(mount.storage, "versions", None)
+            try:
+                now = ask(self._scope, list(files)) if ask else None
+            except BaseException as error:
+                pass_on(error)
+                log.warning("It is not known what of %s has changed (%r)", mount.root, error)
+                continue
+            for inside, (path, version) in files.items():
+                if now is None or (now.get(inside) or "") != version:
+                    yield path
+
     def check(self, path: str, *, edits: bool = False) -> bool:
         """Look before a content is replaced; whether the tree was changed by that.
 
@@ -451,16 +477,11 @@ class Versions:
         What is known is that of the content in memory, or that there is no such file.
         """
         with self._lock:
-            mount = self._tree.mounts.keeping(path)
-            entry = self._tree.get(path)
-            if mount is None or (entry is None and self._tree.has(path)):
-                return None
-            if entry is not None and (entry.is_directory or not entry.loaded):
-                return None
-            known = self._tree.versions.get(path) if entry is not None else ""
+            found = self._known(path)
             unsaved = self._saving.waits(path)
-        if known is None:
+        if found is None:
             return None
+        mount, known = found
         ask = asker(mount.storage)
         if ask is None:
             return None
@@ -471,6 +492,17 @@ class Versions:
             log.warning("It is not known whether %s has changed (%r)", path, error)
             return None
         return None if (version or "") == known else (mount, version, unsaved)
+
+    def _known(self, path: str) -> tuple[Mount, str] | None:
+        """The mount, and the version of what is in memory, "" for no file; None without one."""
+        mount = self._tree.mounts.keeping(path)
+        entry = self._tree.get(path)
+        if mount is None or (entry is None and self._tree.has(path)):
+            return None
+        if entry is None:
+            return mount, ""
+        version = None if entry.is_directory or not entry.loaded else self._tree.versions.get(path)
+        return None if version is None else (mount, version)
 
     def _take(self, path: str, mount: Mount) -> None:
         """Have in memory what the storage has; the path is claimed."""

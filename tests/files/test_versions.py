@@ -119,6 +119,54 @@ def test_whoever_goes_through_the_files_may_use_them_meanwhile(
         assert fs.read(entry.path).content == entry.name
 
 
+def test_of_many_files_those_that_were_changed_or_deleted_are_found(
+    other: Other, opened: Opened
+) -> None:
+    for number in range(30):
+        other.write(f"d/{number}.md", "old")
+    fs = opened()
+    assert [entry.text for entry in fs.contents()] == ["old"] * 30
+    other.write("d/7.md", "new one")
+    other.delete("d/8.md")
+    found = {entry.name: entry.text for entry in fs.contents()}
+    assert found.pop("7.md") == "new one"
+    assert found == {f"{number}.md": "old" for number in range(30) if number not in (7, 8)}
+
+
+def test_a_storage_that_can_is_asked_for_the_versions_of_all_files_at_once(
+    other: Other, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        other.write(f"d/{number}.md", "old")
+    fs = opened()
+    assert len(list(fs.contents())) == 30
+    storage: Any = fs.mounts[0].storage
+    asked: list[int] = []
+    if not (ask := getattr(storage, "versions", None)):
+        pytest.skip("it is asked for one at a time")
+    monkeypatch.setattr(storage, "version", lambda *_: pytest.fail("asked for one"))
+    monkeypatch.setattr(
+        storage, "versions", lambda scope, paths: asked.append(len(paths)) or ask(scope, paths)
+    )
+    assert len(list(fs.contents())) == 30
+    assert asked == [30]
+
+
+def test_files_whose_versions_cannot_be_asked_for_are_taken_to_be_as_they_were(
+    other: Other, opened: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a.md", "b.md"):
+        other.write(name, "old")
+    fs = opened()
+    assert [entry.text for entry in fs.contents()] == ["old", "old"]
+    other.write("a.md", "new one")
+    for name in ("version", "versions"):
+        if hasattr(fs.mounts[0].storage, name):
+            monkeypatch.setattr(fs.mounts[0].storage, name, lambda *_: 1 / 0)
+    assert [entry.text for entry in fs.contents()] == ["old", "old"]
+    assert "ZeroDivisionError" in caplog.text
+
+
 def test_a_file_that_was_put_there_since_it_was_listed_is_found(
     other: Other, opened: Opened
 ) -> None:

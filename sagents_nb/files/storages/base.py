@@ -42,6 +42,7 @@ class FileStorage(Protocol):
     - ``version(scope, path)``: a text that is another one once the content is, None if there is
       no such file. It is asked before a file that was read is read again or replaced, so that
       what others do with the files is seen; it should be quick.
+    - ``versions(scope, paths)``: those of many files at once, by path, for when all are searched.
     - ``list_since(scope, mark)``: a new mark, and what lies right in each directory ("" for the
       mount itself) in which something came or went since that mark, by directory; all for None.
       New directories are among them, with all below; one that is gone has []. It is asked before

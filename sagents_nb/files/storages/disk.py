@@ -205,8 +205,25 @@ class DiskStorage:
             status = os.stat(f"{self.path}/{'/'.join(segments(path))}", follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-        return _version(status) if plain else None
+        return _version_if_plain(status)
+
+    def versions(self, scope: str, paths: Sequence[str]) -> dict[str, str | None]:
+        """Those of many files at once, which is several times as quick."""
+        found: dict[str, str | None] = dict.fromkeys(paths)
+        by_directory: dict[str, list[str]] = {}
+        for path in paths:
+            by_directory.setdefault(path.rpartition("/")[0], []).append(path)
+        for above, inside in by_directory.items():
+            names = segments(above) if above else []
+            with suppress(FileNotFoundError), self._root.directory(names) as fd:
+                for path in inside:
+                    name = path[len(above) + 1 :] if above else path
+                    try:
+                        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue
+                    found[path] = _version_if_plain(status)
+        return found
 
     # writing
 
@@ -417,6 +434,11 @@ def _still(names: tuple[str, ...], seen: Seen, found: dict[str, Found]) -> bool:
 
 def _version(status: os.stat_result) -> str:
     return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
+
+
+def _version_if_plain(status: os.stat_result) -> str | None:
+    plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return _version(status) if plain else None
 
 
 def _replace_if(source: tuple[int, str], target: tuple[int, str], version: str) -> None:
