@@ -164,8 +164,9 @@ def noticed(mutant: Mutant | None, tree: Path, tests: list[str]) -> bool:
             [*command, "--timeout", "60", *marks, *tests],
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
             timeout=LIMIT,
         )
     except subprocess.TimeoutExpired:
@@ -173,6 +174,8 @@ def noticed(mutant: Mutant | None, tree: Path, tests: list[str]) -> bool:
     finally:
         if mutant is not None:
             path.write_text(source)
+    if mutant is None and done.returncode:
+        print(done.stdout[-3000:], flush=True)
     return done.returncode != 0
 
 
