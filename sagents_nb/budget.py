@@ -109,6 +109,16 @@ class Meter:
             self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
         self.tool_calls += 1
 
+    def allows_tools(self, count: int) -> bool:
+        """Whether so many tool calls may be made now; none is counted."""
+        try:
+            if self._limited:
+                self._check()
+                self._compare("tool_calls", self.tool_calls + count, self.budget.tool_calls)
+        except BudgetExceeded:
+            return False
+        return True
+
     def add(self, usage: Usage | None) -> None:
         """Count what a model call used."""
         if usage is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sagents_nb import Agent, Message, State, ToolCall, ToolResult
@@ -43,8 +43,10 @@ class Book:
             await self.gate.wait()
         self.happened.append(what)
 
-    async def keep(self, state: State, *, ends: bool = False) -> None:
-        await self._commit("keep")
+    async def keep(
+        self, state: State, *, begins: Sequence[ToolCall] = (), ends: bool = False
+    ) -> None:
+        await self._commit(" and ".join(["keep", *(f"starting {call.id}" for call in begins)]))
         self.safe = state
 
     async def starting(self, call: ToolCall, tool: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from ..context import RunContext
@@ -43,13 +43,16 @@ class Commits:
         """Commit no more: whoever had this run goes on without it."""
         self._stopped = True
 
-    async def keep(self, *, ends: bool = False) -> None:
-        """Return once the state is safe, having told what waited for it; raises AgentError."""
+    async def keep(self, **more: Any) -> None:
+        """Return once the state is safe, having told what waited for it; raises AgentError.
+
+        ``more`` as for :meth:`~sagents_nb.loop.config.Recorder.keep`.
+        """
         ctx = self.ctx
         if self.records:
             if self._kept is not ctx.state:
                 state = ctx.state
-                await self._commit(self._keep(state, ends))
+                await self._commit(self._keep(state, more))
                 self._kept = state
             if ctx.held:
                 held, ctx.held = ctx.held, []
@@ -62,23 +65,25 @@ class Commits:
         self.ctx.emitter.emit(MessageStart, message=message)
         self.ctx.emitter.emit(MessageEnd, message=message)
 
-    async def append_answer(self, answer: ModelAnswer, *, ends: bool) -> None:
+    async def append_answer(
+        self, answer: ModelAnswer, *, begins: Sequence[ToolCall], ends: bool
+    ) -> None:
         """Make what the model said, whose beginning was told, a part of the conversation.
 
-        ``ends`` as for :meth:`~sagents_nb.loop.config.Recorder.keep`.
+        ``begins`` and ``ends`` as for :meth:`~sagents_nb.loop.config.Recorder.keep`.
         """
         message = answer.message
-        await self._add(message, ends=ends)
+        await self._add(message, begins=begins, ends=ends)
         self.ctx.emitter.emit(MessageEnd, message=message)
         if message.usage is not None:
             self.ctx.emitter.emit(TokenUsage, usage=message.usage, model=answer.model)
 
-    async def _add(self, message: Message, *, ends: bool = False) -> None:
+    async def _add(self, message: Message, **more: Any) -> None:
         self.ctx.state = self.ctx.state.add_message(message)
         if self.records:
             transcribing = None if self._transcribe is None else self._transcribe(message)
             try:
-                await self.keep(ends=ends)
+                await self.keep(**more)
             except BaseException:
                 if transcribing is not None:
                     transcribing.close()
@@ -116,10 +121,10 @@ class Commits:
         if self._stopped:
             raise NotRunning("The session went on without this run, so nothing of it is kept.")
 
-    async def _keep(self, state: State, ends: bool) -> None:
+    async def _keep(self, state: State, more: Mapping[str, Any]) -> None:
         self._check()
         if self._recorder is not None:
-            await self._recorder.keep(state, ends=ends)
+            await self._recorder.keep(state, **more)
 
     async def _starting(self, call: ToolCall, tool: Tool) -> None:
         self._check()

@@ -49,9 +49,12 @@ class Recorder(Protocol):
     they are not called again in that run.
     """
 
-    async def keep(self, state: State, *, ends: bool = False) -> None:
+    async def keep(
+        self, state: State, *, begins: Sequence[ToolCall] = (), ends: bool = False
+    ) -> None:
         """Return once everything up to this state is safe; what it tells is told after that.
 
+        ``begins``: calls of its last message whose bodies are run then, as by ``starting``.
         ``ends``: the run has completed with it, unless a message comes meanwhile.
         """
 

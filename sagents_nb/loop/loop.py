@@ -32,7 +32,7 @@ from .config import LoopConfig, Outcome, Unfinished, settled
 from .model_call import ModelAnswer, call_in_time, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, open_calls
 from .stop_conditions import StopConditions
-from .tool_calls import execute, prepare
+from .tool_calls import PreparedCall, execute, first_at_once, prepare
 
 # Where the state's metadata says why a run paused.
 PAUSE_REASON = "pause_reason"
@@ -69,6 +69,8 @@ class Loop:
         self._artifacts: dict[str, Any] = {}
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
         self._in_turn = False
+        self._begun: list[PreparedCall] | None = None  # the calls of an answer they began with
+        self._pause: bool | str | None = None  # whether to pause after it, once that was asked
         self._results: tuple[ToolResult, ...] = ()  # of the last turn
         self._unfinished = _NOTHING  # what is known of calls that a crash cut off
         self._resumes = False
@@ -259,12 +261,12 @@ class Loop:
                 if await self._hooks("after_model"):
                     return "interrupted"
                 more = _wants_more(message)
-                pause = config.should_pause()
+                pause = config.should_pause() if self._pause is None else self._pause
                 if more and pause:
                     self._end_turn(message)
                     return self._paused(pause)
                 if message.tool_calls:
-                    status = await self._run_tools(message)
+                    status = await self._run_tools(message, begun=self._begun)
                     if status:
                         return status
                 else:
@@ -326,7 +328,11 @@ class Loop:
         self.ctx.spend(message.usage)
         if message.usage is None and answer.failure is None:
             meter.add_untold()
-        await self.commits.append_answer(answer, ends=self._ends_with(answer))
+        first = await self._beginning_with(answer)
+        begins = [item.call for item in first]
+        await self.commits.append_answer(answer, begins=begins, ends=self._ends_with(answer))
+        for item in first:
+            item.begun = True
         if answer.failure is not None:
             raise answer.failure
         if message.stop_reason == "refusal":
@@ -354,14 +360,45 @@ class Loop:
             and not (self._pending or self.middleware_messages)
         )
 
+    async def _beginning_with(self, answer: ModelAnswer) -> list[PreparedCall]:
+        """The calls that begin with their message, written down together: the first to run.
+
+        None where something may yet come between: a hook, a person, a limit, a pause.
+        """
+        config, ctx, message = self.config, self.ctx, answer.message
+        chain, self._begun, self._pause = config.chain, None, None
+        if (
+            not self.commits.records
+            or ctx.cancelled.is_set()
+            or answer.failure is not None
+            or message.stop_reason != "tool_use"
+            or self.model_calls >= config.max_runs
+            or self.middleware_messages
+            or chain.hooks["after_model"]
+            or not all(chain.lets_pass(call.name) for call in message.tool_calls)
+        ):
+            return []
+        batch = await prepare(message, chain, ctx, {}, self._unfinished.results)
+        first = first_at_once(batch, config.max_parallel_tools)
+        if not first or not ctx.meter.allows_tools(len(first)) or await settled(config.skip_rest()):
+            return []
+        self._pause = config.should_pause()
+        if self._pause:
+            return []
+        self._begun = batch
+        return first
+
     async def _run_tools(
         self,
         message: Message,
         decisions: Mapping[str, tuple[ActionRequest, Decision]] = MappingProxyType({}),
+        begun: list[PreparedCall] | None = None,
     ) -> str | None:
         """Run a turn's calls; a status if the run ends here, else None."""
         config, ctx = self.config, self.ctx
-        batch = await prepare(message, config.chain, ctx, decisions, self._unfinished.results)
+        batch = begun or await prepare(
+            message, config.chain, ctx, decisions, self._unfinished.results
+        )
         waiting = [item.interrupt for item in batch if item.interrupt is not None]
         if waiting:
             self._end_turn(message)

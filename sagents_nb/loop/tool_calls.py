@@ -233,6 +233,16 @@ def _is_as_decided(
     return all(canonical_json([*one]) == decided for one in shown)
 
 
+def first_at_once(batch: Sequence[PreparedCall], most: int) -> list[PreparedCall]:
+    """Those of a batch that run first, at most so many at once."""
+    return [item for item in batch[: _at_once(batch, most)] if item.answer is None]
+
+
+def _at_once(batch: Sequence[PreparedCall], most: int) -> int:
+    alone = len(batch) > 1 and any(item.tool and item.tool.sequential for item in batch)
+    return 1 if alone else most
+
+
 async def execute(
     batch: Sequence[PreparedCall], ctx: RunContext, config: LoopConfig, commits: Commits
 ) -> list[Executed]:
@@ -289,9 +299,7 @@ class _Batch:
         self.emit = ctx.emitter.emit
         self.changed = _Changes(ctx.state, batch)
         self.left = len(batch)
-        limit = config.max_parallel_tools
-        if self.left > 1 and any(item.tool and item.tool.sequential for item in batch):
-            limit = 1
+        limit = _at_once(batch, config.max_parallel_tools)
         self.gate = asyncio.Semaphore(limit) if limit < self.left else None
         self.loop = asyncio.get_running_loop()
         self.ended = self.loop.create_future()
@@ -332,7 +340,7 @@ class _Batch:
 
     async def answer(self, item: PreparedCall) -> Executed:
         """Run it, unless it has an answer already or must not run."""
-        if item.answer is None:
+        if item.answer is None and not item.begun:
             skip = self.config.skip_rest()
             if skip if isinstance(skip, bool) else await skip:
                 text = "Skipped: a message came from the user instead."
@@ -358,7 +366,7 @@ class _Batch:
         """Why the tool must not be run, which is its answer then; else it is written down."""
         try:
             self.ctx.meter.before_tool()
-            if self.commits.records:
+            if self.commits.records and not item.begun:
                 assert item.tool is not None
                 await self.commits.starting(item.call, item.tool)
                 item.begun = True

@@ -28,6 +28,7 @@ from ..state import State
 from ..text import said_by
 from ..tools import Tool, as_tool
 from .base import Middleware, middleware_id
+from .human_in_the_loop import HumanInTheLoop
 
 logger = logging.getLogger(__name__)
 
@@ -221,6 +222,15 @@ class Chain:
                     "return None, a ToolCall, a ToolResult or an Interrupt."
                 )
         return call, asked_once(interrupts, call) if interrupts else None
+
+    def lets_pass(self, name: str) -> bool:
+        """Whether no hook looks at calls of that tool before they run."""
+        return all(
+            isinstance(item, HumanInTheLoop)
+            and type(item).before_tool is HumanInTheLoop.before_tool
+            and name not in item.allowed
+            for item, _ in self.hooks["before_tool"]
+        )
 
     async def after_tool(self, call: ToolCall, result: ToolResult, ctx: RunContext) -> ToolResult:
         """The result as the hooks leave it."""

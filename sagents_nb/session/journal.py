@@ -12,7 +12,7 @@ import json
 import logging
 import weakref
 from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -267,12 +267,17 @@ class SessionJournal:
 
     # what a run calls
 
-    async def keep(self, state: State, *, ends: bool = False) -> None:
+    async def keep(
+        self, state: State, *, begins: Sequence[ToolCall] = (), ends: bool = False
+    ) -> None:
         """Return once everything up to this state is safe; raises StoreError.
 
-        The end of a run that ``ends`` with it is written with it.
+        The end of a run that ``ends`` with it is written with it, and so are calls that it
+        ``begins``.
         """
         self.note(state, at_work=True)
+        for call in begins:
+            self._begin_call(call)
         if ends and (end := self.ending()) is not None:
             self.run(end)
         elif self._run is not None and self._run.status == "completed":  # a message came
@@ -281,8 +286,11 @@ class SessionJournal:
 
     async def starting(self, call: ToolCall, tool: Tool) -> None:
         """Return once it is safe to run the body of ``tool``; raises StoreError."""
-        self._add("call", {"tool_call_id": call.id, "name": tool.name}, tentative=True)
+        self._begin_call(call)
         await self.committed()
+
+    def _begin_call(self, call: ToolCall) -> None:
+        self._add("call", {"tool_call_id": call.id, "name": call.name}, tentative=True)
 
     def finished(self, call: ToolCall, result: ToolResult) -> None:
         """Note the result of a call; it is written with what comes next."""

@@ -262,24 +262,26 @@ def named(entries: Any) -> str:
 FREE = {
     "before sent": ("nothing", 0, 0),
     "after sent": ("paused", 1, 1),
-    "before said 1": ("paused", 1, 1),
-    "after said 1": ("paused", 1, 1),
     "before started": ("paused", 1, 1),
     "after started": ("in doubt", 1, 1),
     "before results": ("in doubt", 1, 2),
     "after results": ("paused", 1, 1),
-    "before said 2": ("paused", 1, 1),
-    "after said 2": ("idle", 1, 1),
+    "before said 1": ("paused", 1, 1),
+    "after said 1": ("idle", 1, 1),
 }
 GATED = {
-    **{point: FREE[point] for point in list(FREE)[:4]},
+    **{point: FREE[point] for point in list(FREE)[:2]},
+    "before said 1": ("paused", 1, 1),
+    "after said 1": ("paused", 1, 1),
     "before asked": ("paused", 1, 1),
     "after asked": ("interrupted", 1, 1),
     "before stopped": ("interrupted", 1, 1),
     "after stopped": ("interrupted", 1, 1),
     "before decided": ("interrupted", 1, 1),
     "after decided": ("paused", 1, 1),
-    **{point: FREE[point] for point in list(FREE)[4:]},
+    **{point: FREE[point] for point in list(FREE)[2:6]},
+    "before said 2": ("paused", 1, 1),
+    "after said 2": ("idle", 1, 1),
 }
 REJECTED = {
     point: (status, 0, 0) for point, (status, _, _) in GATED.items() if "started" not in point
