@@ -66,9 +66,9 @@ class Book:
         return [line for line in self.happened if not line.startswith("begin ")]
 
 
-def loop_of(agent: Agent, book: Book, state: State | None = None) -> Loop:
+def loop_of(agent: Agent, book: Book, state: State | None = None, **config: Any) -> Loop:
     """A run that ``book`` records and listens to."""
-    return agent.new_run(state or State(), Emitter(book.sink, "s1", "r1"), recorder=book)
+    return agent.new_run(state or State(), Emitter(book.sink, "s1", "r1"), recorder=book, **config)
 
 
 def recorded(
@@ -78,7 +78,8 @@ def recorded(
     state: State | None = None,
     decisions: Mapping[str, Decision] | None = None,
     recovered: Unfinished | None = None,
+    **config: Any,
 ) -> Outcome:
     """Run it to its end."""
-    loop = loop_of(agent, book, state)
+    loop = loop_of(agent, book, state, **config)
     return runtime.submit(loop.run(messages, decisions, recovered)).result(PATIENCE)

@@ -8,7 +8,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.errors import StoreError
 from sagents_nb.events import AgentEnd, Compaction, MessageEnd, ToolExecutionEnd, TurnEnd
-from sagents_nb.middleware import Summarization, TodoList
+from sagents_nb.middleware import HumanInTheLoop, Summarization, TodoList
 from sagents_nb.runtime.thread import runtime
 from tests.recorders import Book, loop_of, recorded
 from tests.talking import PATIENCE, agent_of, call, of, results, roles, run, unanswered
@@ -157,6 +157,107 @@ def test_only_calls_that_run_are_said_to_start() -> None:
     recorded(agent_of(bad, "ok", tools=[typed]), book, GO)
     assert [line for line in book.order if "starting" in line] == ["keep and starting c3"]
     assert list(book.results) == ["c3"]
+
+
+def starts(book: Book) -> list[str]:
+    """The commits that say that calls begin."""
+    return [line for line in book.order if "starting" in line]
+
+
+async def work(n: int) -> str:
+    return f"did {n}"
+
+
+WORK = [call("work", f"c{n}", n=n) for n in (1, 2, 3)]
+
+
+def test_as_many_calls_as_run_at_once_begin_with_their_message() -> None:
+    def begun(**options: Any) -> list[str]:
+        book = Book()
+        agent = agent_of(WORK, "ok", **{"tools": [work], **options})
+        assert recorded(agent, book, GO).status == "completed"
+        return starts(book)
+
+    together = "keep and starting c1 and starting c2 and starting c3"
+    assert begun() == [together]
+    assert begun(max_parallel_tools=2) == ["keep and starting c1 and starting c2", "starting c3"]
+    one_by_one = ["keep and starting c1", "starting c2", "starting c3"]
+    assert begun(max_parallel_tools=1) == one_by_one
+    assert begun(tools=[sa.Tool(work, name="work", sequential=True)]) == one_by_one
+    assert begun(tools=[work, quick], interrupt_on={"quick": True}) == [together]
+    assert begun(budget=sa.Budget(tool_calls=3)) == [together]
+
+
+class LooksAfter(sa.Middleware):
+    def after_model(self, state: sa.State, ctx: Any) -> None:
+        pass
+
+
+class Gates(HumanInTheLoop):
+    def before_tool(self, call: sa.ToolCall, ctx: Any) -> sa.Interrupt | None:
+        return super().before_tool(call, ctx)
+
+
+APART = ["starting c1", "starting c2", "starting c3"]
+
+
+@pytest.mark.parametrize(
+    ("options", "config", "expected"),
+    [
+        ({"middleware": [Looks()]}, {}, APART),
+        ({"middleware": [LooksAfter()]}, {}, APART),
+        ({"middleware": [Gates({"other": True})]}, {}, APART),
+        ({"interrupt_on": {"work": True}}, {}, []),
+        ({"budget": sa.Budget(tool_calls=2)}, {}, APART[:2]),
+        ({"max_runs": 1}, {}, []),
+        ({}, {"should_pause": lambda: True}, []),
+        ({}, {"skip_rest": lambda: True}, []),
+    ],
+)
+def test_where_something_may_come_between_no_call_begins_with_its_message(
+    options: dict[str, Any], config: dict[str, Any], expected: list[str]
+) -> None:
+    book = Book()
+    outcome = recorded(agent_of(WORK, "ok", tools=[work], **options), book, GO, **config)
+    assert starts(book) == expected
+    ran = [result for result in results(outcome.state) if result.startswith("did")]
+    assert len(ran) == len(expected)
+
+
+def test_what_skips_the_rest_is_asked_before_a_call_begins_and_never_after() -> None:
+    book = Book()
+    answers = iter([False, True, True])
+    outcome = recorded(
+        agent_of(WORK, "ok", tools=[work], max_parallel_tools=1),
+        book, GO, skip_rest=lambda: next(answers),
+    )  # fmt: skip
+    assert starts(book) == ["keep and starting c1"]
+    skipped = "Skipped: a message came from the user instead."
+    assert results(outcome.state) == ["did 1", skipped, skipped]
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_whether_to_pause_is_asked_once_for_each_answer(looks: bool) -> None:
+    asked: list[str] = []
+    agent = agent_of(WORK, "ok", tools=[work], middleware=[Looks()] if looks else [])
+    recorded(agent, Book(), GO, should_pause=lambda: bool(asked.append("pause?")))
+    assert len(asked) == 2
+
+
+def test_a_budget_that_ends_while_calls_begin_answers_them_and_runs_none() -> None:
+    class Slow(Book):
+        async def keep(self, state: sa.State, **more: Any) -> None:
+            await super().keep(state, **more)
+            if more.get("begins"):
+                loop.ctx.meter.tool_calls = 3
+
+    book = Slow()
+    agent = agent_of(WORK, "ok", tools=[work], budget=sa.Budget(tool_calls=3))
+    loop = loop_of(agent, book)
+    outcome = runtime.submit(loop.run(GO)).result(PATIENCE)
+    assert isinstance(outcome.error, sa.BudgetExceeded)
+    assert all(result.startswith("Not run: ") for result in results(outcome.state))
+    assert list(book.results) == ["c1", "c2", "c3"], "each that began has its end"
 
 
 def test_a_call_is_written_down_as_it_is_run() -> None:

@@ -320,6 +320,17 @@ def test_a_plain_turn_is_two_transactions(store: ConversationStore, slow: Slow) 
     assert texts(store) == ["go", "one", "go", "two"]
 
 
+def test_calls_cost_two_transactions_for_each_turn(store: ConversationStore, slow: Slow) -> None:
+    def look(where: str) -> str:
+        return where
+
+    turns = [[call("look", f"c{n}", where="a"), call("look", f"d{n}", where="b")] for n in (1, 2)]
+    session = sa.Session(agent_of(*turns, "ok", tools=[look]), id="c1", store=store)
+    before = slow.tried
+    assert session.send("go").result().text == "ok"
+    assert slow.tried - before == 2 + 2 * len(turns)
+
+
 # where waiting would block
 
 
