@@ -255,6 +255,10 @@ class Loop:
                 await self._close_open_calls("another message came")
                 if self._pending:
                     await self._append_pending()
+                    if open_calls(self.state):  # the prompt ends with them: go on there
+                        if status := await self._run_tools(self._calling_message()):
+                            return status
+                        continue
                 if await self._hooks("before_model"):
                     return "interrupted"
                 message = await self._ask_model()

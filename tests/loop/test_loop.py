@@ -166,6 +166,20 @@ def test_a_model_that_only_pauses_is_stopped_by_the_limit_too() -> None:
         agent_of(*[pause] * 9, max_runs=3).run("go")
 
 
+def test_a_conversation_that_ends_with_a_pause_or_with_open_calls_can_go_on() -> None:
+    pause = sa.Message.assistant("…", stop_reason="pause_turn")
+    calls = sa.Message.assistant("", [call("look")])
+    for last, told in (pause, []), (calls, ["saw "]):
+        said = [sa.Message.user("go"), last]
+        for prompt in said, sa.State(messages=said):
+            for bare in (True, False):
+                model = sa.ScriptedModel(["done"])
+                agent = sa.Agent(model, tools=[look], replace_default_middleware=bare)
+                result = agent.run(prompt)
+                assert result.text == "done"
+                assert results(result.state) == told
+
+
 @pytest.mark.spec("P17")
 @pytest.mark.parametrize("reason", ["max_tokens", "end_turn", "stop_sequence"])
 def test_no_tool_runs_unless_the_model_stopped_for_tools(reason: Any) -> None:
