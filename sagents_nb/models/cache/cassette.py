@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from .recording import AskOnce, Recording, message_form
 
 SLOW = 0.05  # seconds that writing a file may take without a thought
 LATEST = 2.0  # seconds that a recording may wait to be written
+PATIENCE = 10.0  # seconds to wait for a process that may have been stopped while it wrote
 
 VERSION = 1
 _LINES = "lines"
@@ -91,7 +92,7 @@ class Cassette:
 
     def put(self, recording: Recording) -> None:
         """Keep it and write the file; raises OSError if that fails."""
-        with self._lock:
+        with self._alone():
             self._read()
             if _same(self._entries.get(recording.key), recording):
                 return
@@ -118,7 +119,7 @@ class Cassette:
 
         What says the same as in ``old`` takes its text and its place; the new comes last.
         """
-        with self._lock:
+        with self._alone():
             self._read()
             news, before = self._entries, dict(old._entries)
             both = [key for key in before if key in news]
@@ -130,16 +131,27 @@ class Cassette:
 
     def save(self) -> None:
         """Write the file, for a changed ``header``; raises OSError if that fails."""
-        with self._lock:
+        with self._alone():
+            header = self.header
+            self._read()
+            self.header = header
             self._write()
 
     def _finish(self) -> None:
         """Write what is not written yet; where nobody is left who could be told of a failure."""
-        with self._lock, suppress(OSError, ConfigurationError):
+        with suppress(OSError, ConfigurationError), self._alone():
             self._later = None
             if self._unsaved:
                 self._read()  # another process may have written it since
                 self._write()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else reads what is there to add to it meanwhile, in whatever process."""
+        with self._lock:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(self.path.parent):
+                yield
 
     def _read(self) -> None:
         stamp = _stamp(self.path)
@@ -161,7 +173,6 @@ class Cassette:
 
     def _write(self) -> None:
         began = time.monotonic()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         recordings = [_decoded(text) for text in self._entries.values()]
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
         try:
@@ -182,6 +193,30 @@ class Cassette:
 
 def _decoded(text: bytes) -> Recording:
     return msgspec.json.decode(text, type=Recording)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """The folder itself is locked, so that no file of ours lies in somebody's repository."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:  # some network disks have no locks
+                break
+        yield
+    finally:
+        os.close(held)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

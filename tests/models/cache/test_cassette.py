@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import multiprocessing
@@ -10,7 +11,8 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +27,7 @@ from sagents_nb.models.cache import Cassette, Recording, asked
 from sagents_nb.models.cache import cassette as cassette_module
 from sagents_nb.models.cache.recording import recording_of
 from tests.models.cache.asking import key, recording, say
+from tests.talking import PATIENCE
 
 SHOWN = """\
 {
@@ -219,6 +222,48 @@ def test_what_another_process_recorded_is_seen_and_kept(tmp_path: Path) -> None:
     assert len(Cassette(cassette.path)) == 3
 
 
+def test_processes_that_record_at_once_lose_nothing(tmp_path: Path) -> None:
+    script = """
+        import sys, time
+        from pathlib import Path
+        from sagents_nb.models.cache import Cassette
+        from tests.models.cache.asking import recording
+        cassette, name = Cassette(sys.argv[1]), sys.argv[2]
+        Path(sys.argv[1]).with_name(name).touch()
+        while len(list(Path(sys.argv[1]).parent.glob("ready*"))) < 4:
+            time.sleep(0.001)
+        for number in range(25):
+            cassette.put(recording(f"{name}-{number}"))
+    """
+    path = tmp_path / "x.json"
+    command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    workers = [subprocess.Popen([*command, f"ready{n}"], env=env) for n in range(4)]
+    assert [worker.wait(PATIENCE) for worker in workers] == [0] * 4
+    wanted = {key(f"ready{n}-{number}").key for n in range(4) for number in range(25)}
+    assert {r.key for r in Cassette(path).recordings()} == wanted
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """The folder is locked, as by a process that writes a cassette in it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def test_a_process_that_was_stopped_while_it_wrote_holds_nobody_up_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cassette_module, "PATIENCE", 0.01)
+    with held(tmp_path):
+        Cassette(tmp_path / "x.json").put(recording("a"))
+    assert len(Cassette(tmp_path / "x.json")) == 1
+
+
 def test_a_large_one_is_not_written_for_every_answer_and_loses_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +282,7 @@ def test_a_large_one_is_not_written_for_every_answer_and_loses_none(
     seconds = itertools.count()  # as if every look at the clock took one
     clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
     monkeypatch.setattr(cassette_module, "time", clock)
+    monkeypatch.setattr(cassette_module, "LATEST", 60.0)
     monkeypatch.setattr(cassette_module.threading, "Timer", Later)
     cassette = Cassette(tmp_path / "x.json")
     for i in range(20):
