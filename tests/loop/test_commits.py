@@ -172,9 +172,9 @@ WORK = [call("work", f"c{n}", n=n) for n in (1, 2, 3)]
 
 
 def test_as_many_calls_as_run_at_once_begin_with_their_message() -> None:
-    def begun(**options: Any) -> list[str]:
+    def begun(calls: Any = WORK, **options: Any) -> list[str]:
         book = Book()
-        agent = agent_of(WORK, "ok", **{"tools": [work], **options})
+        agent = agent_of(calls, "ok", **{"tools": [work], **options})
         assert recorded(agent, book, GO).status == "completed"
         return starts(book)
 
@@ -183,7 +183,10 @@ def test_as_many_calls_as_run_at_once_begin_with_their_message() -> None:
     assert begun(max_parallel_tools=2) == ["keep and starting c1 and starting c2", "starting c3"]
     one_by_one = ["keep and starting c1", "starting c2", "starting c3"]
     assert begun(max_parallel_tools=1) == one_by_one
-    assert begun(tools=[sa.Tool(work, name="work", sequential=True)]) == one_by_one
+    for_itself = [sa.Tool(work, name="work", sequential=True)]
+    assert begun(tools=for_itself) == one_by_one
+    assert begun(WORK[:2], tools=for_itself) == one_by_one[:2]
+    assert begun(WORK[:1], tools=for_itself) == one_by_one[:1]
     assert begun(tools=[work, quick], interrupt_on={"quick": True}) == [together]
     assert begun(budget=sa.Budget(tool_calls=3)) == [together]
 
