@@ -89,13 +89,16 @@ filesystems = Filesystems()
 def open_filesystem(scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> FileSystem:
     """The filesystem of ``scope``, a tuple such as ``("user", 123)``.
 
-    Everybody who opens a scope shares its files; different scopes never see each other. An
+    Everybody who opens a scope shares its files; different scopes never see each other, where
+    ``("user", "123")`` is the same: storages know the text. An
     agent with that ``filesystem_scope`` works in it, and so does a session that is given it as
     ``filesystem``. ``mounts`` say what is kept where; what is mounted already stays, and
     ConfigurationError is raised if it is something else than what is asked for.
     ``limits`` are those of :class:`~sagents_nb.files.filesystem.FileSystem`.
 
     >>> open_filesystem(("doc", 1)) is open_filesystem(("doc", 1))
+    True
+    >>> open_filesystem(("doc", 1)) is open_filesystem(("doc", "1"))
     True
     """
     return filesystems.open(scope, mounts, **limits)
