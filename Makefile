@@ -51,7 +51,7 @@ spec-check: $(ENV)  ## Fail when docs/specification.md is not what the markers s
 
 test-python: $(ENV)  ## Unit tests and doctests
 	$(PY) tests/store/postgres.py
-	$(PYTEST) -n 3 --dist loadfile -m "not engine and not soak and not browser and not packaging"
+	$(PYTEST) -p no:nbval -n 3 --dist loadfile -m "not engine and not soak and not browser and not packaging"
 
 test-widgets: $(NODE_MODULES)  ## Types and tests of the TypeScript
 	cd widgets && npm run --silent check && npm --silent test

@@ -375,6 +375,31 @@ def test_aborting_ends_the_events_without_raising() -> None:
     assert not ungrammatical(events)
 
 
+def test_a_reader_who_is_cancelled_aborts_the_loop() -> None:
+    async def read() -> list[Any]:
+        stream = sa.agent_loop("go", sa.AgentContext(), sa.AgentLoopConfig(Endless()))
+        events: list[Any] = []
+        began = asyncio.Event()
+
+        async def reading() -> None:
+            async for event in stream:
+                events.append(event)
+                if isinstance(event, MessageUpdate):
+                    began.set()
+
+        task = asyncio.ensure_future(reading())
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with asyncio.timeout(PATIENCE):
+            events += [event async for event in stream]
+        return events
+
+    end = run(read())[-1]
+    assert (end.type, end.status) == ("agent_end", "cancelled")
+
+
 @pytest.mark.spec("A2.3.2", "A2.4.1")
 def test_tools_see_that_the_loop_is_aborted() -> None:
     saw = threading.Event()

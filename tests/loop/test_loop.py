@@ -12,6 +12,7 @@ import sagents_nb as sa
 from sagents_nb.events import AgentEnd, MessageEnd, MessageStart, MessageUpdate, TurnEnd
 from sagents_nb.models.base import ModelRequest
 from tests.grammar import ungrammatical
+from tests.recorders import Book, recorded
 from tests.talking import (
     agent_of,
     all_of,
@@ -219,6 +220,15 @@ def test_the_error_of_failing_turns_names_the_call_that_failed_last() -> None:
     turns = [[call("fail", "a", n=n), call("break_off", "b", n=n)] for n in (1, 2, 3)]
     with pytest.raises(sa.FailuresExceeded, match=r"3 turns in a row, last break_off: .*key 3"):
         agent_of(*turns, tools=[fail, break_off]).run("go")
+
+
+def test_calls_that_were_skipped_are_no_failures() -> None:
+    turns = [[call("look", "a")], [call("look", "b")], [call("look", "c")]]
+    outcome = recorded(
+        agent_of(*turns, "ok", tools=[look]), Book(), [sa.Message.user("go")],
+        skip_rest=lambda: True,
+    )  # fmt: skip
+    assert (outcome.status, outcome.messages[-1].text) == ("completed", "ok")
 
 
 @pytest.mark.parametrize(
