@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from ..errors import ConfigurationError, pass_on
 from . import paths
 from .entry import FileEntry
 from .errors import InvalidPath, ReadOnly, StorageFailed, reason
-from .storages.base import FileStorage
+from .storages.base import FileStorage, teller
 
 log = logging.getLogger(__name__)
 
@@ -110,10 +110,10 @@ class Stored(NamedTuple):
 
 def stored_in(mount: Mount, scope: str, mark: Any = None) -> Stored:
     """What its storage has, or what has come or gone since ``mark``; raises StorageFailed."""
-    since = getattr(mount.storage, "list_since", None)
+    since = teller(mount.storage)
     try:
         if since is None:
-            directories = {"": list(mount.storage.list(scope))}
+            directories: Mapping[str, Iterable[FileEntry]] = {"": mount.storage.list(scope)}
         else:
             mark, directories = since(scope, mark)
         return Stored(
@@ -128,11 +128,6 @@ def stored_in(mount: Mount, scope: str, mark: Any = None) -> Stored:
             "can be reached.",
             mount.root,
         ) from error
-
-
-def tells_news(mount: Mount) -> bool:
-    """Whether its storage tells what others have added and removed."""
-    return hasattr(mount.storage, "list_since")
 
 
 def _outside(mount: Mount, entries: Iterable[FileEntry]) -> Iterator[FileEntry]:

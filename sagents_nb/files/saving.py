@@ -24,11 +24,11 @@ from ..runtime.workers import workers
 from .entry import FileEntry, with_content
 from .errors import FileChanged, StorageFailed, reason
 from .loading import Claims, together
-from .mounts import Mount, Stored, stored_in, tells_news
+from .mounts import Mount, Stored, stored_in
 from .notices import updated
 from .paths import parent
 from .snapshots import same
-from .storages.base import asker, loaded_content
+from .storages.base import asker, asker_of_many, loaded_content, teller
 from .tree import Move, Tree
 
 log = logging.getLogger(__name__)
@@ -366,7 +366,7 @@ class Versions:
                     mount, version = found
                     known.setdefault(mount, {})[mount.inside(path)] = path, version
         for mount, files in known.items():
-            ask = getattr(mount.storage, "versions", None)
+            ask = asker_of_many(mount.storage)
             try:
                 now = ask(self._scope, list(files)) if ask else None
             except BaseException as error:
@@ -411,7 +411,7 @@ class Versions:
         """
         news = False
         for mount in self._tree.mounts:
-            if tells_news(mount) and self._stored(mount):
+            if teller(mount.storage) and self._stored(mount):
                 with self._claims.on((), trees={mount.root}):  # none of ours is under way
                     news |= self._take_in(mount, self._stored(mount))
         return news

@@ -321,7 +321,8 @@ class Transcript:
     def taken(self, error: BaseException | None, undone: Collection[Message]) -> None:
         """What came of them; those behind one that failed are given again with what comes next."""
         ride, self._ride = self._ride, None
-        self.forget(undone)
+        if undone:
+            self.forget(undone)
         if isinstance(error, StaleOwner):  # nothing of this session is kept any more
             self._jobs.clear()
             self._lost = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -71,10 +71,28 @@ class FileStorage(Protocol):
         """Delete a file, or a directory's own entry and nothing in it; missing is fine."""
 
 
-def asker(storage: FileStorage) -> Callable[[str, str], str | None] | None:
+# What a storage may have besides, as FileStorage says.
+Version = Callable[[str, str], str | None]
+Versions = Callable[[str, Sequence[str]], Mapping[str, str | None]]
+ListSince = Callable[[str, Any], tuple[Any, Mapping[str, Iterable[FileEntry]]]]
+
+
+def asker(storage: FileStorage) -> Version | None:
     """How a storage is asked for versions, if it tells them."""
-    ask: Callable[[str, str], str | None] | None = getattr(storage, "version", None)
+    ask: Version | None = getattr(storage, "version", None)
     return ask
+
+
+def asker_of_many(storage: FileStorage) -> Versions | None:
+    """How it is asked for those of many files at once, if it can be."""
+    ask: Versions | None = getattr(storage, "versions", None)
+    return ask
+
+
+def teller(storage: FileStorage) -> ListSince | None:
+    """How it tells what others have added and removed, if it does."""
+    tell: ListSince | None = getattr(storage, "list_since", None)
+    return tell
 
 
 def loaded_content(storage: FileStorage, scope: str, path: str) -> str | bytes:
