@@ -11,7 +11,7 @@ from .errors import StaleApproval
 from .interrupts import Interrupt
 from .messages import Message, StopReason, ToolResult, Usage
 from .state import State
-from .transcript import folded, run_summary
+from .transcript import folded, markdown, run_summary
 
 
 class Answered(NamedTuple):
@@ -140,5 +140,5 @@ class RunResult:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {
             "text/plain": repr(self),
-            "text/html": folded(repr(self), self.messages),
+            "text/html": folded(repr(self), markdown(self.messages)),
         }

@@ -13,6 +13,9 @@ from .messages import CUT_SHORT, EDITED, Message, ToolCall, ToolResult
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _SHOWN = 2000
 
+MOST = 100_000
+"""Characters of a transcript that a notebook's file keeps, beside one turn that may have more."""
+
 
 def visible(text: str) -> str:
     r"""``text`` with control and invisible characters written out.
@@ -250,6 +253,25 @@ def markdown(messages: Iterable[Message]) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
+def latest_markdown(messages: Sequence[Message]) -> str:
+    """The latest turns as Markdown, about MOST characters of it, below a word on those before.
+
+    What is shown as the last line of a cell is kept in the notebook's file.
+    """
+    turns: list[str] = []
+    shown, end = 0, len(messages)
+    while end and shown < MOST:
+        first = end - 1
+        while first and messages[first].role != "user":
+            first -= 1
+        turns.append(markdown(messages[first:end]))
+        shown, end = shown + len(turns[-1]), first
+    if end:
+        what = "message is" if end == 1 else "messages are"
+        turns.append(f"*{end:,} earlier {what} not shown here; to_frame('messages') has them.*")
+    return "\n\n".join(turn for turn in reversed(turns) if turn)
+
+
 def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
     name = visible(call.name).replace("`", "'")
     edited = result.metadata.get(EDITED) if result else None
@@ -286,11 +308,11 @@ def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def folded(summary: str, messages: Iterable[Message]) -> str:
+def folded(summary: str, transcript: str) -> str:
     """HTML: the summary line with the transcript folded under it. Everything is escaped text."""
     import html
 
-    body = html.escape(markdown(messages))
+    body = html.escape(transcript)
     return (
         f"<details><summary>{html.escape(summary)}</summary>"
         f'<pre style="white-space: pre-wrap">{body}</pre></details>'

@@ -3,6 +3,7 @@ from __future__ import annotations
 import html
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,16 @@ from hypothesis import strategies as st
 from nbconvert.filters.markdown import markdown2html
 
 import sagents_nb as sa
-from sagents_nb.transcript import bounded, folded, inert, markdown, run_summary, visible
+from sagents_nb.transcript import (
+    MOST,
+    bounded,
+    folded,
+    inert,
+    latest_markdown,
+    markdown,
+    run_summary,
+    visible,
+)
 from tests.talking import agent_of, call
 
 CALL = sa.ToolCall("c1", "look", {"at": "sky"})
@@ -76,7 +86,7 @@ def test_a_tool_name_that_a_model_made_up_is_made_visible_too() -> None:
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "</pre>", "&amp;"])
 def test_the_html_is_escaped_text(text: str) -> None:
-    shown = folded(text, [sa.Message.user(text), sa.Message.assistant(text)])
+    shown = folded(text, markdown([sa.Message.user(text), sa.Message.assistant(text)]))
     assert shown.count(html.escape(text)) == 3
     assert "<script" not in shown
     assert shown.count("</pre>") == 1
@@ -251,3 +261,47 @@ def test_what_is_harmless_stays_as_it_was(text: str) -> None:
 def test_code_with_tags_reads_as_it_was_written(text: str, shown: str) -> None:
     said = Page(markdown2html(inert(text))).text
     assert re.sub(r"\s*\n\s*$|^\s*\n", "", re.sub(r"a\n+", "a\n", said)).strip() == shown
+
+
+def talk(turns: int, size: int) -> list[sa.Message]:
+    """So many turns with a call each, whose answers are of that size."""
+    said: list[sa.Message] = []
+    for n in range(turns):
+        calls = [sa.ToolCall(f"c{n}", "look", {"at": n})]
+        result = sa.ToolResult(f"c{n}", "look", f"seen {n}.")
+        said += [sa.Message.user(f"Question {n}."), sa.Message.assistant("", calls)]
+        said += [sa.Message.tool([result]), sa.Message.assistant(f"Answer {n}. {'x' * size}")]
+    return said
+
+
+def test_of_a_long_conversation_the_latest_turns_are_shown_whole_and_the_rest_is_counted() -> None:
+    messages = talk(100, MOST // 10)
+    text = latest_markdown(messages)
+    assert text.startswith("*360 earlier messages are not shown here; to_frame('messages') has")
+    assert markdown(messages[360:]) == text.partition("\n\n")[2]
+    assert len(text) < 1.2 * MOST
+    assert latest_markdown(messages[:20]) == markdown(messages[:20])
+    assert latest_markdown([]) == ""
+
+
+def test_one_turn_is_shown_however_long_it_is() -> None:
+    messages = [sa.Message.user("Before."), *talk(1, 2 * MOST)]
+    text = latest_markdown(messages)
+    assert text.startswith("*1 earlier message is not shown here;")
+    assert "> Question 0." in text
+    assert "seen 0." in text
+    assert len(text) > 2 * MOST
+    no_question = talk(1, 5)[1:]
+    assert latest_markdown(no_question) == markdown(no_question)
+
+
+def test_what_is_left_out_is_not_read() -> None:
+    class Counted(list[sa.Message]):
+        read = 0
+
+        def __getitem__(self, place: Any) -> Any:
+            Counted.read += 1
+            return super().__getitem__(place)
+
+    latest_markdown(Counted(talk(10_000, MOST // 10)))
+    assert Counted.read < 200

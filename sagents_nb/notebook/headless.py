@@ -35,7 +35,7 @@ def execute(path: Path, save: bool = False, setup: str = "") -> str:
         timeout=120,
         kernel_name="python3",
         store_widget_state=False,
-        # Not that its connection, which is to this process alone, is not encrypted.
+        # Else it warns that its connection, which stays on this machine, is not encrypted.
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.parent)}},
     )

@@ -29,7 +29,7 @@ from ..panel.requests import answer
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Session
-from ..transcript import folded, inert, markdown
+from ..transcript import folded, inert, latest_markdown, markdown
 from .unattended import unattended
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -113,7 +113,7 @@ class Panel(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> MimeBundle:
         session = self.session
         messages = [] if session is None else session.messages
-        return static_bundle(repr(self), messages) or self.mimebundle(markdown(messages))
+        return static_bundle(repr(self), messages) or self.mimebundle(latest_markdown(messages))
 
 
 _panels: WeakKeyDictionary[Session, Panel] = WeakKeyDictionary()
@@ -188,7 +188,7 @@ def _freeze(session: Session) -> None:
 
 def live_bundle(session: Session) -> MimeBundle:
     """The panel of the session, beside the conversation as Markdown."""
-    return panel_of(session).mimebundle(markdown(session.messages))
+    return panel_of(session).mimebundle(latest_markdown(session.messages))
 
 
 def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:
@@ -198,7 +198,7 @@ def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:
     """
     if not unattended(get_ipython()):
         return None
-    return {"text/plain": name, "text/html": folded(name, messages)}, {}
+    return {"text/plain": name, "text/html": folded(name, latest_markdown(messages))}, {}
 
 
 def frozen_bundle(session: Session) -> MimeBundle:

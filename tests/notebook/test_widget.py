@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import html
 import weakref
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.notebook.widget import Panel, frozen_bundle, live_bundle, panel_of, show
 from sagents_nb.runtime.thread import runtime
+from sagents_nb.transcript import MOST
 from tests.panel.pages import session_of
 from tests.talking import until
 
@@ -46,6 +48,18 @@ def test_what_shows_a_session_does_not_keep_it_alive(sent: list[str]) -> None:
     assert view.mimebundle("x")[0]["text/plain"] == name
     hello(panel)
     assert sent[-2:] == ["closed", "closed"]
+
+
+def test_beside_its_panel_a_long_conversation_keeps_its_latest_turns_in_the_notebook() -> None:
+    answer = sa.Message.assistant("word " * 100)
+    said = [m for n in range(2000) for m in (sa.Message.user(f"{n}?"), answer)]
+    session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=sa.State(messages=said))
+    for data, _ in (live_bundle(session), panel_of(session)._repr_mimebundle_()):
+        text = data.get("text/markdown") or html.unescape(data["text/html"])
+        assert "> 1999?" in text
+        assert "earlier messages are not shown here" in text
+        assert len(text) < 2 * MOST
+    assert "> 0?" in frozen_bundle(session)[0]["text/markdown"], "who freezes it wants all"
 
 
 def test_a_session_has_one_panel_that_a_page_still_finds_when_it_is_closed(
