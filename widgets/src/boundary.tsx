@@ -4,12 +4,16 @@ import { Component, type ComponentChildren } from "preact";
 import { TextBlock } from "./text-block";
 import type { Part } from "./protocol";
 
-type Props = { instead: ComponentChildren; children: ComponentChildren };
+type Props = { instead: ComponentChildren; children: ComponentChildren; stage?: string };
 
-export class Boundary extends Component<Props, { failed: boolean }> {
+/** What could not be drawn is tried again once it is at another `stage`. */
+export class Boundary extends Component<Props, { failed: boolean; stage?: string }> {
   state = { failed: false };
 
   static getDerivedStateFromError = () => ({ failed: true });
+
+  static getDerivedStateFromProps = ({ stage }: Props, state: { stage?: string }) =>
+    stage === state.stage ? null : { failed: false, stage };
 
   componentDidCatch(error: unknown): void {
     console.error("[sagents_nb]", error);
@@ -20,14 +24,18 @@ export class Boundary extends Component<Props, { failed: boolean }> {
   }
 }
 
-type TurnProps = { role: string; parts: unknown[]; children: ComponentChildren };
+type TurnProps = { role: string; parts: unknown[]; stage: string; children: ComponentChildren };
 
 /** A message, or its text as it came. */
-export function TurnBoundary({ role, parts, children }: TurnProps) {
-  return <Boundary instead={<PlainTurn role={role} parts={parts} />}>{children}</Boundary>;
+export function TurnBoundary({ role, parts, stage, children }: TurnProps) {
+  return (
+    <Boundary instead={<PlainTurn role={role} parts={parts} />} stage={stage}>
+      {children}
+    </Boundary>
+  );
 }
 
-function PlainTurn({ role, parts }: Omit<TurnProps, "children">) {
+function PlainTurn({ role, parts }: { role: string; parts: unknown[] }) {
   return (
     <article class="sagents-turn" data-testid="entry" data-role={role}>
       <span class="sagents-faint">{role}; shown as plain text, because it cannot be drawn</span>

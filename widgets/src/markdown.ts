@@ -37,6 +37,8 @@ function endsWithFence(raw: string, fence: string): boolean {
   return lines.length > 1 && last.length >= fence.length && last === fence[0]!.repeat(last.length);
 }
 
+const DEFINITION = /^[ >]*\[[^\]]+\]:/m;
+
 /** Parses a text that grows; `blocks` of what only grew cost the tail, not the whole. */
 export class MarkdownStream {
   #text = "";
@@ -55,6 +57,12 @@ export class MarkdownStream {
     this.#finish(normal.lastIndexOf("\n") + 1);
     const open = this.#lex(normal.slice(this.#done)).map(toBlock);
     return [...this.#finished, ...open.filter((block) => block !== null)];
+  }
+
+  /** The blocks of a text that is complete; of one that grew here, those that there are stay. */
+  whole(text: string): Block[] {
+    // A link may be defined behind the blocks that use it.
+    return this.#text && !DEFINITION.test(text) ? this.blocks(text) : parseMarkdown(text);
   }
 
   /**

@@ -2,14 +2,14 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { CopyButton, copyButtonFor } from "./copy";
 import { highlight } from "./highlight";
-import { MarkdownStream, parseMarkdown, type Block } from "./markdown";
+import { MarkdownStream, type Block } from "./markdown";
 import { sanitize } from "./sanitize";
 
 /** A complete text as markdown, or, with `streaming`, one that grows. */
 export function RichText({ text, streaming = false }: { text: string; streaming?: boolean }) {
   const stream = useMemo(() => new MarkdownStream(), []);
   const blocks = useMemo(
-    () => (streaming ? stream.blocks(text) : parseMarkdown(text)),
+    () => (streaming ? stream.blocks(text) : stream.whole(text)),
     [text, streaming],
   );
   return (

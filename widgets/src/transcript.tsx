@@ -2,7 +2,6 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { TurnBoundary } from "./boundary";
 import { AssistantTurn, NoteTurn, UserTurn } from "./turns";
-import { PartialTurn } from "./partial";
 import { count } from "./format";
 import { Icon } from "./icons";
 import { ownersOf, resultsByEntry } from "./calls";
@@ -22,6 +21,34 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
   const failed = !runId || ["error", "failed"].includes(state.runs[runId]?.status ?? "");
   const told = entries.at(-1)?.entry.message.error != null;
   const empty = entries.length === 0 && !partial;
+  const turns = entries.map(({ entry, key }) => {
+    const { role } = entry.message;
+    // Results stand in the cards of their calls.
+    if (role === "tool") return null;
+    return (
+      <TurnBoundary key={key} role={role} parts={entry.message.parts ?? []} stage="entry">
+        {role === "user" ? (
+          <UserTurn entry={entry} compact={runId !== ""} />
+        ) : role !== "assistant" ? (
+          <NoteTurn entry={entry} />
+        ) : (
+          <AssistantTurn
+            entry={entry}
+            results={results.get(entry) ?? {}}
+            infoOf={(id) => (owners.get(id) === entry ? (asked[id] ?? state.tools[id]) : undefined)}
+            over={isOver(state, entry.run_id)}
+          />
+        )}
+      </TurnBoundary>
+    );
+  });
+  if (partial)
+    // With the key of the message that it becomes it keeps its place, and all that is on the screen.
+    turns.push(
+      <TurnBoundary key={state.earlier + state.entries.length} role="assistant" parts={partial.parts} stage="partial">
+        <AssistantTurn partial={partial} />
+      </TurnBoundary>,
+    );
 
   return (
     <div class="sagents-pane-frame">
@@ -30,32 +57,7 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
           <p class="sagents-faint sagents-earlier">{count(state.earlier, "earlier message")} not shown here</p>
         )}
         {empty && !runId && <p class="sagents-empty">Nothing said yet.</p>}
-        {entries.map(({ entry, key }) => {
-          const { role } = entry.message;
-          // Results stand in the cards of their calls.
-          if (role === "tool") return null;
-          return (
-            <TurnBoundary key={key} role={role} parts={entry.message.parts ?? []}>
-              {role === "user" ? (
-                <UserTurn entry={entry} compact={runId !== ""} />
-              ) : role !== "assistant" ? (
-                <NoteTurn entry={entry} />
-              ) : (
-                <AssistantTurn
-                  entry={entry}
-                  results={results.get(entry) ?? {}}
-                  infoOf={(id) => (owners.get(id) === entry ? (asked[id] ?? state.tools[id]) : undefined)}
-                  over={isOver(state, entry.run_id)}
-                />
-              )}
-            </TurnBoundary>
-          );
-        })}
-        {partial && (
-          <TurnBoundary key={`partial ${partial.seq}`} role="assistant" parts={partial.parts}>
-            <PartialTurn partial={partial} />
-          </TurnBoundary>
-        )}
+        {turns}
         {state.error && failed && !told && (
           <div class="sagents-banner sagents-banner-error" role="alert" data-testid="run-error">
             <Icon name="alert" />

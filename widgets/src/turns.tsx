@@ -1,11 +1,12 @@
 // Finished messages.
 import { useMemo, useState } from "preact/hooks";
 import { isCall } from "./calls";
+import { oneLine } from "./format";
 import { Icon } from "./icons";
 import { RichText } from "./rich-text";
 import { Line } from "./text-block";
 import { ToolCard } from "./tool-card";
-import type { ContentPart, Entry, Part, ToolInfo, ToolResult } from "./protocol";
+import type { ContentPart, Entry, Part, Partial, PartialPart, ToolInfo, ToolResult } from "./protocol";
 
 const textOf = (parts: Part[]) => parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
 
@@ -39,32 +40,58 @@ export function UserTurn({ entry, compact }: { entry: Entry; compact: boolean })
 }
 
 type AssistantProps = {
-  entry: Entry;
-  results: Record<string, ToolResult>;
-  infoOf: (id: string) => ToolInfo | undefined;
+  /** The message, or what there is of it while it is written. */
+  entry?: Entry;
+  partial?: Partial;
+  results?: Record<string, ToolResult>;
+  infoOf?: (id: string) => ToolInfo | undefined;
   /** Whether the run of this message has ended, so that nothing of it can be on its way. */
-  over: boolean;
+  over?: boolean;
 };
 
-export function AssistantTurn({ entry, results, infoOf, over }: AssistantProps) {
-  const parts = entry.message.parts ?? [];
-  const calls = parts.filter(isCall);
-  const live = calls.flatMap((call) => [infoOf(call.id), results[call.id]]);
+export function AssistantTurn({ entry, partial, results = {}, infoOf, over = false }: AssistantProps) {
+  const parts: (Part | PartialPart)[] = partial?.parts ?? entry?.message.parts ?? [];
+  const calls = (entry?.message.parts ?? []).filter(isCall);
+  const live = calls.flatMap((call) => [infoOf?.(call.id), results[call.id]]);
+  const last = parts.length - 1;
   // Equal inputs give the very same tree, which is not compared again while others stream.
   return useMemo(
     () => (
-      <article class="sagents-turn" data-testid="entry" data-role="assistant">
+      <article
+        class="sagents-turn"
+        data-testid={partial ? "partial" : "entry"}
+        data-role="assistant"
+        aria-busy={partial ? "true" : undefined}
+      >
         <h6 class="sagents-sr">Agent</h6>
+        {last < 0 && partial && <p class="sagents-shimmer">Thinking…</p>}
         {parts.map((part, index) => {
-          if (part.type === "text") return part.text.trim() && <RichText key={index} text={part.text} />;
-          if (part.type === "thinking") return part.text.trim() && <Thinking key={index} text={part.text} />;
+          if (part.type === "text") return part.text.trim() && <RichText key={index} text={part.text} streaming={!!partial} />;
+          if (part.type === "thinking")
+            return part.text.trim() && <Thinking key={index} text={part.text} streaming={partial && index === last} />;
+          if ("index" in part) return <ComingCall key={index} part={part} />;
           if (!isCall(part)) return <OtherPart key={index} part={part} />;
-          return <ToolCard key={index} call={part} info={infoOf(part.id)} result={results[part.id]} over={over} />;
+          return <ToolCard key={index} call={part} info={infoOf?.(part.id)} result={results[part.id]} over={over} />;
         })}
-        <StopNote entry={entry} />
+        {entry && <StopNote entry={entry} />}
       </article>
     ),
-    [entry, over, ...live],
+    [entry, partial, over, ...live],
+  );
+}
+
+/** A call whose arguments are being written. */
+function ComingCall({ part }: { part: Extract<PartialPart, { type: "tool_call" }> }) {
+  return (
+    <div class="sagents-tool sagents-tool-coming">
+      <Icon name="busy" turning />
+      <span class="sagents-tool-name">
+        <Line text={part.name || "tool"} />
+      </span>
+      <span class="sagents-tool-summary">
+        <Line text={oneLine(part.text.slice(-200), 120)} />
+      </span>
+    </div>
   );
 }
 

@@ -48,6 +48,7 @@ test.each(SAMPLES.map((text, i) => [i, text] as const))("streamed equals whole: 
       same(stream.blocks(grown), grown);
     }
     same(stream.blocks(`${text}\n`), `${text}\n`);
+    expect(stream.whole(text)).toEqual(parseMarkdown(text));
   }
 });
 
@@ -62,8 +63,24 @@ test("random mixtures, streamed, equal the whole", () => {
       grown += piece;
       same(stream.blocks(grown), grown);
     }
-    same(stream.blocks(`${text}\n`), `${text}\n`);
+    expect(stream.whole(text)).toEqual(parseMarkdown(text));
   }
+});
+
+test("a text that has grown here is not read again at its end, unless a link is defined in it", () => {
+  const lex = vi.spyOn(Lexer.prototype, "lex");
+  const read = (text: string) => {
+    const stream = new MarkdownStream();
+    for (let end = 0; end < text.length; end += 90) stream.blocks(text.slice(0, end));
+    lex.mockClear();
+    stream.whole(text);
+    return Math.max(...lex.mock.calls.map(([source]) => source.length));
+  };
+  const text = Array.from({ length: 200 }, (_, i) => `Paragraph ${i}, as in [the book].\n\n`).join("");
+  expect(read(text)).toBeLessThan(200);
+  expect(read(`${text}> [the book]: https://example.org\n`)).toBeGreaterThan(text.length);
+  expect(new MarkdownStream().whole(text)).toEqual(parseMarkdown(text));
+  lex.mockRestore();
 });
 
 test("finished blocks stay the same objects", () => {

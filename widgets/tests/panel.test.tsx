@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState, scenes } from "../dev/scenes";
 import { render } from "../src/panel";
-import type { Interrupt, Json, ViewState } from "../src/protocol";
+import type { Interrupt, Json, Part, ViewState } from "../src/protocol";
 
 let controller: AbortController;
 let el: HTMLElement;
@@ -287,6 +287,31 @@ test("streamed text grows in place and becomes an entry", async () => {
   await settle();
   expect(find("partial")).toHaveLength(0);
   expect(find("entry")).toHaveLength(1);
+});
+
+test("the end of an answer changes nothing that is on the screen", async () => {
+  await show(emptyState({ status: "running", runs: { r1: { status: "running", started: 1, ended: null } } }));
+  const text = "# Title\n\nA list:\n\n- one\n- **two**\n\n```js\nlet a = 1;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end";
+  const shown = () => [...el.querySelectorAll("article[data-role=assistant] *")];
+  const say = async (seq: number, parts: Part[]) => {
+    model.events([{ type: "message_start", seq, run_id: "r1", message: { role: "assistant" } }]);
+    for (const part of parts) {
+      const { type, text } = part as Extract<Part, { type: "text" }>;
+      for (const piece of text.match(/[^]{1,7}/g)!) model.events([{ type: "message_update", seq: ++seq, delta: { type, text: piece } }]);
+    }
+    await settle();
+    const before = shown();
+    model.events([{ type: "message_end", seq: ++seq, run_id: "r1", message: { role: "assistant", parts } }]);
+    await settle();
+    expect(shown()).toEqual(before);
+    expect(shown().every((node, index) => node === before[index])).toBe(true);
+    return seq + 1;
+  };
+  const seq = await say(2, [{ type: "text", text }]);
+  await say(seq, [{ type: "thinking", text: "Well." }, { type: "text", text }]);
+  expect(find("partial")).toHaveLength(0);
+  expect(find("entry").map((entry) => entry.querySelectorAll("h1, pre, table").length)).toEqual([3, 3]);
+  expect(el.querySelector("[aria-busy]")).toBeNull();
 });
 
 test("a file is read when it is picked, and again when it changes", async () => {
