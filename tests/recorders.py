@@ -28,6 +28,7 @@ class Book:
         self.happened: list[str] = []
         self.events: list[Event] = []
         self.safe = State()
+        self.ended_at: list[int] = []
         self.results: dict[str, ToolResult] = {}
         self.gate: asyncio.Event | None = None
         self.waits = 0
@@ -48,6 +49,8 @@ class Book:
     ) -> None:
         await self._commit(" and ".join(["keep", *(f"starting {call.id}" for call in begins)]))
         self.safe = state
+        if ends:
+            self.ended_at.append(len(state.messages))
 
     async def starting(self, call: ToolCall, tool: Any) -> None:
         await self._commit(f"starting {call.id}")

@@ -357,6 +357,29 @@ def test_one_call_that_cannot_be_written_leaves_the_others_their_results() -> No
     assert "finished c1" in book.happened
 
 
+class LooksAtTheEnd(sa.Middleware):
+    def after_run(self, state: sa.State, ctx: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "config", "ended_at"),
+    [
+        ({}, {}, [4]),
+        ({"middleware": [LooksAtTheEnd()]}, {}, []),
+        ({"middleware": [LooksAfter()]}, {}, []),
+        ({"until_tool": "work"}, {}, []),
+        ({"budget": sa.Budget(cost_usd=1)}, {}, []),
+    ],
+)
+def test_a_run_ends_with_its_last_answer_where_nothing_else_may_come(
+    options: dict[str, Any], config: dict[str, Any], ended_at: list[int]
+) -> None:
+    book = Book()
+    recorded(agent_of(WORK, "ok", tools=[work], **options), book, GO, **config)
+    assert book.ended_at == ended_at
+
+
 def test_a_run_that_was_let_go_keeps_nothing_more() -> None:
     book = Book()
 

@@ -106,6 +106,29 @@ def test_changes_of_the_state_are_applied_in_the_order_of_the_calls() -> None:
     assert state.metadata == {"value": 2, "1": True, "2": True}
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_call_sees_what_those_that_have_ended_changed(at_once: int) -> None:
+    """With two at once the first goes on until the third has begun."""
+    third = asyncio.Event()
+    seen: dict[int, Any] = {}
+
+    async def put(n: int, ctx: sa.ToolContext) -> Any:
+        seen[n] = dict(ctx.state.metadata)
+        if n == 3:
+            third.set()
+        elif n == 1 and at_once == 2:
+            await third.wait()
+        return sa.ToolOutput("", update={"metadata": {str(n): True, "last": n}})
+
+    turn = [call("put", f"c{n}", n=n) for n in (1, 2, 3, 4)]
+    result = agent_of(turn, "done", tools=[put], max_parallel_tools=at_once).run("go")
+    assert seen[1] == {}
+    assert seen[3] == (
+        {"1": True, "2": True, "last": 2} if at_once == 1 else {"2": True, "last": 2}
+    )
+    assert result.state.metadata == {"1": True, "2": True, "3": True, "4": True, "last": 4}
+
+
 def test_many_runs_at_once_share_the_workers_without_mixing_anything_up() -> None:
     def double(n: int) -> int:
         return 2 * n
