@@ -1,5 +1,5 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { TurnBoundary } from "./boundary";
 import { AssistantTurn, NoteTurn, UserTurn } from "./turns";
 import { count } from "./format";
@@ -7,8 +7,10 @@ import { Icon } from "./icons";
 import { ownersOf, resultsByEntry } from "./calls";
 import { wants, type ToolInfo, type ViewState } from "./protocol";
 
+/** Messages that are drawn before the page has its turn. */
+const AT_ONCE = 20;
+
 export function Transcript({ state, runId = "" }: { state: ViewState; runId?: string }) {
-  const pane = useStickyPane(state);
   const results = useMemo(() => resultsByEntry(state.entries), [state.entries]);
   const owners = useMemo(() => ownersOf(state.entries), [state.entries]);
   const asked = useMemo(() => askedCalls(state.interrupt), [state.interrupt]);
@@ -21,7 +23,8 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
   const failed = !runId || ["error", "failed"].includes(state.runs[runId]?.status ?? "");
   const told = entries.at(-1)?.entry.message.error != null;
   const empty = entries.length === 0 && !partial;
-  const turns = entries.map(({ entry, key }) => {
+  const latest = useLatestFirst(entries.length);
+  const turns = entries.slice(-latest).map(({ entry, key }) => {
     const { role } = entry.message;
     // Results stand in the cards of their calls.
     if (role === "tool") return null;
@@ -42,6 +45,7 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
       </TurnBoundary>
     );
   });
+  const pane = useStickyPane(state, latest);
   if (partial)
     // With the key of the message that it becomes it keeps its place, and all that is on the screen.
     turns.push(
@@ -92,8 +96,19 @@ function isOver(state: ViewState, runId: string): boolean {
   return run?.ended != null && !(run.status === "interrupted" && state.interrupt);
 }
 
+/** How many of so many are drawn: the latest at first, a few more each time the page has drawn those. */
+function useLatestFirst(all: number): number {
+  const [latest, setLatest] = useState(AT_ONCE);
+  useEffect(() => {
+    if (latest === Infinity) return;
+    const next = setTimeout(() => setLatest(latest < all ? latest + AT_ONCE : Infinity));
+    return () => clearTimeout(next);
+  }, [latest]);
+  return latest;
+}
+
 /** Keeps the end in sight as long as the reader has not scrolled away from it. */
-function useStickyPane(state: ViewState) {
+function useStickyPane(state: ViewState, latest: number) {
   const ref = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
   const [away, setAway] = useState(false);
@@ -104,7 +119,7 @@ function useStickyPane(state: ViewState) {
   };
   useLayoutEffect(() => {
     if (stuck.current) toEnd();
-  }, [state.entries, state.partial, state.tools, state.error]);
+  }, [state.entries, state.partial, state.tools, state.error, latest]);
   useLayoutEffect(() => {
     const pane = ref.current!;
     let height = pane.scrollHeight;

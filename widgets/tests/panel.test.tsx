@@ -436,6 +436,22 @@ test("a call that waits for a person says so in the transcript, and a free one b
 
 const said = (...parts: object[]) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts } }) as never;
 
+test("of a long conversation the latest are drawn first, and soon all, in their order", async () => {
+  const entries = Array.from({ length: 90 }, (_, n) => said({ type: "text", text: `Answer ${n}.` }));
+  const counts = new Set<number>();
+  const watcher = new MutationObserver(() => counts.add(find("entry").length));
+  watcher.observe(el, { childList: true, subtree: true });
+  await show(emptyState({ entries }));
+  await vi.waitFor(() => expect(find("entry").map((entry) => entry.textContent)).toEqual(entries.map((_, n) => expect.stringContaining(`Answer ${n}.`))));
+  watcher.disconnect();
+  const grown = [...counts].filter((count) => count > 0);
+  expect(grown[0]).toBeLessThan(30);
+  expect(grown.length).toBeGreaterThan(3);
+  model.events([{ type: "message_end", seq: 999, run_id: "r1", message: { role: "assistant", parts: [{ type: "text", text: "One more." }] } }]);
+  await settle();
+  expect(find("entry")).toHaveLength(91);
+});
+
 test.each([
   ["5,000 quotes", `${">".repeat(5_000)} x`],
   ["3,000 items", `${"- ".repeat(3_000)}x`],
