@@ -130,14 +130,13 @@ def tool_calls(conversations: Conversations) -> Values:
     ends: list[ToolExecutionEnd | None] = []
     for c in conversations:
         before = len(calls)
-        ended: dict[tuple[str | None, str], list[ToolExecutionEnd]] = {}
+        ended: dict[str | None, _Ends] = {None: _Ends()}
         inner: list[tuple[str, ToolCall]] = []
         for who, e in unwrapped(c.events):
             if isinstance(e, ToolExecutionEnd):
-                known = ended.setdefault((who, e.tool_call_id), [])
-                if known and known[-1].status == "interrupted":  # now it went on
-                    known.pop()
-                known.append(e)
+                if who not in ended:
+                    ended[who] = _Ends()
+                ended[who].add(e)
             elif who is not None and isinstance(e, ToolExecutionStart):
                 inner.append((who, e.tool_call))
         last: dict[str, int] = {}  # some models use the same ids in each turn
@@ -154,12 +153,12 @@ def tool_calls(conversations: Conversations) -> Values:
         own = range(before, len(calls))
         inside += [None] * len(own)
         ends += [None] * len(own)
+        seen = ended[None]
         for place in reversed(own):  # of those with one id, the last were seen
-            if results[place] and (seen := ended.get((None, calls[place].id))):
-                ends[place] = seen.pop()
+            if results[place]:
+                ends[place] = seen.taken(calls[place].id, -1)
         for who, call in inner:  # all of which were seen
-            seen = ended.get((who, call.id), [])
-            end = seen.pop(0) if seen else None
+            end = ended[who].taken(call.id, 0) if who in ended else None
             calls.append(call)
             ends.append(end)
             results.append(end.result if end else None)
@@ -181,6 +180,31 @@ def tool_calls(conversations: Conversations) -> Values:
         "run_id": ((e and e.run_id) or None for e in ends),
         "time": (e and e.ts for e in ends),
     }
+
+
+class _Ends:
+    """The ends of calls by id, which nearly always is that of one call: then no list is made."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, ToolExecutionEnd | list[ToolExecutionEnd]] = {}
+
+    def add(self, end: ToolExecutionEnd) -> None:
+        before = self._found.setdefault(end.tool_call_id, end)
+        if before is end:
+            return
+        ends = before if isinstance(before, list) else [before]
+        if ends and ends[-1].status == "interrupted":  # now it went on
+            ends.pop()
+        ends.append(end)
+        self._found[end.tool_call_id] = ends
+
+    def taken(self, id: str, place: int) -> ToolExecutionEnd | None:
+        """The first (0) or last (-1) that was not taken yet."""
+        found = self._found.get(id)
+        if isinstance(found, list):
+            return found.pop(place) if found else None
+        self._found.pop(id, None)
+        return found
 
 
 def _json(value: Any) -> str:

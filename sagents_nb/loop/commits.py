@@ -66,7 +66,7 @@ class Commits:
         self.ctx.emitter.emit(MessageEnd, message=message)
 
     async def append_answer(
-        self, answer: ModelAnswer, *, begins: Sequence[ToolCall], ends: bool
+        self, answer: ModelAnswer, *, begins: Sequence[ToolCall] = (), ends: bool = False
     ) -> None:
         """Make what the model said, whose beginning was told, a part of the conversation.
 

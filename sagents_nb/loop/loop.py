@@ -332,11 +332,15 @@ class Loop:
         self.ctx.spend(message.usage)
         if message.usage is None and answer.failure is None:
             meter.add_untold()
-        first = await self._beginning_with(answer)
-        begins = [item.call for item in first]
-        await self.commits.append_answer(answer, begins=begins, ends=self._ends_with(answer))
-        for item in first:
-            item.begun = True
+        self._begun, self._pause = None, None
+        if self.commits.records:
+            first = await self._beginning_with(answer)
+            begins = [item.call for item in first]
+            await self.commits.append_answer(answer, begins=begins, ends=self._ends_with(answer))
+            for item in first:
+                item.begun = True
+        else:
+            await self.commits.append_answer(answer)
         if answer.failure is not None:
             raise answer.failure
         if message.stop_reason == "refusal":
@@ -370,10 +374,9 @@ class Loop:
         None where something may yet come between: a hook, a person, a limit, a pause.
         """
         config, ctx, message = self.config, self.ctx, answer.message
-        chain, self._begun, self._pause = config.chain, None, None
+        chain = config.chain
         if (
-            not self.commits.records
-            or ctx.cancelled.is_set()
+            ctx.cancelled.is_set()
             or answer.failure is not None
             or message.stop_reason != "tool_use"
             or self.model_calls >= config.max_runs
