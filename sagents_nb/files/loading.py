@@ -22,7 +22,7 @@ from . import paths
 from .edits import lines_from
 from .entry import FileEntry, with_content
 from .errors import FileError, LimitExceeded, StorageFailed, WrongKind, reason
-from .storages.base import asker, loaded_content
+from .storages.base import asker, asker_of_many, loaded_content
 from .tree import Tree
 
 T = TypeVar("T")
@@ -192,9 +192,10 @@ class Loading:
         Raises StorageFailed, and the file is as it was.
         """
         with self._claims.on([path]):
-            return self._load(path, keep)
+            return self._load(path, keep, None)
 
-    def _load(self, path: str, keep: bool) -> FileEntry:
+    def _load(self, path: str, keep: bool, version: str | None) -> FileEntry:
+        """The same for who has claimed the path, and may know what version there was before."""
         with self._lock:
             entry = self._tree.file(path)
             mount = self._tree.mounts.keeping(path)
@@ -211,7 +212,8 @@ class Loading:
         inside, ask = mount.inside(path), asker(mount.storage)
         try:
             # Before it is read, so that what is changed meanwhile is read again.
-            version = ask(self._scope, inside) if ask else None
+            if version is None and ask is not None:
+                version = ask(self._scope, inside)
             content = loaded_content(mount.storage, self._scope, inside)
         except BaseException as error:
             pass_on(error)
@@ -240,7 +242,7 @@ class Loading:
                 mount = self._tree.mounts.keeping(path)
             opens = None if mount is None else getattr(mount.storage, "open", None)
             if entry.loaded or entry.size < LARGE or mount is None or opens is None:
-                text = self._load(path, True).text
+                text = self._load(path, True, None).text
                 if text is None:
                     raise _no_text(path)
                 return lines_from(text, first, limit)
@@ -278,16 +280,35 @@ class Loading:
 
     def _load_each(
         self,
-        paths: Iterable[str],
+        paths: Sequence[str],
         keep: bool = True,
         failed: dict[str, FileError] | None = None,
     ) -> list[tuple[str, FileEntry]]:
         loaded = []
+        known = self._known_versions(paths)
         for path in paths:
             try:
-                loaded.append((path, self.load(path, keep=keep)))
+                with self._claims.on([path]):
+                    loaded.append((path, self._load(path, keep, known.get(path))))
             except FileError as error:
                 log.warning("%s", error)
                 if failed is not None:
                     failed[path] = error
         return loaded
+
+    def _known_versions(self, paths: Sequence[str]) -> dict[str, str | None]:
+        """What those versions are, as far as storages are asked for many files at once."""
+        with self._lock:
+            mounts = {path: self._tree.mounts.keeping(path) for path in paths}
+        known: dict[str, str | None] = {}
+        for mount in {mount for mount in mounts.values() if mount is not None}:
+            if (ask := asker_of_many(mount.storage)) is None:
+                continue
+            here = {mount.inside(path): path for path in paths if mounts[path] is mount}
+            try:
+                found = ask(self._scope, list(here))
+            except BaseException as error:
+                pass_on(error)
+                continue  # each is asked for, and says what is wrong
+            known |= {path: found.get(inside) for inside, path in here.items()}
+        return known

@@ -178,13 +178,17 @@ class Tree:
 
     def index(self, entries: Iterable[FileEntry]) -> None:
         """Store what a storage lists: no limit holds, and what cannot be is left out."""
+        no_files: dict[str, bool] = {}  # by directory: whether neither it nor one above is a file
         for entry in entries:
             before = self._entries.get(entry.path)
             fits = not self.has(entry.path) if before is None else before.is_directory
-            above = (self._entries.get(directory) for directory in paths.ancestors(entry.path))
-            if (entry.is_directory or fits) and all(e is None or e.is_directory for e in above):
+            if (above := paths.parent(entry.path)) not in no_files:
+                there = map(self._entries.get, paths.ancestors(entry.path))
+                no_files[above] = all(e is None or e.is_directory for e in there)
+            if (entry.is_directory or fits) and no_files[above]:
                 if before is not None:
                     self.pop(entry.path)
+                    no_files.clear()
                 self._there[entry.path] = entry.size
                 self._store(entry)
             else:
