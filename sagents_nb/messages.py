@@ -340,7 +340,6 @@ EDITED = "edited_arguments"
 _ROLES = {role: role for role in ("user", "assistant", "system", "tool")} | {"developer": "system"}
 
 
-_USAGE = kinds.or_none(kinds.Kind("a Usage(…)", lambda value: isinstance(value, Usage)))
 _STOP_REASON = kinds.or_none(kinds.one_of(*get_args(StopReason)))
 
 
@@ -399,11 +398,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         for call in calls:
             if not isinstance(call, ToolCall):
                 raise _no_calls(call)
-        if (usage is not None or stop_reason is not None) and not (
-            _USAGE.fits(usage) and _STOP_REASON.fits(stop_reason)
+        if not (usage is None or isinstance(usage, Usage)) or not (
+            stop_reason is None or _STOP_REASON.fits(stop_reason)
         ):
             raise ConfigurationError(
-                f"Message.assistant(usage=…) is {_USAGE.what}, and stop_reason=… is "
+                "Message.assistant(usage=…) is a Usage(…) or None, and stop_reason=… is "
                 f"{_STOP_REASON.what}; not {usage!r:.60} and {stop_reason!r:.60}."
             )
         reason = stop_reason or ("tool_use" if calls else "end_turn")

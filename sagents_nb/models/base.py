@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from types import AsyncGeneratorType
 from typing import Any
 
 import msgspec
@@ -125,6 +126,8 @@ def stream_of(model: ChatModel, request: ModelRequest) -> AsyncGenerator[StreamI
     Raises :class:`~sagents_nb.errors.ModelError` for a method that is no async generator.
     """
     stream: Any = model.stream(request)
+    if type(stream) is AsyncGeneratorType:  # as nearly always
+        return stream
     if not hasattr(stream, "__aiter__") or not hasattr(stream, "aclose"):
         if inspect.iscoroutine(stream):
             stream.close()
