@@ -131,9 +131,9 @@ class FileSystem:
         self._notices.deliver()
         return self.read(path)
 
-    def _look_again(self, paths: Sequence[str]) -> None:
+    def _look_again(self, paths: Sequence[str], failed: dict[str, FileError] | None = None) -> None:
         """Take in what somebody else has made of those files."""
-        if len(self._mounts) and self._versions.refresh(paths):
+        if len(self._mounts) and self._versions.refresh(paths, failed):
             self._notices.deliver()
 
     def _look_around(self) -> None:
@@ -207,16 +207,18 @@ class FileSystem:
         and left out, and why is put into ``failed``, by path. Contents are kept in memory up to
         ``max_total_size`` of all files.
         """
-        return self._loading.each(self._current(pattern), failed)
+        failed = {} if failed is None else failed
+        return self._loading.each(self._current(pattern, failed), failed)
 
-    def _current(self, pattern: str | None) -> Iterator[FileEntry]:
+    def _current(self, pattern: str | None, failed: dict[str, FileError]) -> Iterator[FileEntry]:
         """The files as they are when they are asked for, some of them at a time."""
         files = (entry for entry in self.entries(pattern) if not entry.is_directory)
         while part := list(itertools.islice(files, READ_AHEAD)):
-            self._look_again([entry.path for entry in part if entry.loaded])
+            self._look_again([entry.path for entry in part if entry.loaded], failed)
             with self._lock:  # not while whoever asks has its turn
                 now = [self._tree.get(entry.path) for entry in part]
-            yield from (entry for entry in now if entry and not entry.is_directory)
+            files_now = (entry for entry in now if entry and not entry.is_directory)
+            yield from (entry for entry in files_now if entry.path not in failed)
 
     def stats(self) -> FileStats:
         """How many entries there are, of which kind, and how many bytes."""

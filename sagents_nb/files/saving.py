@@ -22,7 +22,7 @@ from ..events import Event, FileDeleted
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from .entry import FileEntry, with_content
-from .errors import FileChanged, StorageFailed, reason
+from .errors import FileChanged, FileError, StorageFailed, reason
 from .loading import Claims, together
 from .mounts import Mount, Stored, stored_in
 from .notices import updated
@@ -351,11 +351,22 @@ class Versions:
             self._take(path, found[0])
         return True
 
-    def refresh(self, paths: Sequence[str]) -> bool:
-        """The same for many files; a storage that can is asked for all of them at once."""
+    def refresh(self, paths: Sequence[str], failed: dict[str, FileError] | None = None) -> bool:
+        """The same for many files; a storage that can is asked for all of them at once.
+
+        ``failed`` is told what could not be read anew, by path; without it that is raised.
+        """
         outdated = paths if len(paths) == 1 else self._outdated(paths)
-        changed = [self.refreshed(path) for path in outdated]
-        return any(changed)
+        changed = False
+        for path in outdated:
+            try:
+                changed |= self.refreshed(path)
+            except FileError as error:
+                if failed is None:
+                    raise
+                log.warning("%s", error)
+                failed[path] = error
+        return changed
 
     def _outdated(self, paths: Sequence[str]) -> Iterator[str]:
         """Those that somebody else has changed, or of whose storage only one can be asked for."""

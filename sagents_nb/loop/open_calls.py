@@ -41,7 +41,9 @@ def in_doubt(calls: Iterable[ToolCall]) -> Interrupt:
         ActionRequest(call.id, call.name, call.arguments, None, ("respond",)) for call in calls
     )
     names = ", ".join(request.tool_name for request in requests)
-    message = f"The process ended while this ran: {names}. Look whether it ran, and say {choice}."
+    message = (
+        f"The process ended when this had begun: {names}. Look whether it ran, and say {choice}."
+    )
     return Interrupt("in_doubt", requests, message)
 
 

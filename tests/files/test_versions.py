@@ -152,6 +152,22 @@ def test_a_storage_that_can_is_asked_for_the_versions_of_all_files_at_once(
     assert asked == [30]
 
 
+def test_a_file_that_cannot_be_read_anew_is_left_out_of_a_search_and_named(
+    other: Other, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.md", "b.md"):
+        other.write(name, "old")
+    fs = opened()
+    assert len(list(fs.contents())) == 2
+    other.write("a.md", "new one")
+    storage: Any = fs.mounts[0].storage
+    monkeypatch.setattr(storage, "load", lambda *_: 1 / 0)
+    failed: dict[str, FileError] = {}
+    assert [entry.path for entry in fs.contents(failed=failed)] == ["/b.md"]
+    assert "/a.md was changed by somebody else and could not be read anew" in str(failed["/a.md"])
+    assert [entry.path for entry in fs.contents()] == ["/b.md"]
+
+
 def test_files_whose_versions_cannot_be_asked_for_are_taken_to_be_as_they_were(
     other: Other, opened: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -93,7 +93,9 @@ def test_what_only_a_person_can_answer_is_the_cells_result(kernel: Kernel) -> No
     )
     cell = kernel.ok("%%agent\nPay.")
     assert cell.value["text/plain"] == "Agent run interrupted: 1 turn, 1 tool call"
-    assert cell.text.startswith("Nobody is there to decide. The process ended while this ran: pay.")
+    assert cell.text.startswith(
+        "Nobody is there to decide. The process ended when this had begun: pay."
+    )
     assert "amount = 9" in cell.text
     assert "The session as the last line of a cell shows buttons" in cell.text
     assert kernel.ok("print(s.status)").text == "interrupted\n"

@@ -167,7 +167,7 @@ export const scenes: Record<string, ViewState> = {
     entries: [user("Pay the rent."), agent(text("I pay the rent."), call("t1", "transfer", { amount: 900, to: "landlord" }))],
     interrupt: {
       id: "i1", type: "in_doubt", run_id: "",
-      message: "The process ended while this ran: transfer. Look whether it ran, and say 'ran', 'did not run', 'retry'.",
+      message: "The process ended when this had begun: transfer. Look whether it ran, and say 'ran', 'did not run', 'retry'.",
       action_requests: [{ tool_call_id: "t1", tool_name: "transfer", digest: "dt", allowed_decisions: ["respond"], arguments: { amount: 900, to: "landlord" } }],
     },
   }),

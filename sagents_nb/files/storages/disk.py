@@ -317,6 +317,14 @@ class DiskStorage:
     def _save_file(
         self, names: Sequence[str], entry: FileEntry, data: bytes, version: str | None = None
     ) -> str:
+        try:
+            return self._put_file(names, entry, data, version)
+        except FileNotFoundError:  # somebody removes directories meanwhile: they are made anew
+            return self._put_file(names, entry, data, version)
+
+    def _put_file(
+        self, names: Sequence[str], entry: FileEntry, data: bytes, version: str | None
+    ) -> str:
         metadata = replace(
             metadata_of(entry), size=len(data), sha256=hashlib.sha256(data).hexdigest()
         )
@@ -454,8 +462,10 @@ def _replace_if(source: tuple[int, str], target: tuple[int, str], version: str) 
             return
     except FileExistsError:
         raise FileChanged(f"{name} is there by now.", name) from None
-    except FileNotFoundError:  # it went: what is saved now is all there is
-        _replace_if(source, target, "")
+    except FileNotFoundError:
+        if not version:  # the directory is gone
+            raise
+        _replace_if(source, target, "")  # it went: what is saved now is all there is
         return
     if not version:
         return

@@ -20,6 +20,7 @@ import pytest
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
 from sagents_nb.files.entry import FileEntry, new_directory, new_file
+from sagents_nb.files.storages import disk as disk_module
 from sagents_nb.files.storages.disk import DiskStorage
 from tests.talking import PATIENCE
 
@@ -341,6 +342,28 @@ def test_many_processes_write_one_side_file(root: Path) -> None:
     assert [worker.wait(PATIENCE) for worker in workers] == [0, 0, 0]
     found = listed(root)
     assert all(found[f"{name}/{n}.md"].title == f"{name} {n}" for name in "abc" for n in range(60))
+
+
+def test_a_directory_that_somebody_removes_during_a_save_is_made_anew(
+    root: Path, disk: DiskStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.save(SCOPE, new_file("d/a.md", "one"))
+    put_in_place = disk_module._replace_if
+    once = True
+
+    def removed_before(source: Any, target: Any, version: str) -> None:
+        if version or not once:
+            shutil.rmtree(root / "d", ignore_errors=True)
+        put_in_place(source, target, version)
+
+    monkeypatch.setattr(disk_module, "_replace_if", removed_before)
+    version = disk.version(SCOPE, "d/a.md")
+    assert version
+    now = disk.save_over(SCOPE, new_file("d/a.md", "two"), version)
+    assert (root / "d/a.md").read_text() == "two"
+    once = False
+    with pytest.raises(FileNotFoundError, match=r"d/a\.md"):
+        disk.save_over(SCOPE, new_file("d/a.md", "three"), now)
 
 
 @pytest.mark.parametrize("call", ["stat", "mkdir"])
