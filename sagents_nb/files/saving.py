@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -123,6 +124,7 @@ class Saving:
             content, left = content or before.content, left or before.left
         pending = self._pending[path] = Pending(content, left)
         _waiting.add(self)
+        _hear_of_the_end()
         if after is not None:
             self._at(pending, self._clock.now() + after)
 
@@ -557,6 +559,20 @@ class Versions:
 _waiting: set[Saving] = set()
 if hasattr(os, "register_at_fork"):  # what waits is the parent's to save
     os.register_at_fork(after_in_child=_waiting.clear)
+
+
+_heard: set[int] = set()  # the processes that have
+
+
+def _hear_of_the_end() -> None:
+    """Save what waits also when a child of multiprocessing ends: a forked one runs no atexit."""
+    process = sys.modules.get("multiprocessing.process")
+    if os.getpid() in _heard or process is None or process.parent_process() is None:
+        return
+    _heard.add(os.getpid())
+    from multiprocessing.util import Finalize
+
+    Finalize(None, _at_exit, exitpriority=0)
 
 
 @atexit.register

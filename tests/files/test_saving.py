@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import subprocess
 import sys
+import textwrap
 import threading
 from pathlib import Path
 from typing import Any
@@ -573,3 +575,32 @@ while ("save", "hangs") not in storage.asked[3:]:
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
     assert done.returncode == 0
     assert "Not saved before the process ended: /m/fails, /m/hangs" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_what_waits_is_saved_when_a_child_of_multiprocessing_ends(
+    tmp_path: Path, method: str
+) -> None:
+    script = f"""
+        import multiprocessing
+        import sagents_nb as sa
+
+        def work(path):
+            mount = sa.Mount("data", sa.DiskStorage(path, fsync=False), debounce=60)
+            fs = sa.open_filesystem(("user", 1), [mount])
+            fs.write("/data/a.md", "one")
+            fs.write("/data/a.md", "two")
+
+        if __name__ == "__main__":
+            child = multiprocessing.get_context({method!r}).Process(
+                target=work, args=({str(tmp_path / "files")!r},)
+            )
+            child.start()
+            child.join()
+            raise SystemExit(child.exitcode)
+    """
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(script))
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, str(program)], env=env, check=True, timeout=PATIENCE)
+    assert (tmp_path / "files" / "a.md").read_text() == "two"

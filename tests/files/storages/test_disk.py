@@ -348,15 +348,15 @@ def test_a_directory_that_somebody_removes_during_a_save_is_made_anew(
     root: Path, disk: DiskStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk.save(SCOPE, new_file("d/a.md", "one"))
-    put_in_place = disk_module._replace_if
+    put = disk_module.put
     once = True
 
-    def removed_before(source: Any, target: Any, version: str) -> None:
-        if version or not once:
+    def removed_before(source: Any, target: Any, *, swap: bool) -> bool:
+        if swap or not once:
             shutil.rmtree(root / "d", ignore_errors=True)
-        put_in_place(source, target, version)
+        return put(source, target, swap=swap)
 
-    monkeypatch.setattr(disk_module, "_replace_if", removed_before)
+    monkeypatch.setattr(disk_module, "put", removed_before)
     version = disk.version(SCOPE, "d/a.md")
     assert version
     now = disk.save_over(SCOPE, new_file("d/a.md", "two"), version)
