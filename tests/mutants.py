@@ -38,7 +38,7 @@ SUBJECTS = {
     "session": (
         ["sagents_nb/session"],
         ["tests/test_frozen.py", "tests/session", "tests/test_bad_input_matrix.py", "tests/faults",
-         "tests/test_output_type.py", "tests/frames"],
+         "tests/test_output_type.py", "tests/frames", "tests/test_public_face.py"],
     ),
     "store": (
         ["sagents_nb/store"],
