@@ -104,17 +104,13 @@ class Meter:
 
     def before_tool(self) -> None:
         """Count a tool call; raises BudgetExceeded if it may not be made."""
-        if self._limited:
-            self._check()
-            self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
+        self._check_tools(1)
         self.tool_calls += 1
 
     def allows_tools(self, count: int) -> bool:
         """Whether so many tool calls may be made now; none is counted."""
         try:
-            if self._limited:
-                self._check()
-                self._compare("tool_calls", self.tool_calls + count, self.budget.tool_calls)
+            self._check_tools(count)
         except BudgetExceeded:
             return False
         return True
@@ -155,6 +151,11 @@ class Meter:
             raise _used_up("cost_usd", budget.cost_usd)
         if budget.seconds is not None and self.seconds >= budget.seconds:
             raise self.out_of_time()
+
+    def _check_tools(self, count: int) -> None:
+        if self._limited:
+            self._check()
+            self._compare("tool_calls", self.tool_calls + count, self.budget.tool_calls)
 
     def _compare(self, name: str, needed: float, limit: int | None) -> None:
         if limit is not None and needed > limit:

@@ -1,4 +1,4 @@
-// Finished messages.
+// Messages: finished ones, and the one that is being written.
 import { useMemo, useState } from "preact/hooks";
 import { isCall } from "./calls";
 import { oneLine } from "./format";
