@@ -53,13 +53,13 @@ class FrozenList(Sequence[T], Generic[T]):
 
     def append(self, item: T) -> FrozenList[T]:
         """A new list with ``item`` at the end."""
-        return self._with([item])
+        return self._with((item,))
 
     def extend(self, items: Iterable[T]) -> FrozenList[T]:
         """A new list with ``items`` at the end."""
-        return self._with(list(items))
+        return self._with(tuple(items))
 
-    def _with(self, added: list[T]) -> FrozenList[T]:
+    def _with(self, added: tuple[T, ...]) -> FrozenList[T]:
         new: FrozenList[T] = FrozenList.__new__(FrozenList)
         with lock:
             shared = self._items

@@ -298,17 +298,16 @@ class Loading:
 
     def _known_versions(self, paths: Sequence[str]) -> dict[str, str | None]:
         """What those versions are, as far as storages are asked for many files at once."""
-        with self._lock:
-            mounts = {path: self._tree.mounts.keeping(path) for path in paths}
         known: dict[str, str | None] = {}
-        for mount in {mount for mount in mounts.values() if mount is not None}:
+        with self._lock:
+            kept = self._tree.mounts.kept(paths)
+        for mount, files in kept.items():
             if (ask := asker_of_many(mount.storage)) is None:
                 continue
-            here = {mount.inside(path): path for path in paths if mounts[path] is mount}
             try:
-                found = ask(self._scope, list(here))
+                found = ask(self._scope, list(files))
             except BaseException as error:
                 pass_on(error)
                 continue  # each is asked for, and says what is wrong
-            known |= {path: found.get(inside) for inside, path in here.items()}
+            known |= {path: found.get(inside) for inside, path in files.items()}
         return known

@@ -201,6 +201,20 @@ class Mounts:
         mount = self.of(path)
         return None if mount is None or mount.root == path else mount
 
+    def kept(self, some: Iterable[str]) -> dict[Mount, dict[str, str]]:
+        """By mount, those of the paths that it keeps: as its storage knows each, and as it is."""
+        found: dict[Mount, dict[str, str]] = {}
+        places: dict[str, Mount | None] = {}  # by directory
+        for path in some:
+            above = path[: path.rindex("/")]
+            if above not in places:
+                places[above] = self.of(above or "/")
+            mount = places[above]
+            if mount is not None and path not in self._by_root:  # a base itself is no storage's
+                files = found.setdefault(mount, {})
+                files[path[len(mount.root.rstrip("/")) + 1 :]] = path
+        return found
+
     def writable(self, path: str) -> bool:
         """Whether a path may be changed."""
         mount = self.of(path)

@@ -44,8 +44,16 @@ def normalize(path: str) -> str:
     return _normal(path)
 
 
+# What most paths are, and nothing of what is looked for below.
+_SIMPLE = re.compile(
+    r"(/(?!con|prn|aux|nul|com|lpt)[a-z0-9_-][a-z0-9_.-]{0,99}){1,9}", re.ASCII | re.IGNORECASE
+)
+
+
 @functools.lru_cache(1024)  # an agent names few files, again and again
 def _normal(path: str) -> str:
+    if _SIMPLE.fullmatch(path):
+        return path
     if path in ("/", "."):
         return "/"
     text = path.removeprefix("/")

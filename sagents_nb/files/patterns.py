@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -76,6 +78,7 @@ class Expression:
         self._search = compiled.search
         self._whole = None
         self._whole_left = WHOLE_SECONDS
+        self._joins = True
         if _searches_whole(source):
             self._whole = _compiled(source, compiled.flags | regex.MULTILINE).search
 
@@ -127,15 +130,43 @@ class Expression:
         """False if no line of ``text`` matches; looking at lines one by one takes much longer."""
         if self._whole is None or (self._repeats_group and len(text) > MAX_REPEATED_IN):
             return True
-        if "\r" in text:  # is no part of a line, if it ends one
-            text = text.replace("\r\n", "\n").removesuffix("\r")
-        self._whole_left += len(text) * WHOLE_SECONDS_PER_CHARACTER
-        began = time.monotonic()
         try:
-            found = self._whole(text, timeout=max(0.001, self._whole_left)) is not None
+            return bool(self._found_in([text]))
         except (TimeoutError, MemoryError):
             self._whole = None
             return True
+
+    def may_be_in_each(self, texts: Sequence[str]) -> list[int]:
+        """The positions of those of which :meth:`may_be_in` is true: as one, if they are short.
+
+        To start a search that may be stopped takes as long as to search two thousand characters.
+        """
+        as_one = self._joins and 0 < sum(map(len, texts)) <= MAX_REPEATED_IN
+        if self._whole is not None and as_one:
+            try:
+                return self._found_in(texts)
+            except (TimeoutError, MemoryError):  # it may be quick on each of them
+                self._joins = False
+                self._whole_left = WHOLE_SECONDS
+        return [position for position, text in enumerate(texts) if self.may_be_in(text)]
+
+    def _found_in(self, texts: Sequence[str]) -> list[int]:
+        """The positions of texts in which a match begins; raises what a search does."""
+        assert self._whole is not None
+        plain = [_without_returns(text) for text in texts]
+        joined = "\n".join(plain)
+        ends = list(itertools.accumulate(len(text) + 1 for text in plain))
+        self._whole_left += len(joined) * WHOLE_SECONDS_PER_CHARACTER
+        began = time.monotonic()
+        found: list[int] = []
+        start = 0
+        while start <= len(joined):
+            left = self._whole_left - (time.monotonic() - began)
+            match = self._whole(joined, start, timeout=max(0.001, left))
+            if match is None:
+                break
+            found.append(bisect_right(ends, match.start()))
+            start = ends[found[-1]]
         self._whole_left -= time.monotonic() - began
         return found
 
@@ -164,6 +195,11 @@ class Expression:
             ) from None
         self._left = end - now()
         return found
+
+
+def _without_returns(text: str) -> str:
+    """With line ends as lines have them: a carriage return is no part of a line that it ends."""
+    return text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text
 
 
 @lru_cache(maxsize=16)

@@ -372,21 +372,23 @@ class Versions:
 
     def _outdated(self, paths: Sequence[str]) -> Iterator[str]:
         """Those that somebody else has changed, or of whose storage only one can be asked for."""
-        known: dict[Mount, dict[str, tuple[str, str]]] = {}
         with self._lock:
-            for path in paths:
-                if (found := self._known(path)) is not None:
-                    mount, version = found
-                    known.setdefault(mount, {})[mount.inside(path)] = path, version
+            known = {
+                mount: [(inside, path, self._version(path)) for inside, path in files.items()]
+                for mount, files in self._tree.mounts.kept(paths).items()
+            }
         for mount, files in known.items():
             ask = asker_of_many(mount.storage)
+            asked = [inside for inside, _, version in files if version is not None]
             try:
-                now = ask(self._scope, list(files)) if ask else None
+                now = ask(self._scope, asked) if ask else None
             except BaseException as error:
                 pass_on(error)
                 log.warning("It is not known what of %s has changed (%r)", mount.root, error)
                 continue
-            for inside, (path, version) in files.items():
+            for inside, path, version in files:
+                if version is None:
+                    continue
                 if now is None or (now.get(inside) or "") != version:
                     yield path
 
@@ -509,13 +511,15 @@ class Versions:
     def _known(self, path: str) -> tuple[Mount, str] | None:
         """The mount, and the version of what is in memory, "" for no file; None without one."""
         mount = self._tree.mounts.keeping(path)
+        version = None if mount is None else self._version(path)
+        return None if mount is None or version is None else (mount, version)
+
+    def _version(self, path: str) -> str | None:
+        """The version of what is in memory, "" for no file, None where none is known."""
         entry = self._tree.get(path)
-        if mount is None or (entry is None and self._tree.has(path)):
-            return None
         if entry is None:
-            return mount, ""
-        version = None if entry.is_directory or not entry.loaded else self._tree.versions.get(path)
-        return None if version is None else (mount, version)
+            return None if self._tree.has(path) else ""
+        return None if entry.is_directory or not entry.loaded else self._tree.versions.get(path)
 
     def _take(self, path: str, mount: Mount) -> None:
         """Have in memory what the storage has; the path is claimed."""

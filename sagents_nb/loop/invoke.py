@@ -20,7 +20,7 @@ from ..errors import AgentError, pass_on
 from ..interrupts import ActionRequest, Interrupt
 from ..messages import ToolCall, ToolResult
 from ..runtime.caller import run_on_caller
-from ..runtime.foreign import clock, stepwise, took
+from ..runtime.foreign import TURN, clock, stepwise, took
 from ..runtime.futures import executing, in_tool, wait_uncancelled
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
@@ -142,9 +142,6 @@ def _advice(error: BaseException) -> str:
     other_loop = isinstance(error, RuntimeError) and "different loop" in text_of(error)
     return _ON_CALLER if other_loop else ""
 
-
-TURN = 0.01
-"""Seconds of the loop that a tool may take before others have their turn."""
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 

@@ -23,6 +23,7 @@ from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult
 from ..models.base import tells_cost
+from ..runtime.foreign import TURN, clock
 from ..runtime.telemetry import current, tracing_of
 from ..state import State
 from ..text import said_by
@@ -248,9 +249,13 @@ class Loop:
             self._pending += await settled(config.follow_ups())  # nothing else is to be answered
             if self._resumes and not self._pending and not _wants_more(last[0]):
                 return "completed"  # a hook asked about an answer
+        shared = clock()
         while True:
             more = True
             while more or self._pending:
+                if clock() - shared > TURN:  # a model and tools may never wait for anything
+                    await asyncio.sleep(0)
+                    shared = clock()
                 self._start_turn()
                 await self._close_open_calls("another message came")
                 if self._pending:
@@ -502,15 +507,16 @@ class Loop:
 
     async def _hooks(self, name: str) -> bool:
         """Run a hook over the state; whether it stopped the run."""
-        if self.ctx.cancelled.is_set():
+        ctx, chain = self.ctx, self.config.chain
+        if ctx.cancelled.is_set():
             raise asyncio.CancelledError
         if self.middleware_messages:
             await self._deliver_messages()
-        if not self.config.chain.hooks[name]:
+        if not chain.hooks[name]:
             return False
-        self.state = await self.config.chain.state_hooks(name, self.state, self.ctx)
+        ctx.state = await chain.state_hooks(name, ctx.state, ctx)
         await self.commits.tell_changes()
-        interrupt = self.state.interrupt
+        interrupt = ctx.state.interrupt
         if interrupt is None:
             return False
         await self._append_pending()

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -243,9 +244,9 @@ def _at_once(batch: Sequence[PreparedCall], most: int) -> int:
     return 1 if alone else most
 
 
-async def execute(
+def execute(
     batch: Sequence[PreparedCall], ctx: RunContext, config: LoopConfig, commits: Commits
-) -> list[Executed]:
+) -> Coroutine[Any, Any, list[Executed]]:
     """Run the batch, at most ``max_parallel_tools`` calls at once; results in call order.
 
     A tool that is ``sequential`` makes it one at a time. A call sees what those that have
@@ -256,7 +257,7 @@ async def execute(
     again: ``ctx.cancelled`` is set, where the loop looks. A tool that does not stop within
     ``GRACE`` seconds, or by a second cancellation, is left to itself.
     """
-    return await _Batch(batch, ctx, config, commits).results()
+    return _Batch(batch, ctx, config, commits).results()
 
 
 class _Changes:
@@ -286,6 +287,15 @@ def _changed(state: State, item: PreparedCall) -> State:
     return state.update(item.update) if item.update else state
 
 
+def _begun(
+    work: Coroutine[Any, Any, Executed], loop: asyncio.AbstractEventLoop
+) -> asyncio.Task[Executed]:
+    """A task of it, which begins at once where Python can: a quick tool ends before it is left."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, eager_start=True)
+    return loop.create_task(work)
+
+
 class _Batch:
     """The calls of one turn while they run, each in a task of its own."""
 
@@ -297,7 +307,7 @@ class _Batch:
         self.config = config
         self.commits = commits
         self.emit = ctx.emitter.emit
-        self.changed = _Changes(ctx.state, batch)
+        self.changes: _Changes | None = None  # nearly no call changes anything
         self.left = len(batch)
         limit = _at_once(batch, config.max_parallel_tools)
         self.gate = asyncio.Semaphore(limit) if limit < self.left else None
@@ -309,7 +319,7 @@ class _Batch:
         tasks: list[asyncio.Task[Executed]] = []
         try:
             for item in self.batch:
-                tasks.append(self.loop.create_task(self.run(item)))
+                tasks.append(_begun(self.run(item), self.loop))
                 if not len(tasks) % AT_A_TIME:
                     await asyncio.sleep(0)
             await self.ended  # asyncio.wait would cost more than all the rest of a quick tool
@@ -384,7 +394,8 @@ class _Batch:
         def progress(text: str, fraction: float | None) -> None:
             runtime.post(self.tell_progress, item, text, fraction)
 
-        context = ToolContext(ctx, self.changed.state, call.id, progress)
+        state = ctx.state if self.changes is None else self.changes.state
+        context = ToolContext(ctx, state, call.id, progress)
         timeout = self.config.tool_timeout
         tracing = current()
         if tracing is None:
@@ -395,7 +406,8 @@ class _Batch:
                 ended(executed.result)
         if executed.update:
             item.update = executed.update
-            self.changed.take(item)
+            self.changes = self.changes or _Changes(ctx.state, self.batch)
+            self.changes.take(item)
         chain = self.config.chain
         if chain.hooks["after_tool"]:
             try:

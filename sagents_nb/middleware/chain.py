@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 from msgspec.structs import replace
@@ -299,27 +298,35 @@ def asked_once(interrupts: Sequence[Interrupt], call: ToolCall) -> Interrupt:
     return replace(first, action_requests=(request,))
 
 
-_NO_SPAN = nullcontext()
-
-
 async def call_hook(item: Middleware, hook: str, function: Callable[..., Any], *args: Any) -> Any:
     """Call a hook, sync or async; what it raises becomes an error that names it."""
     tracing = current()
     try:
-        with _NO_SPAN if tracing is None else tracing.hook(middleware_id(item), hook):
-            began = foreign.clock()
-            outcome = function(*args)
-            if foreign.clock() - began > foreign.HELD:  # asked here: calling took() costs as much
-                foreign.took(began, "The hook", function)
-            # Most hooks change nothing; asking whether None can be awaited costs more than they do.
-            if outcome is not None and inspect.isawaitable(outcome):
-                outcome = await foreign.stepwise(outcome, "The hook", function)
-            return outcome
+        if tracing is not None:
+            with tracing.hook(middleware_id(item), hook):
+                return await _awaited(_called(function, args), function)
+        outcome = _called(function, args)
+        # Most hooks change nothing; to ask whether None can be awaited costs more than they do.
+        return None if outcome is None else await _awaited(outcome, function)
     except AgentError:
         raise
     except BaseException as error:
         pass_on(error)
         raise _failed(item, hook, error) from error
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    began = foreign.clock()
+    outcome = function(*args)
+    if foreign.clock() - began > foreign.HELD:  # asked here, since calling took() costs as much
+        foreign.took(began, "The hook", function)
+    return outcome
+
+
+async def _awaited(outcome: Any, function: Callable[..., Any]) -> Any:
+    if not inspect.isawaitable(outcome):
+        return outcome
+    return await foreign.stepwise(outcome, "The hook", function)
 
 
 def _failed(item: Middleware, hook: str, error: BaseException) -> MiddlewareError:

@@ -6,7 +6,7 @@ import base64
 import functools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -41,6 +41,7 @@ MAX_SHOWN = 200_000  # characters of one answer
 MAX_LISTED = 1000  # entries of one listing
 # Anthropic refuses images of over 5 MB of base64, and with them the whole conversation.
 MAX_IMAGE = 3_750_000
+TOGETHER = 50_000  # characters of files that are searched as one
 _CUT = "… [line cut]"
 # All providers take these. The name of a file may be anything, so it is the bytes that count.
 _IMAGES = {
@@ -501,12 +502,7 @@ def search(
     """
     blocks: list[str] = []
     total = 0
-    for entry in entries:
-        text = entry.text
-        if text is None:
-            no_text.append(entry.path)
-        if text is None or not expression.may_be_in(text):
-            continue
+    for entry, text in _candidates(entries, expression, no_text):
         lines = split_lines(text)
         shown = [line.removesuffix("\r") for line in lines] if "\r" in text else lines
         found = expression.lines_found(shown)
@@ -520,6 +516,25 @@ def search(
             blocks.append(f"Only the first {limit} hits are shown; make the pattern narrower.")
             break
     return "\n\n".join(blocks)
+
+
+def _candidates(
+    entries: Iterable[FileEntry], expression: Expression, no_text: list[str]
+) -> Iterator[tuple[FileEntry, str]]:
+    """The files that may have a hit, with their texts."""
+    part: list[tuple[FileEntry, str]] = []
+    size = 0
+    for entry in entries:
+        text = entry.text
+        if text is None:
+            no_text.append(entry.path)
+            continue
+        part.append((entry, text))
+        size += len(text)
+        if size > TOGETHER:
+            yield from map(part.__getitem__, expression.may_be_in_each([t for _, t in part]))
+            part, size = [], 0
+    yield from map(part.__getitem__, expression.may_be_in_each([t for _, t in part]))
 
 
 def not_searched(failed: Mapping[str, FileError], no_text: Sequence[str]) -> str:

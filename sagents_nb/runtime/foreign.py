@@ -16,6 +16,9 @@ logger = logging.getLogger(__name__)
 HELD = 0.2
 """For how many seconds the loop may be held before that is said."""
 
+TURN = 0.01
+"""Seconds of the loop that one may take before others have their turn."""
+
 clock: Callable[[], float] = time.perf_counter
 
 _told: set[str] = set()

@@ -15,8 +15,8 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.events import MessageUpdate
-from sagents_nb.loop.invoke import TURN
 from sagents_nb.models import RetryingModel
+from sagents_nb.runtime.foreign import TURN
 from sagents_nb.runtime.thread import runtime
 from tests.faults.serving import STREAM, Echoing
 from tests.talking import agent_of, all_of, call, results, until
@@ -291,3 +291,29 @@ def test_others_have_their_turn_between_the_tools_of_one_message_that_run_on_the
     calls = [call("compute", f"c{n}", n=n) for n in range(10)]
     agent_of(calls, "done", tools=[compute], max_parallel_tools=10).run("go")
     assert seen >= set(range(1, 10))
+
+
+def test_others_have_their_turn_while_a_model_and_tools_never_wait() -> None:
+    seen: list[int] = []
+
+    class Ready(sa.ChatModel):
+        """Has its answers at once, as one that is replayed, and takes its time to make each."""
+
+        name = "ready"
+        asked = 0
+
+        async def stream(self, request: Any) -> Any:
+            self.asked += 1
+            time.sleep(2 * TURN)
+            yield sa.Message.assistant("…", stop_reason="pause_turn" if self.asked < 9 else None)
+
+    model = Ready()
+
+    def look() -> None:  # what another session would do
+        seen.append(model.asked)
+        if model.asked < 9:
+            runtime.loop.call_soon(look)
+
+    runtime.post(look)
+    sa.Agent(model, replace_default_middleware=True).run("go")
+    assert set(seen) >= set(range(1, 9))

@@ -39,6 +39,37 @@ def test_what_is_in_a_line_may_be_in_the_text(source: str, text: str, ignore_cas
         assert expression.may_be_in(text)
 
 
+@settings(max_examples=400)
+@given(patterns, st.lists(texts, max_size=4))
+@example("a$", ["b", "a\r", "a"])
+@example("a[^b]b", ["xa", "b", "aab"])
+@example("^$", ["", "", "a"])
+@example("a*", ["b", "", ""])
+def test_what_is_in_a_line_of_one_of_many_texts_may_be_in_that(
+    source: str, texts: list[str]
+) -> None:
+    try:
+        expression = Expression(source)
+    except FileError:
+        return
+    lines = [[line.removesuffix("\r") for line in split_lines(text)] for text in texts]
+    found = [number for number, some in enumerate(lines) if expression.lines_found(some)]
+    assert set(found) <= set(expression.may_be_in_each(texts)) <= set(range(len(texts)))
+
+
+def test_of_many_texts_those_with_a_hit_are_told_apart() -> None:
+    texts = [f"text {number}\r\nof two lines" for number in range(100)]
+    assert Expression(r"text \d*7$").may_be_in_each(texts) == list(range(7, 100, 10))
+    assert Expression("three").may_be_in_each(texts) == []
+    assert Expression("three").may_be_in_each([]) == []
+
+
+def test_what_is_quick_on_each_text_and_slow_on_all_is_searched_in_each() -> None:
+    expression = Expression(r"([a\s]|[a\s]{2})+c\d")
+    assert expression.may_be_in_each([*["aaa"] * 100, "c"]) == []
+    assert expression.may_be_in_each(["aaa", "ac1"]) == [1]  # as one, it would begin in the first
+
+
 @pytest.mark.parametrize("source", ["needle", r"\bneedle\d+$", "(?i)NEEDLE", "[xyz]{3}", r"a\.b"])
 def test_plain_patterns_are_looked_for_in_the_whole(
     source: str, monkeypatch: pytest.MonkeyPatch
@@ -176,7 +207,7 @@ def test_what_takes_too_much_memory_all_the_same_is_said(monkeypatch: pytest.Mon
     class Greedy:
         flags = 0
 
-        def search(self, text: str, timeout: float) -> None:
+        def search(self, text: str, start: int = 0, *, timeout: float) -> None:
             raise MemoryError
 
     with monkeypatch.context() as patched:

@@ -215,11 +215,11 @@ class DiskStorage:
             by_directory.setdefault(path.rpartition("/")[0], []).append(path)
         for above, inside in by_directory.items():
             names = segments(above) if above else []
+            start = len(above) + 1 if above else 0
             with suppress(FileNotFoundError), self._root.directory(names) as fd:
                 for path in inside:
-                    name = path[len(above) + 1 :] if above else path
                     try:
-                        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                        status = os.stat(path[start:], dir_fd=fd, follow_symlinks=False)
                     except FileNotFoundError:
                         continue
                     found[path] = _version_if_plain(status)

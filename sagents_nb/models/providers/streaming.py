@@ -21,6 +21,7 @@ from ... import kinds
 from ...errors import ModelError
 from ...messages import Delta, Message
 from ...redaction import Secrets, Unshown, secrets_of_call, without_login, without_secrets
+from ...runtime.foreign import TURN
 from ..base import ChatModel, ModelRequest
 from . import Sdk, clients
 from .arguments import ParameterNames
@@ -116,8 +117,6 @@ class EventDecoder:
 # on lets the connection be used again; a server that stalls here must not hold up the answer.
 AFTER_END = 5.0
 _DRAIN = 0.25
-
-_TURN = 0.01  # seconds after which others have theirs
 
 LONGEST_CALL = 3600.0
 """Seconds of one call in all, however lively the server is; `Budget(seconds=…)` may be less."""
@@ -377,7 +376,7 @@ class _Patience:
         now = self._loop.time()
         if events:
             self._begin(now)
-        is_long = now - self._shared > _TURN
+        is_long = now - self._shared > TURN
         self._shared = now
         return is_long
 
