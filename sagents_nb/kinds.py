@@ -313,7 +313,8 @@ def _kind_of(annotation: Any, names: Mapping[str, Any]) -> Kind | None:
     if isinstance(annotation, typing.ForwardRef):
         annotation = annotation.__forward_arg__
     if isinstance(annotation, str):
-        return _kind_of(eval(annotation, {"__builtins__": {}}, names), names)
+        # With builtins, though names has them: C code that imports looks for __import__ there.
+        return _kind_of(eval(annotation, {"__builtins__": builtins}, names), names)
     if annotation in (Any, object, inspect.Parameter.empty):
         return None
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
