@@ -41,7 +41,7 @@ def normalize(path: str) -> str:
     """
     if not isinstance(path, str):
         raise InvalidPath(f"A path is text such as '/notes.md', not {type(path).__name__}.")
-    return _normal(path)
+    return path if _SIMPLE.fullmatch(path) else _normal(path)
 
 
 # What most paths are, and nothing of what is looked for below.
@@ -52,8 +52,6 @@ _SIMPLE = re.compile(
 
 @functools.lru_cache(1024)  # an agent names few files, again and again
 def _normal(path: str) -> str:
-    if _SIMPLE.fullmatch(path):
-        return path
     if path in ("/", "."):
         return "/"
     text = path.removeprefix("/")

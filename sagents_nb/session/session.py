@@ -95,10 +95,11 @@ _STATE = kinds.Kind(
 )
 
 
-# What can be seen to go away, as most objects can, but no text and no number.
+# What can be seen to go away, as most objects can, but no text and no number. Below 0 where Python
+# keeps it before the object, from 3.12 on.
 _OWNER = kinds.Kind(
     "an object that can be gone, such as a widget",
-    lambda value: getattr(type(value), "__weakrefoffset__", 0) > 0,
+    lambda value: getattr(type(value), "__weakrefoffset__", 0) != 0,
 )
 
 

@@ -1,8 +1,10 @@
 """What a journal's rows hold: their kinds, their text, and what makes one damaged.
 
 Each row has the checksum of what it holds and of where it belongs. The lease of its conversation,
-which lies in another table, has the tally of all rows; it changes in the transactions that
-add rows or delete them, at the same cost however many there are.
+which lies in another table, has the tally of the rows up to some number, at the same cost however
+many there are; those behind it have numbers without a gap. It is brought up to date when a run
+ends, the journal is released or rows are deleted, and once it is ``BEHIND``: with each row it
+would be a third of all that is written.
 """
 
 from __future__ import annotations
@@ -32,6 +34,15 @@ class Entry(msgspec.Struct, frozen=True):
     data: Any
     seq: int = 0
     at: float = 0.0
+
+
+BEHIND = 16
+"""How many rows a tally may lack while a run goes on."""
+
+
+def ends_run(entry: Entry) -> bool:
+    """Whether nothing is expected to follow it soon."""
+    return entry.kind == "run" and entry.data.get("status") != "running"
 
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -176,7 +187,10 @@ UNKNOWN = "The journal was damaged: how many entries it had is not known any mor
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """How many rows a journal has, the highest number one ever had, and the sum of checksums."""
+    """How many rows a journal has up to ``last_seq``, which one has or had, and their checksums.
+
+    ``total`` is the sum of these.
+    """
 
     rows: int = 0
     last_seq: int = 0
@@ -206,13 +220,20 @@ class Tally(msgspec.Struct, frozen=True):
             return None
         return tally if text == tally.text(conversation_id) else None
 
-    def differs(self, found: Tally) -> str | None:
-        """A sentence on how the rows that were found are not these, or None."""
-        if self.rows != found.rows:
-            return (
-                f"The journal was damaged: it had {self.rows} entries, and {found.rows} are there."
-            )
-        if self.total != found.total:
+    def differs(
+        self, found: Collection[int], later: Collection[int], odd: Collection[int]
+    ) -> str | None:
+        """A sentence on how the rows that were found are not those that were written, or None.
+
+        ``found`` are the checksums up to ``last_seq``, and ``later`` the numbers of those behind
+        it, of which none was left out; ``odd`` the checksums of rows that may be either.
+        """
+        had = self.rows + max(later, default=self.last_seq) - self.last_seq
+        are_there = len(found) + len(later) + len(odd)
+        if are_there < had or len(found) > self.rows:
+            return f"The journal was damaged: it had {had} entries, and {are_there} are there."
+        totals = sum(found) % _RANGE, (sum(found) + sum(odd)) % _RANGE
+        if self.total not in totals:
             return "The journal was damaged: its entries are not all those that were written."
         return None
 

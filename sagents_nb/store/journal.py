@@ -6,17 +6,19 @@ import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import sqlalchemy as sql
 
-from ..errors import StoreError
+from ..errors import StaleOwner, StoreError
 from .database import leases
 from .database.schema import Tables
 from .database.thread import Database
 from .entries import (
+    BEHIND,
     KINDS,
     LAST_SEQ,
     UNKNOWN,
@@ -25,6 +27,7 @@ from .entries import (
     StoredRow,
     Tally,
     encoded,
+    ends_run,
     entry_of,
     is_newer,
     is_number,
@@ -168,7 +171,7 @@ class Journal:
         seqs = list(superseded)
 
         def delete(connection: sql.Connection) -> None:
-            tally = self._check(connection)
+            tally = self._settled(connection, self._check(connection))
             of_them = _statements(self.database.tables)
             for first in range(0, len(seqs), _AT_ONCE):
                 some = {
@@ -187,6 +190,10 @@ class Journal:
 
         def give_up(connection: sql.Connection) -> None:
             self.database.held.discard((self.conversation_id, self.epoch))
+            with suppress(StaleOwner):
+                tally = self._check(connection)
+                if tally is not None and tally.last_seq != self.last_seq:
+                    self._keep(connection, self._settled(connection, tally))
             leases.release(connection, *self._lease)
 
         return self.database.submit(give_up)
@@ -208,17 +215,16 @@ class Journal:
         tally = self._check(connection)
         # A number that was used is not used again, though its row may be compacted away.
         first = max(tally.last_seq if tally else 0, self.last_seq) + 1
-        rows, checksums = [], []
+        rows = []
         for seq, entry in enumerate(entries, first):
             text, escaped = encoded(entry.data)
             stored = entry.kind.encode(), text.encode(), escaped
-            checksums.append(row_checksum(self.conversation_id, seq, *stored))
             rows.append(
                 {
                     "conversation_id": self.conversation_id,
                     "seq": seq,
                     "kind": entry.kind,
-                    "checksum": checksums[-1],
+                    "checksum": row_checksum(self.conversation_id, seq, *stored),
                     "data": text,
                     "escaped": escaped,
                     "at": at,
@@ -227,15 +233,25 @@ class Journal:
         if rows:
             connection.execute(_statements(self.database.tables).insert, rows)
             self.last_seq = first + len(rows) - 1
-            self._keep(connection, tally and tally.plus(checksums, self.last_seq))
+            behind = 0 if tally is None else self.last_seq - tally.last_seq
+            if behind >= BEHIND or any(map(ends_run, entries)):
+                self._keep(connection, self._settled(connection, tally))
         return self.last_seq
+
+    def _settled(self, connection: sql.Connection, tally: Tally | None) -> Tally | None:
+        """With the rows that it lacks."""
+        if tally is None or tally.last_seq == self.last_seq:
+            return tally
+        behind = {"conversation": self.conversation_id, "seq": tally.last_seq}
+        found = connection.execute(_statements(self.database.tables).behind, behind).scalars()
+        return tally.plus([c for c in found if c is not None], self.last_seq)
 
     def set_aside(self, reasons: Mapping[int, str]) -> Future[None]:
         """Put entries that make no sense, by their seqs, where they harm nobody."""
         journal = self.database.tables.journal
 
         def move(connection: sql.Connection) -> None:
-            tally = self._check(connection)
+            tally = self._settled(connection, self._check(connection))
             for seq, reason in reasons.items():
                 gone = self._move(connection, journal.c.seq == seq, reason)
                 tally = tally and tally.minus(gone)
@@ -276,6 +292,7 @@ class _Statements(msgspec.Struct, frozen=True):
 
     aside: Any
     insert: Any
+    behind: Any
     checksums: Any
     delete: Any
 
@@ -289,6 +306,7 @@ def _statements(tables: Tables) -> _Statements:
     return _Statements(
         sql.select(sql.func.max(aside.c.seq)).where(set_aside, aside.c.seq.between(1, LAST_SEQ)),
         journal.insert(),
+        sql.select(journal.c.checksum).where(of_it, journal.c.seq > sql.bindparam("seq")),
         sql.select(journal.c.checksum).where(of_it, among),
         journal.delete().where(of_it, among),
     )
@@ -316,11 +334,14 @@ class _Read(msgspec.Struct, frozen=True):
         places: set[Any] = set()
         whole: list[int] = []
         found: list[int] = []
+        later: list[int] = []  # the numbers of rows that the tally lacks
+        odd: list[int] = []  # checksums of damaged rows that may be of these or not
         for row in rows:
             if row.place in places:  # an index that is damaged may lead to a row twice
                 continue
             places.add(row.place)
-            if row.checksum is not None:
+            is_later = tally is not None and not (is_number(row.seq) and row.seq <= tally.last_seq)
+            if row.checksum is not None and not is_later:
                 found.append(row.checksum)
             try:
                 entry, checksum = entry_of(conversation_id, row)
@@ -328,12 +349,16 @@ class _Read(msgspec.Struct, frozen=True):
                     raise Damaged(row.place, row.seq, "there is another one of its number")
             except Damaged as problem:
                 damaged.append(problem)
+                if row.checksum is not None and is_later:
+                    odd.append(row.checksum)
                 continue
             entries[entry.seq] = entry
             whole.append(checksum)
             if row.checksum is None:
                 without[row.place] = checksum
-        differs = UNKNOWN if tally is None else tally.differs(Tally().plus(found))
+            elif is_later:
+                later.append(entry.seq)
+        differs = UNKNOWN if tally is None else tally.differs(found, later, odd)
         return cls(
             [entries[seq] for seq in sorted(entries)],
             damaged,
