@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -60,3 +61,22 @@ def test_a_run_that_is_stopped_while_it_reads_ends_however_often(times: int) -> 
     assert run.result(PATIENCE).status == "cancelled"
     if times == 1:
         assert filed(session) == [0, 1, 2]
+
+
+@pytest.mark.spec("S1.11.13")
+def test_a_letter_that_is_read_while_the_state_is_replaced_is_read_again() -> None:
+    reached, may = threading.Event(), threading.Event()
+
+    class Slow(Clerk):
+        async def handle_message(self, message: Any, state: sa.State, ctx: Any) -> sa.State:
+            reached.set()
+            await asyncio.to_thread(may.wait, PATIENCE)
+            return await super().handle_message(message, state, ctx)
+
+    session = sa.Session(agent_of(middleware=[Slow()]))
+    session.notify_middleware("clerk", 1)
+    assert reached.wait(PATIENCE)
+    session.replace(state=sa.State().add_message(sa.Message.user("other")))
+    may.set()
+    assert filed(session) == [1]
+    assert [m.text for m in session.messages] == ["other"]

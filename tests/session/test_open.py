@@ -13,7 +13,9 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.errors import Owned, StaleOwner
 from sagents_nb.events import AgentShutdown, StatusChanged, TodosUpdated
+from sagents_nb.serialization import VERSION
 from sagents_nb.store import ConversationStore
+from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from tests.middleware.delegating import helper, parent_of, task
 from tests.session.gates import Gate
@@ -562,6 +564,35 @@ def test_a_lost_tail_is_told_and_the_conversation_goes_on(store: ConversationSto
     assert [m.text for m in again.messages] == ["a", "one", "b"]
     again.send("c").result()
     assert reopened(again).info()["problems"] == []
+
+
+def test_what_is_cut_after_a_message_that_was_none_is_what_was_meant(
+    store: ConversationStore,
+) -> None:
+    session = session_in(store, "one")
+    session.send("a").result()
+    session.close()
+    journal, _, _ = Journal.open(store.database, "c1")
+    journal.append([Entry("message", {"n": 99})]).result(PATIENCE)
+    journal.release().result(PATIENCE)
+    again = opened(store, ConnectionError("cable"), "two")
+    assert len(again.info()["problems"]) == 1
+    with pytest.raises(sa.ModelError):
+        again.send("b").result()
+    again.retry().result()
+    fine = reopened(again)
+    assert [m.text for m in fine.messages] == ["a", "one", "b", "two"]
+    assert fine.info()["problems"] == []
+
+
+def test_a_journal_that_lost_its_version_has_one_again(store: ConversationStore) -> None:
+    session = session_in(store, "one")
+    session.send("a").result()
+    session.close()
+    change(store, "UPDATE sagents_journal SET data = 'x' WHERE kind = 'begin'")
+    opened(store).close()
+    versions = [data for _, kind, data in rows_of(store.database.name) if kind == "begin"]
+    assert versions == [{"version": VERSION}]
 
 
 def test_whatever_row_is_damaged_the_conversation_opens_and_goes_on(

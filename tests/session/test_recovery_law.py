@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Future
 from typing import Any
 
@@ -245,6 +246,49 @@ def test_what_could_not_be_written_goes_before_what_came_meanwhile() -> None:
         assert second.exception() is None
 
     on_the_loop(write)
+
+
+def test_who_waits_is_told_of_the_commit_also_where_the_rows_cannot_be_compacted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(recording, "SPARE", 0)
+    journal = MemoryJournal()
+    recorder = recorder_on(journal)
+
+    def write() -> None:
+        recorder.note(sa.State().put_todo(sa.Todo("a")))
+        recorder.flush()
+        journal.rows.clear()
+        for text in "bcde":
+            recorder.note(sa.State().put_todo(sa.Todo(text)))
+            future = recorder.flush()
+            assert future is not None
+            assert future.done()
+
+    on_the_loop(write)
+    assert "not counted right" in caplog.text
+
+
+def test_who_let_go_of_a_conversation_writes_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Talks:
+        def take(self) -> Any:
+            return lambda connection: None
+
+        def taken(self, error: Any, undone: Any) -> None: ...
+
+    monkeypatch.setattr(recording, "LAG", 0.0)
+    journal = MemoryJournal()
+    recorder = recorder_on(journal)
+
+    def let_go() -> int:
+        recorder.carry(Talks())
+        recorder.release()
+        recorder.soon()
+        return len(journal.batches)
+
+    written = on_the_loop(let_go)
+    runtime.submit(asyncio.sleep(0.01)).result(PATIENCE)  # what is due sooner was done by then
+    assert len(journal.batches) == written
 
 
 def test_metadata_that_only_look_equal_are_written() -> None:

@@ -76,6 +76,19 @@ def test_no_idle_status_is_told_between_runs_that_wait(gate: Gate) -> None:
 
 
 @pytest.mark.spec("S1.11.2")
+def test_a_cancel_between_two_runs_finds_nothing_to_stop(
+    gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    session, first = held(gate, "one", "two")
+    second = session.send("second")
+    first.future.add_done_callback(lambda _: session.cancel())
+    gate.open()
+    assert second.result().text == "two"
+    raised = [record for record in caplog.records if record.name == "concurrent.futures"]
+    assert raised == []  # it logs what a callback raises
+
+
+@pytest.mark.spec("S1.11.2")
 def test_each_message_that_waits_has_a_run_of_its_own_with_the_id_of_its_handle(gate: Gate) -> None:
     session, first = held(gate, "one", "two", "three")
     heard: list[Any] = []

@@ -108,6 +108,31 @@ def test_what_is_marked_as_escaped_and_is_not_is_harmless(url: str) -> None:
         assert entry.data == {"says": "\ufffe00", "\ufffezzzz": "\ufffe"}
 
 
+def test_an_index_that_leads_to_a_row_twice_hides_none_of_the_others(sqlite_url: str) -> None:
+    with database_of(sqlite_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        journal.append([note(n) for n in range(4)]).result(PATIENCE)
+        journal.release().result(PATIENCE)
+    with contextlib.closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
+        connection.executescript(TWICE)
+    with database_of(sqlite_url) as database:
+        journal_table = database.tables.journal
+        assert database.run(lambda connection: count(connection, journal_table)) == 5
+        assert kept(database) == [0, 1, 2, 3]
+
+
+# The index of the journal is from now on a tree that has its first row twice.
+TWICE = """
+    CREATE TABLE twice (id, seq, place, PRIMARY KEY (id, seq, place)) WITHOUT ROWID;
+    INSERT INTO twice SELECT conversation_id, seq, rowid FROM sagents_journal;
+    INSERT INTO twice SELECT conversation_id, 1.5, rowid FROM sagents_journal WHERE seq = 1;
+    PRAGMA writable_schema=ON;
+    UPDATE sqlite_schema
+        SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'twice')
+        WHERE name = 'sqlite_autoindex_sagents_journal_1';
+"""
+
+
 class Evil:
     def __reduce__(self) -> Any:
         return (exec, ("raise SystemExit",))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
+import sagents_nb as sa
 import sagents_nb.sql
 from sagents_nb.errors import StoreError
 from sagents_nb.store.database.thread import Database
@@ -35,6 +36,33 @@ def test_a_row_that_stays_locked_is_told_and_recovered_from(
         engine.dispose()
         c.append([note("then")]).result(PATIENCE)
         assert (kept(database), kept(database, "d")) == (["then"], ["free"])
+
+
+def test_the_newest_call_of_an_id_waits_for_no_older_one(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.1)
+    store = sa.ConversationStore(postgres_url)
+    store.create_conversation(id="c")
+    older, newest = [
+        store.append_display_message(
+            "c",
+            {
+                "message_type": "assistant",
+                "content_type": "tool_call",
+                "content": {"call_id": "c1", "name": "ls", "arguments": {}},
+                "status": "pending",
+            },
+        )
+        for _ in range(2)
+    ]
+    engine = sql.create_engine(postgres_url)
+    table = store.database.tables.display_messages
+    with engine.connect() as other:
+        other.execute(table.update().where(table.c.id == older.id).values(status="executing"))
+        assert store.complete_tool_call("c1").id == newest.id
+    engine.dispose()
+    store.close()
 
 
 def end(url: str, connection: int) -> None:
@@ -115,11 +143,15 @@ def test_transactions_that_are_in_each_others_way_are_done_again(postgres_url: s
 
 
 class Proxy:
-    """Stands before a server and cuts the connection at a COMMIT: before it, or after it."""
+    """Stands before a server and cuts the connection at a COMMIT: before it, or after it.
+
+    Or the server gets the COMMIT ``late``: once somebody was told that it is in progress.
+    """
 
     def __init__(self, port: int) -> None:
         self.cut = ""
         self.cuts = 0
+        self._told = threading.Event()
         self._server = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -150,6 +182,10 @@ class Proxy:
                     silent.set()
                 if cut == "before":
                     break
+                if cut == "late":
+                    self._told.clear()
+                    client.shutdown(socket.SHUT_RDWR)
+                    assert self._told.wait(PATIENCE)
                 server.sendall(data)
         for end in (client, server):
             with contextlib.suppress(OSError):
@@ -161,6 +197,8 @@ class Proxy:
                 if silent.is_set():  # the answer to the commit
                     break
                 client.sendall(data)
+                if b"in progress" in data:
+                    self._told.set()
         for end in (client, server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -174,7 +212,7 @@ def proxy(postgres_url: str) -> Iterator[tuple[Proxy, str]]:
     made.close()
 
 
-@pytest.mark.parametrize("cut", ["before", "after"])
+@pytest.mark.parametrize("cut", ["before", "after", "late"])
 def test_a_connection_lost_at_its_commit_is_told_as_what_became_of_the_commit(
     proxy: tuple[Proxy, str], cut: str
 ) -> None:
@@ -188,4 +226,4 @@ def test_a_connection_lost_at_its_commit_is_told_as_what_became_of_the_commit(
             if future.exception(PATIENCE) is None:
                 expected.append(n)
         assert between.cuts == 5
-        assert kept(database) == expected == (list(range(5)) if cut == "after" else [])
+        assert kept(database) == expected == ([] if cut == "before" else list(range(5)))

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -152,6 +153,16 @@ def test_a_process_is_known_by_its_pid_and_when_it_began() -> None:
     assert not Owner(me.machine, 2**31 - 1, me.started, me.store).lives()
     assert not Owner(me.machine, 2**70, me.started, me.store).lives()
     assert Owner("another boot", me.pid, me.started, me.store).lives() is None
+
+
+@linux
+def test_when_a_process_began_is_told_in_ticks_since_boot() -> None:
+    tick = 10**9 // os.sysconf("SC_CLK_TCK")
+    before = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // tick
+    read = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(read, stdin=subprocess.PIPE) as child:
+        after = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // tick
+        assert before <= int(leases.started_at(child.pid) or "") <= after
 
 
 @linux

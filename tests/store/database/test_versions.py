@@ -262,6 +262,13 @@ def test_tables_of_somebody_else_are_left_alone(url: str, look: Any) -> None:
     sa.ConversationStore(url, table_prefix="agents_").close()
 
 
+def test_a_view_of_somebody_else_is_never_taken_for_a_table(url: str, look: Any) -> None:
+    look("CREATE VIEW sagents_leases AS SELECT 1 AS a")
+    with pytest.raises(sa.StoreError, match=r"sagents_leases.*already exists"):
+        sa.ConversationStore(url)
+    assert look(names) == set()
+
+
 IMPORTS = """
 import sys
 import sagents_nb as sa
