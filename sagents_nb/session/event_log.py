@@ -169,7 +169,7 @@ class EventLog:
             if subscriber.debug:
                 subscriber.tell(event)
 
-    def follow(self, stream: EventStream, since: int = 0, run_id: str | None = None) -> None:
+    def follow(self, stream: EventStream, since: int, run_id: str | None = None) -> None:
         """Feed a stream: what is kept after ``since``, then what comes.
 
         With ``run_id`` only the events of that run, and the stream ends with the run. The

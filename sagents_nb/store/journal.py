@@ -153,18 +153,10 @@ class Journal:
                 self._failures += 1
                 raise
 
-        outer: Future[int] = Future()
-        outer.set_running_or_notify_cancel()
+        return self.database.submit(write, self._failed)
 
-        def settle(inner: Future[int]) -> None:
-            if error := inner.exception():
-                self._failures += 1  # before anybody hears of it
-                outer.set_exception(error)
-            else:
-                outer.set_result(inner.result())
-
-        self.database.submit(write).add_done_callback(settle)
-        return outer
+    def _failed(self, error: BaseException) -> None:
+        self._failures += 1
 
     def compact(self, superseded: Iterable[int]) -> Future[None]:
         """Delete the entries with these seqs; those that are gone already do no harm."""

@@ -34,6 +34,7 @@ _EXIT_SECONDS = 10.0  # how long a process that ends waits for what is queued
 class _Job(NamedTuple):
     future: Future[Any]
     work: Work[Any]
+    failed: Callable[[BaseException], None] | None = None
 
 
 class Database:
@@ -67,26 +68,32 @@ class Database:
     def __repr__(self) -> str:
         return f"Database({self.name!r})"
 
-    def submit(self, work: Work[T]) -> Future[T]:
+    def submit(
+        self, work: Work[T], failed: Callable[[BaseException], None] | None = None
+    ) -> Future[T]:
         """Have ``work`` done in a transaction; from any thread, never blocks.
 
         The future is done once it is committed. If ``work`` raises, its part of the transaction
         is undone and the future has the error; if the commit fails, the future has a
         :class:`~sagents_nb.errors.StoreError`. ``work`` may be called a second time if the
-        database lost the first transaction. It cannot be cancelled.
+        database lost the first transaction. It cannot be cancelled. ``failed`` is told the error
+        before anybody who waits for the future.
         """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
             if not self._closed:
-                self._queue.put(_Job(future, work))
+                self._queue.put(_Job(future, work, failed))
                 if self._thread is None:
                     self._thread = threading.Thread(
                         target=self._serve, name="sagents-store", daemon=True
                     )
                     self._thread.start()
                 return future
-        future.set_exception(StoreError(f"The store {self.name} {self._closed}."))
+        _settle(
+            [_Job(future, work, failed)],
+            [(None, StoreError(f"The store {self.name} {self._closed}."))],
+        )
         return future
 
     def run(self, work: Work[T]) -> T:
@@ -159,6 +166,8 @@ def _settle(jobs: list[_Job], outcomes: list[Outcome]) -> None:
         if error is None:
             job.future.set_result(value)
         else:
+            if job.failed is not None:
+                job.failed(error)
             job.future.set_exception(error)
 
 
