@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -226,7 +227,9 @@ def fold(journal: Iterable[JournalRow]) -> Folded:
             "interrupt": interrupt[1],
         }
         data = migrated(data, version)
-        messages = [(0, message) for message in data["messages"]]
+        # A migration may join messages or part them, and then none has a row.
+        seqs = [seq for seq, _ in messages if len(messages) == len(data["messages"])]
+        messages = list(zip_longest(seqs, data["messages"], fillvalue=0))
         todos, interrupt = (todos[0], data["todos"]), (interrupt[0], data["interrupt"])
         metadata = data["metadata"]
         old = migrated({"messages": [row.get("message") for _, row in queued]}, version)

@@ -18,6 +18,7 @@ def test_a_todo_that_is_none_is_told_by_the_number_of_its_row() -> None:
 
 def test_of_an_older_journal_too_what_cannot_be_read_is_told_by_the_number_of_its_row() -> None:
     older = [(3, "begin", {"version": 0}), (5, "interrupt", {"type": 5}), (7, "todos", [5])]
+    older += [(seq, "message", {"n": seq, "role": 5}) for seq in (8, 9)]
     folded = fold(older)
     assert folded.state == State()
-    assert sorted(folded.damaged) == [5, 7]
+    assert sorted(folded.damaged) == [5, 7, 8, 9]

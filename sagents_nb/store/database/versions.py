@@ -86,11 +86,13 @@ _LOCK = 0x5A6E7475  # any number that nobody else is likely to lock
 
 def _version(connection: sql.Connection, tables: Tables) -> str | None:
     """None for a database that has none of the tables."""
-    present = set(sql.inspect(connection).get_table_names())
+    database = sql.inspect(connection)
+    present = set(database.get_table_names())
     if tables.version.name not in present:
+        present.update(database.get_view_names())
         if taken := sorted(present & set(tables.metadata.tables)):
             raise ConfigurationError(
-                f"The database has a table {taken[0]} that is no store's; "
+                f"The database has a table or view {taken[0]} that is no store's; "
                 "give the store another table_prefix."
             )
         return None
