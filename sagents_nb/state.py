@@ -296,7 +296,12 @@ def restore_state(exported: Any, schema: StateSchema = MappingProxyType({})) -> 
         )
     data: Any = dict(exported["state"])
     if exported.get("escaped"):
-        data = unescaped(data)
+        try:
+            data = unescaped(data)
+        except RecursionError:
+            raise ConfigurationError(
+                "This state cannot be read: its data are nested too deep."
+            ) from None
     data = migrated(data, exported.get("version", VERSION))
     try:
         return State(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ..context import RunContext
 from ..errors import AgentError, MaxRunsExceeded, ModelError, pass_on
-from ..events import AgentEnd, AgentStart, TurnEnd, TurnStart
+from ..events import AgentEnd, AgentStart, ToolExecutionEnd, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult
@@ -31,7 +31,7 @@ from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Unfinished, settled
 from .model_call import ModelAnswer, call_in_time, request_for, without_hidden
-from .open_calls import closing_message, doubtful_calls, open_calls
+from .open_calls import closing_message, doubtful_calls, given_up, open_calls
 from .stop_conditions import StopConditions
 from .tool_calls import PreparedCall, execute, first_at_once, prepare
 
@@ -175,7 +175,7 @@ class Loop:
         if status in _REASONS:
             results = await self._close_open_calls(_REASONS[status])
             if self._resumes or self.state.interrupt is not None:
-                self.state = self.state.clean_stale_interrupts()
+                self._give_up_questions()
         if self._in_turn:
             self._end_turn(self._last_answer(), results)
         if broken is not None:
@@ -232,7 +232,7 @@ class Loop:
             status = await self._run_tools(self._calling_message(), self._unfinished.decisions)
         else:
             if interrupt is not None:  # a message came instead of an answer
-                self.state = self.state.clean_stale_interrupts()
+                self._give_up_questions()
             if await self._hooks("before_run"):
                 return "interrupted"
         status = status or await self._turns()
@@ -502,6 +502,18 @@ class Loop:
         self.state = self.state.with_interrupt(interrupt)
         await self.commits.keep()
         self.emit(InterruptEvent, interrupt=interrupt)
+
+    def _give_up_questions(self) -> None:
+        """What is asked cannot be answered any more: those calls have failed."""
+        before, self.state = self.state, self.state.clean_stale_interrupts()
+        for result in given_up(before, self.state):
+            self.ctx.publish_kept(
+                ToolExecutionEnd,
+                tool_call_id=result.tool_call_id,
+                tool_name=result.name,
+                result=result,
+                status="failed",
+            )
 
     # middleware
 

@@ -68,6 +68,22 @@ def closing_message(
     return Message.tool(map(result_of, calls))
 
 
+def placeholders(state: State) -> list[ToolResult]:
+    """The results that stand for what people have not answered yet."""
+    return [r for message in state.messages for r in message.tool_results if r.is_interrupt]
+
+
+def given_up(before: State, after: State) -> list[ToolResult]:
+    """The results that :meth:`State.clean_stale_interrupts` has put in place of those."""
+    if after.messages is before.messages:
+        return []
+    pairs = zip(before.messages, after.messages, strict=True)
+    changed = [
+        zip(old.tool_results, new.tool_results, strict=True) for old, new in pairs if old is not new
+    ]
+    return [new for results in changed for old, new in results if old is not new]
+
+
 def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> ToolResult:
     """The result of a call that will not be run, or whose end nobody waits for."""
     return ToolResult(call.id, call.name, f"Cancelled: {reason}.", is_error=True)

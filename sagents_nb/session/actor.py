@@ -30,14 +30,15 @@ from ..events import (
     StatusChanged,
     TitleGenerated,
     TodosUpdated,
+    ToolExecutionEnd,
 )
 from ..interrupts import Decision, Decisions, Interrupt
 from ..loop.approvals import bound_anew
 from ..loop.config import Outcome, Unfinished
 from ..loop.execution import new_run_id, run_result
 from ..loop.loop import PAUSE_REASON, Loop
-from ..loop.open_calls import closing_message, open_calls
-from ..messages import Message, Usage
+from ..loop.open_calls import closing_message, given_up, open_calls, placeholders
+from ..messages import Message, ToolResult, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled
 from ..runtime.thread import runtime
@@ -129,6 +130,10 @@ class Actor:
             self.answers = restored.decisions or None
         else:
             self.approvals.restore(restored.decisions)
+        if self._transcript is not None:
+            asking = placeholders(restored.state) + restored.given_up
+            self._transcript.expect(result.tool_call_id for result in asking)
+        runtime.post(self._tell_given_up, restored.given_up)
         runs: dict[str, list[Message]] = {}
         for queued in restored.queued:
             if queued.when == "queue":
@@ -667,7 +672,8 @@ class Actor:
         self.approvals.clear()
         message = closing_message(self._state, reason, self._unfinished)
         self._unfinished = None
-        self._state = self._state.clean_stale_interrupts()
+        before, self._state = self._state, self._state.clean_stale_interrupts()
+        self._tell_given_up(given_up(before, self._state))
         if message is not None:
             self._state = self._state.add_message(message)
             emitter = self._emitter.for_run(self._run_id)
@@ -676,6 +682,23 @@ class Actor:
                 emitter.emit(MessageStart, message=message)
                 emitter.emit(MessageEnd, message=message)
 
+            self._once_safe(tell)
+
+    def _tell_given_up(self, results: Sequence[ToolResult]) -> None:
+        """These calls have failed: nobody can answer what they asked."""
+        emitter = self._emitter.for_run(self._run_id)
+
+        def tell() -> None:
+            for result in results:
+                emitter.emit(
+                    ToolExecutionEnd,
+                    tool_call_id=result.tool_call_id,
+                    tool_name=result.name,
+                    result=result,
+                    status="failed",
+                )
+
+        if results:
             self._once_safe(tell)
 
     # middleware

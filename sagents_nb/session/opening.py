@@ -24,7 +24,7 @@ from ..errors import ConfigurationError, NotFound, pass_on
 from ..interrupts import ActionRequest, Decision, Edit, Interrupt
 from ..loop.approvals import bound_anew, confirmed_result, join_interrupts
 from ..loop.config import Unfinished
-from ..loop.open_calls import doubtful_calls, in_doubt, open_calls
+from ..loop.open_calls import doubtful_calls, given_up, in_doubt, open_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
 from ..runtime.thread import runtime
 from ..serialization import VERSION, StateSchema, deserialized
@@ -194,7 +194,8 @@ class RestoredSession(msgspec.Struct, kw_only=True):
 
     ``decisions`` are those on ``state.interrupt`` that were made already; if they are all, the
     status is "paused" and a run takes them. ``unfinished`` is known of the calls of the last
-    message. ``problems`` are sentences about what could not be read.
+    message. ``problems`` are sentences about what could not be read, and ``given_up`` the results
+    of calls whose questions only the process that has ended could have answered.
     """
 
     state: State
@@ -206,15 +207,18 @@ class RestoredSession(msgspec.Struct, kw_only=True):
     unfinished: Unfinished | None = None
     queued: list[QueuedMessage] = []
     problems: list[str] = []
+    given_up: list[ToolResult] = []
 
 
 def from_state(state: State) -> RestoredSession:
     """Begin with a state of somebody's, without what only a living process could answer."""
+    before = state
     if state.interrupt is None or not state.interrupt.restorable:
         state = state.clean_stale_interrupts()
+    status = "paused" if open_calls(state) else "idle"
     if state.interrupt is not None:
-        return RestoredSession(state=state, status="interrupted")
-    return RestoredSession(state=state, status="paused" if open_calls(state) else "idle")
+        status = "interrupted"
+    return RestoredSession(state=state, status=status, given_up=given_up(before, state))
 
 
 def stored_state(folded: Folded, schema: StateSchema) -> tuple[State, list[str]]:

@@ -14,7 +14,7 @@ import logging
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -197,6 +197,10 @@ class Transcript:
         if journal is not None and journal.writes_into(database):
             self._journal, self._lost = journal, False
             journal.carry(self)
+
+    def expect(self, call_ids: Iterable[str]) -> None:
+        """The saved results of these calls are to be replaced once they have others."""
+        self._placeholders.update(call_ids)
 
     def keep(self, message: Message) -> Coroutine[Any, Any, None] | None:
         """Save a message that is about to be told, before that if it does not take long.

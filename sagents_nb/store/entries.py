@@ -148,12 +148,12 @@ def entry_of(conversation_id: str, row: StoredRow) -> tuple[Entry, int]:
         raise damaged("it is not what was written, by its checksum")
     try:
         value = _decode(text)
-    except RecursionError:
+        if escaped:
+            value = unescaped(value)
+    except RecursionError:  # of either: from Python 3.13 on, more is read than can be walked
         raise damaged("its JSON is too deep") from None
     except ValueError:
         raise damaged("it is not JSON") from None
-    if escaped:
-        value = unescaped(value)
     if not isinstance(value, KINDS[name]):
         raise damaged(f"its data is of type {type(value).__name__}, which no {name} is")
     return Entry(name, value, seq, _seconds(at)), right

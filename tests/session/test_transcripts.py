@@ -17,6 +17,7 @@ from sagents_nb.store import ConversationStore
 from sagents_nb.store import store as storing
 from sagents_nb.store.database.connection import StoreConnection
 from sagents_nb.store.database.thread import Database
+from tests.middleware.delegating import helper, parent_of, task
 from tests.session.stored import Disk, folded
 from tests.talking import agent_of, call, of, types, until
 
@@ -126,6 +127,46 @@ def test_an_answer_takes_the_place_of_what_stood_for_it(store: ConversationStore
     asked = next(r for r in store.load_display_messages("c1") if r.content_type == "tool_call")
     assert asked.metadata["hitl_decision"] == "answered"
     assert not results[0].content.get("is_interrupt")
+
+
+def test_an_answer_takes_the_place_of_what_stood_for_it_also_after_a_crash(
+    disk: Disk, store: ConversationStore
+) -> None:
+    question = call("ask_user", question="Why?", response_type="freeform")
+    session = sa.Session(agent_of(question, middleware=[sa.AskUser()]), "c1", store=store)
+    session.send("go").result()
+    again = disk.crashed(session, "done", middleware=[sa.AskUser()])
+    again.resume(sa.Respond("So.")).result()
+    shown = disk.stores[-1].load_display_messages("c1")
+    [result] = [row.content for row in shown if row.content_type == "tool_result"]
+    assert "So." in result["content"]
+    assert not result.get("is_interrupt")
+    assert ("user", "So.") in [(row.message_type, row.content.get("text")) for row in shown]
+
+
+@pytest.mark.parametrize("how", ["another message", "cancelled", "a crash"])
+def test_a_question_that_nobody_can_answer_any_more_is_a_failed_call(
+    how: str, disk: Disk, store: ConversationStore
+) -> None:
+    asking = helper(call("look", where="here"), "seen", tools=[look], interrupt_on={"look": True})
+    session = sa.Session(parent_of(task("t1"), "on", subagents=[asking]), "c1", store=store)
+    assert session.send("go").result().status == "interrupted"
+    if how == "a crash":
+        session = disk.crashed(session, agent=parent_of("on", subagents=[asking]))
+        session.retry().result()
+    elif how == "cancelled":
+        session.cancel()
+        session.send("on?").result()
+    else:
+        session.send("Never mind.").result()
+    shown = disk.stores[-1].load_display_messages("c1")
+    [asked] = [row for row in shown if row.content_type == "tool_call"]
+    [result] = [row.content for row in shown if row.content_type == "tool_result"]
+    assert asked.status == "failed"
+    assert "its work was lost" in result["content"]
+    assert not result.get("is_interrupt")
+    for frame in (session.to_frame("tool_calls"), disk.stores[-1].to_frame("tool_calls")):
+        assert frame.status.tolist() == ["failed"]
 
 
 class FailingModel(sa.ChatModel):
@@ -394,9 +435,9 @@ def test_rows_cost_no_transaction_of_their_own(
     session.send("go").result()
     appended, submit = [], Database.submit
 
-    def counted(database: Database, work: Any) -> Any:
+    def counted(database: Database, work: Any, *more: Any) -> Any:
         appended.append(work)
-        return submit(database, work)
+        return submit(database, work, *more)
 
     monkeypatch.setattr(Database, "submit", counted)
     session.send("and?").result()
