@@ -95,7 +95,7 @@ lock: | $(UV)  ## Rewrite requirements.lock with the newest versions that pyproj
 		--extra all --group dev --output-file $(LOCK) pyproject.toml
 
 clean:  ## Remove all that was built or installed here
-	rm -rf .venv .venv-newest .venv-peers widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
+	rm -rf .venv .venv-* widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -43,7 +43,8 @@ SUBJECTS = {
     "store": (
         ["sagents_nb/store"],
         ["tests/test_frozen.py", "tests/store", "tests/session/test_open.py",
-         "tests/session/test_journaled.py"],
+         "tests/session/test_journaled.py", "tests/test_public_face.py",
+         "tests/test_bad_input_matrix.py"],
     ),
 }  # fmt: skip
 

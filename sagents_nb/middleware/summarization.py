@@ -182,14 +182,14 @@ _TEXTS = (TextPart, ThinkingPart)  # once: a union would be made for each part
 def _tokens_of(parts: Iterable[Part]) -> int:
     tokens = 0
     for part in parts:
-        if isinstance(part, ToolCall):  # repr is about as long as JSON, and never fails
+        if isinstance(part, _TEXTS):
+            tokens += _text_tokens(part.text)
+        elif isinstance(part, ToolCall):  # repr is about as long as JSON, and never fails
             tokens += 10 + _text_tokens(f"{part.name} {part.arguments!r}")
         elif isinstance(part, ToolResult):
             content = part.content
             tokens += 10
             tokens += _text_tokens(content) if isinstance(content, str) else _tokens_of(content)
-        elif isinstance(part, _TEXTS):
-            tokens += _text_tokens(part.text)
         elif isinstance(part, JsonPart):
             tokens += _text_tokens(repr(part.data))
         else:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from ..errors import AgentError, ConfigurationError, StaleOwner
+from ..errors import AgentError, ConfigurationError, StaleOwner, StoreError
 from ..interrupts import Decision, Interrupt
 from ..loop.open_calls import doubtful_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
@@ -374,7 +374,12 @@ class SessionJournal:
 
         along = None if self._rider is None else self._rider.take()
         if batch or along is not None:
-            self.journal.append(batch, along).add_done_callback(ended)
+            try:
+                appended = self.journal.append(batch, along)
+            except Exception as error:  # there may be no more threads, and who waits must hear
+                appended = Future()
+                appended.set_exception(StoreError(f"The store takes nothing now: {error}."))
+            appended.add_done_callback(ended)
         else:
             self._writing = None
             promise.set_result(None)

@@ -132,3 +132,21 @@ def test_what_is_acknowledged_is_there_and_what_is_refused_is_not(
 @pytest.mark.soak
 def test_the_same_in_a_thousand_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     live(1000, monkeypatch)
+
+
+def test_a_message_that_the_store_does_not_even_take_is_refused_and_nobody_waits_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none_left(*args: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    with disk() as place:
+        session = sa.Session(agent_of(*["fine"] * 5), "c1", store=place.store())
+        session.send("hi").result(PATIENCE)
+        with monkeypatch.context() as patched:
+            patched.setattr(Journal, "append", none_left)
+            with pytest.raises(StoreError, match="takes nothing now: can't start new thread"):
+                session.send("lost").result(PATIENCE)
+            until(lambda: session.status != "running")
+        assert session.send("and now?").result(PATIENCE).text == "fine"
+        assert [m.text for m in session.messages if m.role == "user"] == ["hi", "and now?"]

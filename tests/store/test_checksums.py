@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sql
 
 from sagents_nb.store.database.thread import Database
-from sagents_nb.store.entries import UNKNOWN, Tally
+from sagents_nb.store.entries import BEHIND, UNKNOWN, Entry, Tally
 from sagents_nb.store.journal import Journal, entries_of
 from tests.store.journals import begin, count, database_of, kept, note, said
 from tests.talking import PATIENCE
@@ -203,3 +203,94 @@ def test_rows_of_a_process_of_the_older_version_are_no_damage(database: Database
     assert journal.append([note("c11")]).result(PATIENCE) == 12
     journal.compact([11]).result(PATIENCE)
     assert kept(database) == [*all_of("c", 10), "c11"]
+
+
+# what a tally may lack while a run goes on
+
+
+def going_on(database: Database, size: int) -> Journal:
+    """Entries of a run that has not ended, behind the ten."""
+    journal, _, _ = Journal.open(database, "c")
+    for n in range(size):
+        journal.append([note(f"new {n}", "message")]).result(PATIENCE)
+    return journal
+
+
+def lost(database: Database, *seqs: int) -> None:
+    journal = database.tables.journal
+    change(
+        database, journal.delete().where(journal.c.conversation_id == "c", journal.c.seq.in_(seqs))
+    )
+
+
+def after_a_crash(database: Database) -> list[str]:
+    """What is told of the journal that a process has left as it was."""
+    journal, entries, problems = Journal.open(database, "c", take_over=True)
+    journal.release().result(PATIENCE)
+    assert said(entries) == kept(database)
+    return problems
+
+
+@pytest.mark.parametrize("size", [0, 1, BEHIND - 1, BEHIND, BEHIND + 1, 3 * BEHIND + 5])
+def test_a_journal_that_was_left_in_a_run_has_no_problem(database: Database, size: int) -> None:
+    going_on(database, size)
+    assert after_a_crash(database) == []
+    assert len(kept(database)) == 10 + size
+
+
+def test_a_tally_is_written_every_so_many_rows_and_with_the_end_of_a_run(
+    database: Database,
+) -> None:
+    written: list[str] = []
+
+    def seen(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        if statement.startswith("UPDATE") and "tally" in statement:
+            written.append(statement)
+
+    journal = going_on(database, 0)
+    sql.event.listen(database.connection.engine, "before_cursor_execute", seen)
+    for number in range(1, 2 * BEHIND + 1):
+        journal.append([note(number, "message")]).result(PATIENCE)
+        assert len(written) == number // BEHIND
+    journal.append([note("", "message")]).result(PATIENCE)
+    journal.append([Entry("run", {"status": "running"})]).result(PATIENCE)
+    assert len(written) == 2
+    journal.append([Entry("run", {"status": "completed"})]).result(PATIENCE)
+    assert len(written) == 3
+    journal.release().result(PATIENCE)
+    assert len(written) == 3, "it lacks nothing"
+
+
+@pytest.mark.parametrize("gone", [{5}, {11}, {13}, {11, 12}, {5, 12}])
+def test_lost_rows_that_no_tally_has_are_told_too(database: Database, gone: set[int]) -> None:
+    going_on(database, 5)
+    lost(database, *gone)
+    assert after_a_crash(database) == [missing(15, 15 - len(gone))]
+    assert after_a_crash(database) == []
+
+
+def test_a_row_that_no_tally_has_and_that_was_altered_is_set_aside_alone(
+    database: Database,
+) -> None:
+    going_on(database, 5)
+    journal = database.tables.journal
+    change(database, journal.update().where(journal.c.seq == 13).values(data='{"says":"evil"}'))
+    [problem] = after_a_crash(database)
+    assert problem.startswith("Journal entry 13 was set aside: it is not what was written")
+    assert after_a_crash(database) == []
+
+
+def test_a_release_brings_the_tally_up_to_date(database: Database) -> None:
+    going_on(database, 5).release().result(PATIENCE)
+    lost(database, 14, 15)
+    assert told(database)[1] == [missing(15, 13)]
+
+
+def test_what_is_compacted_and_set_aside_in_a_run_is_no_loss(database: Database) -> None:
+    journal = going_on(database, 5)
+    journal.compact([3, 12]).result(PATIENCE)
+    journal.append([note("more", "message")]).result(PATIENCE)
+    journal.set_aside({4: "no sense", 16: "no sense"}).result(PATIENCE)
+    journal.append([note("and more", "message")]).result(PATIENCE)
+    assert after_a_crash(database) == []
+    assert len(kept(database)) == 17 - 4

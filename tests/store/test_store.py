@@ -68,3 +68,10 @@ def test_whoever_has_no_scope_has_conversations_of_their_own(url: str) -> None:
     assert [c.id for c in store.scoped(None).list_conversations()] == [made.id]
     assert [c.id for c in mine.list_conversations()] == [own.id]
     store.close()
+
+
+def test_the_package_has_no_other_names_than_it_says() -> None:
+    import sagents_nb.store
+
+    assert not hasattr(sagents_nb.store, "Another")
+    assert not hasattr(sagents_nb.store, "zero")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sqlite3
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -140,3 +142,12 @@ def test_what_is_no_json_is_kept_as_what_it_says(mine: ScopedStore) -> None:
     assert kept["todo"] == {"content": "pack"}
     assert (kept["tuple"], kept["7"]) == ([1, 2], "seven")
     assert kept["object"].startswith("<object object")
+
+
+def test_what_is_stored_is_json_for_any_parser(sqlite_url: str) -> None:
+    with contextlib.closing(sa.ConversationStore(sqlite_url)) as store:
+        store.create_conversation(metadata={"number": math.nan, "list": [math.inf]})
+    with contextlib.closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as database:
+        [(text,)] = database.execute("SELECT metadata FROM sagents_conversations")
+    assert "NaN" not in text
+    assert "Infinity" not in text

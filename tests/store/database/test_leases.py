@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +252,15 @@ def test_one_heartbeat_is_for_all_that_a_store_holds(
         database.run(age)
         rows = database.run(lambda connection: connection.execute(all_of_them).all())
         assert rows[0].heartbeat_at == rows[1].heartbeat_at == long_ago
+
+
+def test_who_lets_go_of_a_conversation_or_had_it_last_is_told_of_that_one(url: str) -> None:
+    with database_of(url, "a", "b", "c") as database:
+        held = {id: Journal.open(database, id)[0] for id in ("a", "c")}
+        last = [
+            database.run(partial(leases.last, tables=database.tables, conversation_id=id))
+            for id in "abc"
+        ]
+        assert last == [f"{socket.gethostname()}:{os.getpid()}", None, last[0]]
+        held["c"].release().result(PATIENCE)
+        assert held["a"].append([note("mine")]).result(PATIENCE) == 1
