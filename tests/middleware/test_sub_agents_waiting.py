@@ -382,6 +382,7 @@ def test_cancelling_while_a_sub_agent_goes_on_leaves_nothing_open() -> None:
     assert session.interrupt is None
     assert not unanswered(session.messages)
     assert not any(r.is_interrupt for m in session.messages for r in m.tool_results)
+    assert session.to_frame("tool_calls").status.tolist()[0] == "failed"
     assert session.send("and now?").result().text == "next"
 
 
@@ -548,3 +549,12 @@ def test_a_halt_beats_what_a_sibling_asks() -> None:
     assert session.send("go on").result().text == "next"
     assert RAN == []
     assert not unanswered(session.messages)
+
+
+def test_the_end_of_a_question_that_nobody_can_answer_any_more_is_told() -> None:
+    parent = parent_of(task("t1"), "on my own", subagents=[gated(writing(), "written")])
+    asked = parent.run("go")
+    [end] = of(ToolExecutionEnd, streamed(parent, "Never mind.", state=asked.state))
+    assert (end.tool_call_id, end.status) == ("t1", "failed")
+    assert "its work was lost" in end.result.text
+    assert RAN == []
