@@ -53,6 +53,7 @@ class Journal:
         self.epoch = epoch
         self.last_seq = 0
         self._failures = 0
+        self._told_failures = 0  # after how many of them the tally was written
 
     @classmethod
     def open(
@@ -226,7 +227,10 @@ class Journal:
             connection.execute(_statements(self.database.tables).insert, rows)
             self.last_seq = first + len(rows) - 1
             behind = 0 if tally is None else self.last_seq - tally.last_seq
-            if behind >= BEHIND or any(map(ends_run, entries)):
+            # Numbers that were used by what was not written are a gap, and no loss.
+            skips = self._failures != self._told_failures
+            if behind >= BEHIND or skips or any(map(ends_run, entries)):
+                self._told_failures = self._failures
                 self._keep(connection, self._settled(connection, tally))
         return self.last_seq
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
+import sagents_nb as sa
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import BEHIND, UNKNOWN, Entry, Tally
 from sagents_nb.store.journal import Journal, entries_of
@@ -278,6 +279,20 @@ def test_a_row_that_no_tally_has_and_that_was_altered_is_set_aside_alone(
     [problem] = after_a_crash(database)
     assert problem.startswith("Journal entry 13 was set aside: it is not what was written")
     assert after_a_crash(database) == []
+
+
+@pytest.mark.parametrize("more", [1, 3])
+def test_numbers_of_what_could_not_be_written_are_no_loss(database: Database, more: int) -> None:
+    def full(connection: Any) -> None:
+        raise OSError("the disk is full")
+
+    journal = going_on(database, 3)
+    for n in range(more):
+        with pytest.raises(sa.StoreError):
+            journal.append([note("lost", "message")] * 2, full).result(PATIENCE)
+        journal.append([note(f"and on {n}", "message")]).result(PATIENCE)
+    assert after_a_crash(database) == []
+    assert len(kept(database)) == 13 + more
 
 
 def test_a_release_brings_the_tally_up_to_date(database: Database) -> None:

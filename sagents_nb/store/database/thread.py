@@ -82,19 +82,23 @@ class Database:
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
-            if not self._closed:
+            why = self._closed or self._unstarted()
+            if not why:
                 self._queue.put(_Job(future, work, failed))
-                if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._serve, name="sagents-store", daemon=True
-                    )
-                    self._thread.start()
                 return future
-        _settle(
-            [_Job(future, work, failed)],
-            [(None, StoreError(f"The store {self.name} {self._closed}."))],
-        )
+        _settle([_Job(future, work, failed)], [(None, StoreError(f"The store {self.name} {why}."))])
         return future
+
+    def _unstarted(self) -> str:
+        """Have a thread; why there is none, or ""."""
+        if self._thread is None:
+            thread = threading.Thread(target=self._serve, name="sagents-store", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # there may be no more
+                return f"cannot work now ({error}); try again"
+            self._thread = thread
+        return ""
 
     def run(self, work: Work[T]) -> T:
         """:meth:`submit`, and wait for it.

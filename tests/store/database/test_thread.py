@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import subprocess
@@ -294,3 +295,17 @@ def test_two_databases_at_once_on_one_file_take_turns(url: str) -> None:
         for journal in journals:
             journal.append([]).result(PATIENCE)
         assert kept(one, "c0") == kept(two, "c1") == list(range(200))
+
+
+def test_a_thread_that_cannot_be_started_is_started_with_the_next_work(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with contextlib.closing(Database(url)) as database:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", none_left)
+            with pytest.raises(StoreError, match=r"cannot work now \(can't start new thread\)"):
+                database.run(lambda _: None)
+        assert database.run(lambda _: "done") == "done"
