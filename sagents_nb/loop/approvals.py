@@ -27,7 +27,7 @@ from ..middleware.chain import Chain
 from ..state import State
 from ..text import sha256
 from ..tools import Tool
-from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, NOT_RUN, RAN, doubtful_calls, open_calls
+from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, NOT_RUN, RAN, doubtful_calls, end_of, open_calls
 from .tool_values import text_of
 
 
@@ -159,7 +159,8 @@ def _adopt(state: State, ctx: RunContext) -> None:
     ctx.state = state
     for result in _last_results(state):
         if before.get(result.tool_call_id) != result:
-            _tell(result, "failed" if result.is_error else "completed", ctx)
+            status = "failed" if result.is_error else "completed"
+            ctx.publish(ToolExecutionEnd, **end_of(result, status))
 
 
 def _fill(interrupt: Interrupt, decisions: Mapping[str, Decision], ctx: RunContext) -> None:
@@ -173,7 +174,7 @@ def _fill(interrupt: Interrupt, decisions: Mapping[str, Decision], ctx: RunConte
     for call_id, decision in decisions.items():
         result, status = _filled(placeholders[call_id], decision)
         ctx.state = ctx.state.replace_tool_result(call_id, result)
-        _tell(result, status, ctx)
+        ctx.publish(ToolExecutionEnd, **end_of(result, status))
 
 
 def _said(decisions: Iterable[Decision], state: State) -> Iterator[Message]:
@@ -201,16 +202,6 @@ def _filled(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, st
 
 def _last_results(state: State) -> Sequence[ToolResult]:
     return state.messages[-1].tool_results if state.messages else ()
-
-
-def _tell(result: ToolResult, status: str, ctx: RunContext) -> None:
-    ctx.publish(
-        ToolExecutionEnd,
-        tool_call_id=result.tool_call_id,
-        tool_name=result.name,
-        result=result,
-        status=status,
-    )
 
 
 def confirmed_result(call: ToolCall, decision: Decision) -> ToolResult | None:

@@ -31,7 +31,7 @@ from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Unfinished, settled
 from .model_call import ModelAnswer, call_in_time, request_for, without_hidden
-from .open_calls import closing_message, doubtful_calls, given_up, open_calls
+from .open_calls import closing_message, doubtful_calls, end_of, given_up, open_calls
 from .stop_conditions import StopConditions
 from .tool_calls import PreparedCall, execute, first_at_once, prepare
 
@@ -507,13 +507,7 @@ class Loop:
         """What is asked cannot be answered any more: those calls have failed."""
         before, self.state = self.state, self.state.clean_stale_interrupts()
         for result in given_up(before, self.state):
-            self.ctx.publish_kept(
-                ToolExecutionEnd,
-                tool_call_id=result.tool_call_id,
-                tool_name=result.name,
-                result=result,
-                status="failed",
-            )
+            self.ctx.publish_kept(ToolExecutionEnd, **end_of(result, "failed"))
 
     # middleware
 

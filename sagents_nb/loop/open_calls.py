@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..interrupts import ActionRequest, Interrupt
 from ..messages import Message, ToolCall, ToolResult
@@ -82,6 +83,16 @@ def given_up(before: State, after: State) -> list[ToolResult]:
         zip(old.tool_results, new.tool_results, strict=True) for old, new in pairs if old is not new
     ]
     return [new for results in changed for old, new in results if old is not new]
+
+
+def end_of(result: ToolResult, status: str) -> dict[str, Any]:
+    """What ``tool_execution_end`` tells of a call whose result comes from no body."""
+    return {
+        "tool_call_id": result.tool_call_id,
+        "tool_name": result.name,
+        "result": result,
+        "status": status,
+    }
 
 
 def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> ToolResult:

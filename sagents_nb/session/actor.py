@@ -37,7 +37,7 @@ from ..loop.approvals import bound_anew
 from ..loop.config import Outcome, Unfinished
 from ..loop.execution import new_run_id, run_result
 from ..loop.loop import PAUSE_REASON, Loop
-from ..loop.open_calls import closing_message, given_up, open_calls, placeholders
+from ..loop.open_calls import closing_message, end_of, given_up, open_calls, placeholders
 from ..messages import Message, ToolResult, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled
@@ -130,10 +130,13 @@ class Actor:
             self.answers = restored.decisions or None
         else:
             self.approvals.restore(restored.decisions)
+        asking = restored.given_up
+        if restored.given_up:
+            runtime.post(self._tell_given_up, restored.given_up)
+        if restored.state.interrupt is not None:  # else there is none, and all was looked at
+            asking = asking + placeholders(restored.state)
         if self._transcript is not None:
-            asking = placeholders(restored.state) + restored.given_up
             self._transcript.expect(result.tool_call_id for result in asking)
-        runtime.post(self._tell_given_up, restored.given_up)
         runs: dict[str, list[Message]] = {}
         for queued in restored.queued:
             if queued.when == "queue":
@@ -690,13 +693,7 @@ class Actor:
 
         def tell() -> None:
             for result in results:
-                emitter.emit(
-                    ToolExecutionEnd,
-                    tool_call_id=result.tool_call_id,
-                    tool_name=result.name,
-                    result=result,
-                    status="failed",
-                )
+                emitter.emit(ToolExecutionEnd, **end_of(result, "failed"))
 
         if results:
             self._once_safe(tell)
