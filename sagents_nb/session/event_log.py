@@ -34,6 +34,7 @@ from ..loop.model_call import Partial
 from ..messages import Message
 from ..runtime import foreign
 from ..runtime.event_stream import EventStream
+from ..runtime.foreign import clock
 from ..runtime.thread import runtime
 from ..state import State
 
@@ -77,15 +78,18 @@ class EventLog:
             if type(inner) is MessageEnd:
                 self._deltas.pop(speaker, None)
             self._events.append(event)
-        self._untold.append((event, self.subscribers))
+        subscribers = self.subscribers
         if self._telling:  # a listener caused it: all hear of it after this one, in order
+            self._untold.append((event, subscribers))
             return
         self._telling = True
-        while self._untold:
-            event, subscribers = self._untold.pop(0)
+        while True:
             for subscriber in subscribers:
                 if not subscriber.gone:
                     subscriber.tell(event)
+            if not self._untold:
+                break
+            event, subscribers = self._untold.pop(0)
         self._telling = False
         if self._closed:
             self._release()
@@ -224,26 +228,23 @@ class Subscriber:
 
     def tell(self, event: Event) -> None:
         """Have it hear an event; an async one hears one after the other."""
-        since = self._since
-        if since is not None:
+        if (since := self._since) is not None:
             self._missed += len(since) == KEPT
             since.append(event)
-            return
-        outcome = self._call(event)
-        if outcome is not None:
+        elif (outcome := self._call(event)) is not None:
             self._since = deque(maxlen=KEPT)
             runtime.spawn(self._hear(event, outcome, self._since))
 
     def _call(self, event: Event) -> Awaitable[Any] | None:
         """What is left to be awaited, if it is an async one."""
-        began = foreign.clock()
+        began = clock()
         try:
             outcome = self.listener(event)
         except BaseException as error:
             pass_on(error)
             logger.exception("A subscriber raised on %s", event.type)
             return None
-        if foreign.clock() - began > foreign.HELD:
+        if clock() - began > foreign.HELD:
             foreign.took(began, "The subscriber", self.listener)
         return outcome if outcome is not None and inspect.isawaitable(outcome) else None
 
