@@ -18,7 +18,7 @@ from ..errors import AgentError, ConfigurationError, ModelError
 from ..events import Emitter, Event, TokenUsage
 from ..extract import Asking
 from ..files import FileSystem
-from ..loop.execution import new_run_id, run_result, starting_point
+from ..loop.execution import messages_of, new_run_id, run_result
 from ..messages import Message, Usage
 from ..models import ModelRequest
 from ..models.cache.recording import asked, message_form
@@ -104,7 +104,7 @@ def _prompt(value: Any) -> Prompt:
         return "This row has no prompt."
     if isinstance(value, int | float) or hasattr(value, "item"):  # a number, also numpy's
         value = str(value)
-    return starting_point(value, None)[1]
+    return messages_of(value)
 
 
 def _filled(rows: Iterable[Mapping[Any, Any]], template: str, used: Sequence[str]) -> list[Prompt]:

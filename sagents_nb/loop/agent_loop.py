@@ -20,7 +20,7 @@ from ..runtime.thread import runtime
 from ..state import State
 from ..tools import Tool, as_tool
 from .config import Converter, LoopConfig, settled
-from .execution import Execution, ExecutionEvents, Prompt, new_run_id, starting_point
+from .execution import Execution, ExecutionEvents, Prompt, messages_of, new_run_id, starting_point
 from .loop import Loop
 from .open_calls import open_calls
 
@@ -185,4 +185,4 @@ async def _asked(source: Source | None) -> list[Message]:
         return []
     given: Any = source()
     given = await settled(given)
-    return starting_point(given, None)[1] if given else []
+    return messages_of(given) if given else []

@@ -62,11 +62,16 @@ def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Mes
     """
     if isinstance(prompt, State):
         return (state.merge(prompt) if state else prompt), []
-    messages = _messages_of(prompt)
+    return state or State(), messages_of(prompt)
+
+
+def messages_of(prompt: Prompt) -> list[Message]:
+    """What a prompt adds to a conversation, nothing for a state; raises ConfigurationError."""
+    messages = [] if isinstance(prompt, State) else _messages_of(prompt)
     for message in messages:
         if message.role == "user" and not _says_something(message):
             raise ConfigurationError("The prompt is empty; say something in it.")
-    return state or State(), messages
+    return messages
 
 
 def _says_something(message: Message) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas
 
     from ..loop.approvals import bound_anew
-    from ..loop.execution import Prompt, check_unanswered, starting_point
+    from ..loop.execution import Prompt, check_unanswered, messages_of
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
@@ -65,10 +65,10 @@ def _load() -> None:
     """Load what makes and runs sessions, with the first: importing the package stays light."""
     global Actor, Handed, MessageContext, OpenedConversation, SessionOptions
     global conversations_of, create_conversation, from_state, here, kept_state, open_conversation
-    global bound_anew, check_unanswered, in_tool, preprocessed, starting_point, stored_events
+    global bound_anew, check_unanswered, in_tool, preprocessed, messages_of, stored_events
     global workers
     from ..loop.approvals import bound_anew
-    from ..loop.execution import check_unanswered, starting_point
+    from ..loop.execution import check_unanswered, messages_of
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
@@ -401,7 +401,7 @@ class Session:
         return self._act(self.actor.send, self._said(prompt), when, overrides)
 
     def _said(self, prompt: Prompt) -> list[Message]:
-        _, messages = starting_point(prompt, None)
+        messages = messages_of(prompt)
         if not messages:
             raise ConfigurationError("A session keeps its own state; send it text or messages.")
         check_unanswered(self.state, messages)
