@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -298,7 +298,7 @@ async def _stream(
         if response is not None:
             told = of_headers(response.headers, where)
             chunks = clients.pieces(response.aiter_raw(), response.headers)
-        patient.begin()
+        has_come = True
         while chunks is not None:
             events = []
             try:
@@ -306,10 +306,18 @@ async def _stream(
                     async with asyncio.timeout(_DRAIN if reader.ended else AFTER_END):
                         events = decoder.feed(await anext(chunks))
                 else:
-                    events = decoder.feed(await patient.wait(anext(chunks)))
-                if patient.has_come(events):
-                    await asyncio.sleep(0)
+                    if patient.begin(has_come):
+                        await asyncio.sleep(0)
+                    events = decoder.feed(await anext(chunks))
+                    patient.rest()
+                    has_come = bool(events)
+            except asyncio.CancelledError:
+                if not patient.gave_up():
+                    raise
+                failure = _broken(TimeoutError(), where)
+                break
             except StopAsyncIteration:
+                patient.end()
                 chunks = None
                 events = [event for event in decoder.end() if _whole(event[1])]
             except Exception as error:
@@ -355,59 +363,49 @@ class _Patience:
     def __init__(self, seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._seconds = seconds
-        self._ends = self._loop.time() + LONGEST_CALL
-        self._latest = self._ends
+        self._since = self._shared = self._loop.time()
+        self._ends = self._since + LONGEST_CALL
         self._waiting: asyncio.Task[Any] | None = None
-        self._shared = self._loop.time()
-        self._over = False
+        self._cancelling: int | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self) -> None:
-        """An event has come, and the next one is waited for as long."""
-        self._begin(self._loop.time())
-
-    def _begin(self, now: float) -> None:
-        self._latest = min(now + self._seconds, self._ends)
+    def begin(self, has_come: bool) -> bool:
+        """Wait, as long as for any event if one has come; whether others should have a turn."""
+        now = self._loop.time()  # not that of the event: whoever reads the answer takes its time
+        if has_come:
+            self._since = now
+        self._waiting = asyncio.current_task()
         if self._timer is None:
             self._timer = self._loop.call_at(self._latest, self._look)
-
-    def has_come(self, events: Sequence[Event]) -> bool:
-        """Wait as long for what follows; whether what was there kept others from their turn."""
-        now = self._loop.time()
-        if events:
-            self._begin(now)
-        is_long = now - self._shared > TURN
+        if now - self._shared <= TURN:
+            return False
         self._shared = now
-        return is_long
+        return True
+
+    def rest(self) -> None:
+        """What was waited for is there."""
+        self._waiting = None
+
+    def gave_up(self) -> bool:
+        """Whether a cancellation came from here, as no event came for too long."""
+        task, before = self._waiting, self._cancelling
+        return task is not None and before is not None and task.uncancel() <= before
 
     def end(self) -> None:
         """Nothing is waited for any more."""
+        self.rest()
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
 
-    async def wait(self, chunk: Awaitable[bytes]) -> bytes:
-        """The next chunk; raises TimeoutError if no event has come for too long."""
-        task = asyncio.current_task()
-        assert task is not None
-        cancelling = task.cancelling()
-        if self._loop.time() > self._latest:  # whoever reads the answer took this long
-            self.begin()
-        self._waiting = task
-        try:
-            return await chunk
-        except asyncio.CancelledError:
-            if self._over and task.uncancel() <= cancelling:
-                raise TimeoutError from None
-            raise
-        finally:
-            self._waiting = None
+    @property
+    def _latest(self) -> float:
+        return min(self._since + self._seconds, self._ends)
 
     def _look(self) -> None:
         if self._loop.time() < self._latest:
             self._timer = self._loop.call_at(self._latest, self._look)
         elif self._waiting is not None:
-            self._over = True
+            self._cancelling = self._waiting.cancelling()
             self._waiting.cancel()
         else:
             self._timer = self._loop.call_later(self._seconds, self._look)
