@@ -17,6 +17,7 @@ import sqlalchemy as sql
 
 from ..errors import Busy, ConfigurationError, NotFound
 from ..serialization import escaped
+from ..sql import Prepared
 from .database import leases
 from .database.schema import Tables
 from .scope import ID_LENGTH
@@ -100,11 +101,9 @@ def touch(connection: sql.Connection, tables: Tables, owner: str, id: str, **val
     """It went on just now. Until the transaction ends nobody else can delete it."""
     if not isinstance(id, str):
         raise _missing(id)
-    changing = _touching(tables)
-    if values:
-        changing = changing.values(**values)
-    which = {"touched": id, "by": owner, "now": datetime.now(UTC)}
-    if not connection.execute(changing, which).rowcount:
+    changing = _touching(tables, frozenset(values))
+    which = {"touched": id, "by": owner, "now": datetime.now(UTC), **values}
+    if not changing(connection, which).count:
         raise _missing(id)
 
 
@@ -156,10 +155,11 @@ def _conversation(row: sql.Row[Any]) -> Conversation:
 
 
 @functools.cache
-def _touching(tables: Tables) -> sql.Update:
+def _touching(tables: Tables, names: frozenset[str]) -> Prepared:
     table = tables.conversations
     of_it = table.c.id == sql.bindparam("touched"), table.c.owner == sql.bindparam("by")
-    return table.update().where(*of_it).values(updated_at=sql.bindparam("now"))
+    new = {name: sql.bindparam(name, type_=table.c[name].type) for name in names}
+    return Prepared(table.update().where(*of_it).values(updated_at=sql.bindparam("now"), **new))
 
 
 def _conversations(tables: Tables) -> sql.Select[Any]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..errors import ConfigurationError, NotFound
 from ..serialization import escaped
+from ..sql import Prepared
 from ..text import REPLACEMENT, digest, whole
 from . import conversations
 from .database.schema import Tables
@@ -40,10 +41,10 @@ def append(
     """Store the rows of one message behind those that are there."""
     conversations.touch(connection, tables, owner, conversation_id)
     last, adding = _appending(tables)
-    newest = connection.execute(last, {"conversation": conversation_id}).scalar()
+    newest = last(connection, {"conversation": conversation_id}).rows
     now = datetime.now(UTC)
-    if newest is not None and newest >= now:  # two messages at once, or a clock set back
-        now = newest + timedelta(microseconds=1)
+    if newest and newest[0][0] >= now:  # two messages at once, or a clock set back
+        now = newest[0][0] + timedelta(microseconds=1)
     values = [
         {
             "conversation_id": conversation_id,
@@ -59,20 +60,18 @@ def append(
         }
         for sequence, row in enumerate(map(checked, rows))
     ]
-    if not values:
-        return []
-    return _messages(connection.execute(adding, values))
+    return [message for each in values for message in _messages(adding(connection, each).rows)]
 
 
 @functools.cache
-def _appending(tables: Tables) -> tuple[sql.Select[Any], Any]:
+def _appending(tables: Tables) -> tuple[Prepared, Prepared]:
     """What tells when the newest row of a conversation came, and what adds rows; made once."""
     table = tables.display_messages
     of_it = table.c.conversation_id == sql.bindparam("conversation")
     # Not max(): SQLite would look at every row of the conversation.
     newest_first = table.c.inserted_at.desc(), table.c.sequence.desc()
     last = sql.select(table.c.inserted_at).where(of_it).order_by(*newest_first).limit(1)
-    return last, table.insert().returning(*_columns(tables), sort_by_parameter_order=True)
+    return Prepared(last), Prepared(table.insert().returning(*_columns(tables)))
 
 
 def load(
@@ -207,15 +206,13 @@ def _newest(
     }
     if call.conversation_id is not None:
         which["conversation"] = _text(call.conversation_id)
-    if before is not None:
-        which["statuses"] = list(before)
-    asked = _newest_first(tables, call.conversation_id is None, before is None)
-    found = _messages(connection.execute(asked, which))
+    asked = _newest_first(tables, call.conversation_id is None, tuple(before or ()))
+    found = _messages(asked(connection, which).rows)
     return found[0] if found else None
 
 
 @functools.cache
-def _newest_first(tables: Tables, anywhere: bool, any_status: bool) -> sql.Select[Any]:
+def _newest_first(tables: Tables, anywhere: bool, statuses: tuple[str, ...]) -> Prepared:
     table, parents = tables.display_messages, tables.conversations
     owned = sql.select(parents.c.id).where(parents.c.owner == sql.bindparam("owned_by"))
     if not anywhere:
@@ -226,9 +223,10 @@ def _newest_first(tables: Tables, anywhere: bool, any_status: bool) -> sql.Selec
         table.c.content_type == sql.bindparam("type"),
         table.c.id > sql.bindparam("least"),
     )
-    if not any_status:
-        which = which & table.c.status.in_(sql.bindparam("statuses", expanding=True))
-    return _rows(tables).where(which).order_by(table.c.id.desc()).limit(1).with_for_update()
+    if statuses:
+        which = which & sql.or_(*(table.c.status == status for status in statuses))
+    newest = _rows(tables).where(which).order_by(table.c.id.desc()).limit(1)
+    return Prepared(newest.with_for_update())
 
 
 def _text(id: Any) -> str:
@@ -248,15 +246,15 @@ def _change(
     connection: sql.Connection, tables: Tables, row: DisplayMessage, **values: Any
 ) -> DisplayMessage:
     changing = _changing(tables, frozenset(values))
-    return _messages(connection.execute(changing, {**values, "changed": row.id}))[0]
+    return _messages(changing(connection, {**values, "changed": row.id}).rows)[0]
 
 
 @functools.cache
-def _changing(tables: Tables, names: frozenset[str]) -> Any:
+def _changing(tables: Tables, names: frozenset[str]) -> Prepared:
     table = tables.display_messages
     of_it = table.c.id == sql.bindparam("changed")
     new = {name: sql.bindparam(name, type_=table.c[name].type) for name in names}
-    return table.update().where(of_it).values(**new).returning(*_columns(tables))
+    return Prepared(table.update().where(of_it).values(**new).returning(*_columns(tables)))
 
 
 def _rows(tables: Tables) -> sql.Select[Any]:
@@ -268,12 +266,12 @@ def _columns(tables: Tables) -> list[sql.Column[Any]]:
 
 
 def _messages(found: Iterable[Any]) -> list[DisplayMessage]:
-    return [_message(row._mapping) for row in found]
+    return [_message(row) for row in found]
 
 
-def _message(row: Mapping[Any, Any]) -> DisplayMessage:
+def _message(row: Iterable[Any]) -> DisplayMessage:
     """A row, be it damaged: the rest of the transcript can be read all the same."""
-    message = DisplayMessage(**row)
+    message = DisplayMessage(**dict(zip(DisplayMessage.__struct_fields__, row, strict=True)))
     if isinstance(message.content, dict) and isinstance(message.metadata, dict):
         return message
     logger.warning("Row %s of conversation %r is damaged.", message.id, message.conversation_id)

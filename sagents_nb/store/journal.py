@@ -14,6 +14,7 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import StaleOwner, StoreError
+from ..sql import Prepared
 from .database import leases
 from .database.schema import Tables
 from .database.thread import Database
@@ -53,7 +54,10 @@ class Journal:
         self.epoch = epoch
         self.last_seq = 0
         self._failures = 0
-        self._told_failures = 0  # after how many of them the tally was written
+        # The checksums of the rows that were written since the tally with that number; None where
+        # it is not known which were. Numbers of those that were not are a gap, and no loss.
+        self._since = -1
+        self._behind: list[int] | None = None
 
     @classmethod
     def open(
@@ -97,6 +101,8 @@ class Journal:
         numbers = [problem.seq for problem in damaged if is_number(problem.seq)]
         numbers += [entry.seq for entry in entries[-1:]]
         self.last_seq = max([used, tally.last_seq if tally else 0, *numbers])
+        if tally is not None and tally.last_seq == self.last_seq:
+            self._since, self._behind = tally.last_seq, []
         # What a newer version wrote may be no damage, and is refused where it is read.
         if (read.problems or read.without) and not any(map(is_newer, entries)):
             self._mend(read).result()
@@ -138,8 +144,13 @@ class Journal:
                 )
         at = datetime.now(UTC)
         failures = self._failures
+        began = False
 
         def write(connection: sql.Connection) -> int:
+            nonlocal began
+            if began:  # the database lost the first transaction
+                self._behind = None
+            began = True
             if failures != self._failures:
                 raise StoreError(
                     f"Entries of conversation {self.conversation_id!r} were not written because "
@@ -150,14 +161,15 @@ class Journal:
                 if along is not None:
                     along(connection)
                 return last_seq
-            except BaseException:
-                self._failures += 1
+            except BaseException as error:
+                self._failed(error)
                 raise
 
         return self.database.submit(write, self._failed)
 
     def _failed(self, error: BaseException) -> None:
         self._failures += 1
+        self._behind = None
 
     def compact(self, superseded: Iterable[int]) -> Future[None]:
         """Delete the entries with these seqs; those that are gone already do no harm."""
@@ -200,8 +212,10 @@ class Journal:
 
     def _keep(self, connection: sql.Connection, tally: Tally | None) -> None:
         """What the journal has now; where that was not known, it is told at the next opening."""
+        self._behind = None
         if tally is not None:
             leases.keep_tally(connection, self.database.tables, self.conversation_id, tally)
+            self._since, self._behind = tally.last_seq, []
 
     def write(self, connection: sql.Connection, entries: Sequence[Entry], at: datetime) -> int:
         """Add entries in the transaction of ``connection``; returns the number of the last one."""
@@ -224,13 +238,13 @@ class Journal:
                 }
             )
         if rows:
-            connection.execute(_statements(self.database.tables).insert, rows)
+            for row in rows:
+                _statements(self.database.tables).insert(connection, row)
             self.last_seq = first + len(rows) - 1
-            behind = 0 if tally is None else self.last_seq - tally.last_seq
-            # Numbers that were used by what was not written are a gap, and no loss.
-            skips = self._failures != self._told_failures
-            if behind >= BEHIND or skips or any(map(ends_run, entries)):
-                self._told_failures = self._failures
+            if self._behind is not None:
+                self._behind += [row["checksum"] for row in rows]
+            known = self._behind
+            if known is None or len(known) >= BEHIND or any(map(ends_run, entries)):
                 self._keep(connection, self._settled(connection, tally))
         return self.last_seq
 
@@ -238,9 +252,11 @@ class Journal:
         """With the rows that it lacks."""
         if tally is None or tally.last_seq == self.last_seq:
             return tally
+        if self._behind is not None and self._since == tally.last_seq:
+            return tally.plus(self._behind, self.last_seq)
         behind = {"conversation": self.conversation_id, "seq": tally.last_seq}
-        found = connection.execute(_statements(self.database.tables).behind, behind).scalars()
-        return tally.plus([c for c in found if c is not None], self.last_seq)
+        found = _statements(self.database.tables).behind(connection, behind).rows
+        return tally.plus([c for (c,) in found if c is not None], self.last_seq)
 
     def set_aside(self, reasons: Mapping[int, str]) -> Future[None]:
         """Put entries that make no sense, by their seqs, where they harm nobody."""
@@ -287,8 +303,8 @@ class _Statements(msgspec.Struct, frozen=True):
     """What is executed often, made once."""
 
     aside: Any
-    insert: Any
-    behind: Any
+    insert: Prepared
+    behind: Prepared
     checksums: Any
     delete: Any
 
@@ -301,8 +317,8 @@ def _statements(tables: Tables) -> _Statements:
     set_aside = aside.c.conversation_id == sql.bindparam("conversation")
     return _Statements(
         sql.select(sql.func.max(aside.c.seq)).where(set_aside, aside.c.seq.between(1, LAST_SEQ)),
-        journal.insert(),
-        sql.select(journal.c.checksum).where(of_it, journal.c.seq > sql.bindparam("seq")),
+        Prepared(journal.insert()),
+        Prepared(sql.select(journal.c.checksum).where(of_it, journal.c.seq > sql.bindparam("seq"))),
         sql.select(journal.c.checksum).where(of_it, among),
         journal.delete().where(of_it, among),
     )

@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from ...errors import NotFound, Owned, StaleOwner, StoreError
+from ...sql import Prepared
 from ..entries import Tally
 from .schema import Tables
 
@@ -179,15 +180,13 @@ def check(
 
     The owner stays so for the transaction.
     """
-    found = connection.execute(_lock(tables), {"id": conversation_id}).one_or_none()
-    if found is not None and found.epoch == epoch and found.owner == owner.text:
-        return Tally.read(found.tally, conversation_id)
-    if found is None:
-        why = "was deleted"
-    elif not found.owner:
-        why = "was closed"
-    else:
-        why = f"was taken over by process {found.pid} on {found.host}"
+    why = "was deleted"
+    for held_epoch, held_by, host, pid, tally in _lock(tables)(
+        connection, {"id": conversation_id}
+    ).rows:
+        if (held_epoch, held_by) == (epoch, owner.text):
+            return Tally.read(tally, conversation_id)
+        why = f"was taken over by process {pid} on {host}" if held_by else "was closed"
     raise StaleOwner(
         f"Conversation {conversation_id!r} {why}, so nothing of this session is kept any more; "
         "open the conversation again."
@@ -206,7 +205,7 @@ def keep_tally(
 ) -> None:
     """The journal has this from now on."""
     values = {"id": conversation_id, "text": tally.text(conversation_id)}
-    connection.execute(_keep(tables), values)
+    _keep(tables)(connection, values)
 
 
 def last(connection: sql.Connection, tables: Tables, conversation_id: str) -> str | None:
@@ -251,18 +250,18 @@ def renew_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
 
 
 @functools.cache
-def _lock(tables: Tables) -> sql.Select[Any]:
+def _lock(tables: Tables) -> Prepared:
     leases = tables.leases
     columns = (leases.c.epoch, leases.c.owner, leases.c.host, leases.c.pid, leases.c.tally)
     of_it = leases.c.conversation_id == sql.bindparam("id")
-    return sql.select(*columns).where(of_it).with_for_update()
+    return Prepared(sql.select(*columns).where(of_it).with_for_update())
 
 
 @functools.cache
-def _keep(tables: Tables) -> sql.Update:
+def _keep(tables: Tables) -> Prepared:
     leases = tables.leases
     of_it = leases.c.conversation_id == sql.bindparam("id")
-    return leases.update().where(of_it).values(tally=sql.bindparam("text"))
+    return Prepared(leases.update().where(of_it).values(tally=sql.bindparam("text")))
 
 
 def _is_held(held: sql.Row[Any], now: datetime) -> bool:

@@ -94,7 +94,7 @@ def test_work_that_hides_a_full_disk_is_not_taken_for_done(sqlite_url: str) -> N
         def hide(connection: sql.Connection) -> None:
             journal.write(connection, [note("small")], datetime.now(UTC))
             connection.exec_driver_sql("PRAGMA max_page_count=1")
-            with contextlib.suppress(sql.exc.OperationalError):
+            with contextlib.suppress(sqlite3.OperationalError):
                 journal.write(connection, [note("x" * 100_000)], datetime.now(UTC))
             hidden.append(connection.connection.driver_connection.in_transaction)
 

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import sqlalchemy as sql
 
 import sagents_nb.sql
 from sagents_nb.errors import StoreError
-from sagents_nb.sql import path_of, wal_is_safe
+from sagents_nb.sql import Prepared, path_of, wal_is_safe
 from sagents_nb.store.database.connection import name_of, url_of
 from sagents_nb.store.database.thread import Database
 from tests.store.journals import database_of
@@ -186,3 +187,37 @@ def test_a_path_is_meant_from_the_directory_in_which_the_store_was_made(
         database.run(lambda _: None)
     assert (tmp_path / "store.db").exists()
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_prepared_statement_takes_and_gives_what_any_other_does(url: str) -> None:
+    with database_of(url) as database:
+        table = database.tables.conversations
+        adding = Prepared(table.insert())
+        of_it = table.c.id == sql.bindparam("which")
+        change = {"title": sql.bindparam("title", type_=table.c.title.type)}
+        changing = Prepared(table.update().where(of_it).values(**change).returning(table.c.title))
+        asked = sql.select(table).where(of_it).limit(1)
+        moment = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone(timedelta(hours=2)))
+
+        def work(connection: sql.Connection) -> None:
+            row = {
+                "id": "a \ud800 b",
+                "owner": "o",
+                "title": None,
+                "metadata": {"half": "\udfff", "number": 1.5},
+                "created_at": moment,
+                "updated_at": moment,
+            }
+            assert adding(connection, row).rows == []
+            assert adding(connection, {**row, "id": "other"}).rows == []
+            of_first = {"which": row["id"]}
+            for _ in range(2):
+                found = Prepared(asked)(connection, of_first).rows
+                assert found == [tuple(connection.execute(asked, of_first).one())]
+            assert found[0][table.columns.keys().index("metadata")] == row["metadata"]
+            assert changing(connection, {**of_first, "title": "\ud83d"}) == ([("\ud83d",)], 1)
+            assert changing(connection, {"which": "none", "title": "x"}) == ([], 0)
+
+        database.run(work)
+        with pytest.raises(StoreError, match=r"IntegrityError|UniqueViolation"):
+            database.run(work)
