@@ -140,10 +140,10 @@ def connect(engine: sql.Engine) -> sql.Connection:
 
 
 class Done(NamedTuple):
-    """What a statement gave: its rows, and how many an update or a deletion was of."""
+    """What a statement gave: its rows, and how many an update or a deletion changed."""
 
     rows: list[tuple[Any, ...]]
-    count: int
+    changed: int
 
 
 class Prepared:

@@ -103,7 +103,7 @@ def touch(connection: sql.Connection, tables: Tables, owner: str, id: str, **val
         raise _missing(id)
     changing = _touching(tables, frozenset(values))
     which = {"touched": id, "by": owner, "now": datetime.now(UTC), **values}
-    if not changing(connection, which).count:
+    if not changing(connection, which).changed:
         raise _missing(id)
 
 

@@ -222,27 +222,25 @@ class Journal:
         tally = self._check(connection)
         # A number that was used is not used again, though its row may be compacted away.
         first = max(tally.last_seq if tally else 0, self.last_seq) + 1
-        rows = []
+        checksums: list[int] = []
         for seq, entry in enumerate(entries, first):
             text, escaped = encoded(entry.data)
             stored = entry.kind.encode(), text.encode(), escaped
-            rows.append(
-                {
-                    "conversation_id": self.conversation_id,
-                    "seq": seq,
-                    "kind": entry.kind,
-                    "checksum": row_checksum(self.conversation_id, seq, *stored),
-                    "data": text,
-                    "escaped": escaped,
-                    "at": at,
-                }
-            )
-        if rows:
-            for row in rows:
-                _statements(self.database.tables).insert(connection, row)
-            self.last_seq = first + len(rows) - 1
+            checksums.append(row_checksum(self.conversation_id, seq, *stored))
+            row = {
+                "conversation_id": self.conversation_id,
+                "seq": seq,
+                "kind": entry.kind,
+                "checksum": checksums[-1],
+                "data": text,
+                "escaped": escaped,
+                "at": at,
+            }
+            _statements(self.database.tables).insert(connection, row)
+        if checksums:
+            self.last_seq = first + len(checksums) - 1
             if self._behind is not None:
-                self._behind += [row["checksum"] for row in rows]
+                self._behind += checksums
             known = self._behind
             if known is None or len(known) >= BEHIND or any(map(ends_run, entries)):
                 self._keep(connection, self._settled(connection, tally))
