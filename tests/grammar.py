@@ -24,8 +24,9 @@ LETTERS = {
 }
 
 # A turn: what people said, what the model said, its tools with their results, its end.
-# What was said to a run that ended before it could listen is kept at its end.
-RUN = re.compile("A (T(mM)* (mu*Mk?)? [spe]* (mM)? d? t i?)* (mM)* i? Z".replace(" ", ""))
+# What was said to a run that ended before it could listen is kept at its end, and a question that
+# was cancelled before it was asked ends there.
+RUN = re.compile("A (T(mM)* (mu*Mk?)? [spe]* (mM)? d? t i?)* (mM|e)* i? Z".replace(" ", ""))
 
 
 def ungrammatical(events: Iterable[Event], asked: set[str] | None = None) -> str:
