@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from sagents_nb import Agent, Message, State, ToolCall, ToolResult
@@ -44,16 +45,20 @@ class Book:
             await self.gate.wait()
         self.happened.append(what)
 
-    async def keep(
+    def keep(
         self, state: State, *, begins: Sequence[ToolCall] = (), ends: bool = False
-    ) -> None:
-        await self._commit(" and ".join(["keep", *(f"starting {call.id}" for call in begins)]))
-        self.safe = state
-        if ends:
-            self.ended_at.append(len(state.messages))
+    ) -> Future[None]:
+        async def commit() -> None:
+            await self._commit(" and ".join(["keep", *(f"starting {call.id}" for call in begins)]))
+            self.safe = state
+            if ends:
+                self.ended_at.append(len(state.messages))
 
-    async def starting(self, call: ToolCall, tool: Any) -> None:
-        await self._commit(f"starting {call.id}")
+        return asyncio.run_coroutine_threadsafe(commit(), asyncio.get_running_loop())
+
+    def starting(self, call: ToolCall) -> Future[None] | None:
+        commit = self._commit(f"starting {call.id}")
+        return asyncio.run_coroutine_threadsafe(commit, asyncio.get_running_loop())
 
     def finished(self, call: ToolCall, result: ToolResult) -> None:
         self.happened.append(f"finished {call.id}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from ..context import RunContext
 from ..errors import AgentError, NotRunning, StoreError
 from ..events import MessageEnd, MessageStart, TodosUpdated, TokenUsage
 from ..messages import Message, ToolCall, ToolResult
+from ..runtime.thread import runtime
 from ..state import State
-from ..tools import Tool
 from .config import Recorder, Transcribe
 from .model_call import ModelAnswer
 
@@ -52,7 +54,7 @@ class Commits:
         if self.records:
             if self._kept is not ctx.state:
                 state = ctx.state
-                await self._commit(self._keep(state, more))
+                await self._commit(partial(self._keep, state, more))
                 self._kept = state
             if ctx.held:
                 held, ctx.held = ctx.held, []
@@ -89,7 +91,8 @@ class Commits:
                     transcribing.close()
                 raise
             if transcribing is not None:
-                await self._commit(transcribing)
+                loop = asyncio.get_running_loop()
+                await self._commit(partial(asyncio.run_coroutine_threadsafe, transcribing, loop))
         self.messages.append(message)
 
     async def tell_changes(self) -> None:
@@ -101,10 +104,11 @@ class Commits:
         elif self.ctx.held:
             await self.keep()
 
-    async def starting(self, call: ToolCall, tool: Tool) -> None:
+    async def starting(self, call: ToolCall) -> None:
         """Return once its body may run; raises AgentError if it must not."""
         if self.records:
-            await self._commit(self._starting(call, tool))
+            await self._commit(partial(self._starting, call))
+            self._check()
 
     def finished(self, call: ToolCall, result: ToolResult) -> None:
         """Note the result of a call whose body was run; raises AgentError."""
@@ -121,31 +125,36 @@ class Commits:
         if self._stopped:
             raise NotRunning("The session went on without this run, so nothing of it is kept.")
 
-    async def _keep(self, state: State, more: Mapping[str, Any]) -> None:
+    def _keep(self, state: State, more: Mapping[str, Any]) -> Future[None] | None:
         self._check()
-        if self._recorder is not None:
-            await self._recorder.keep(state, **more)
+        return None if self._recorder is None else self._recorder.keep(state, **more)
 
-    async def _starting(self, call: ToolCall, tool: Tool) -> None:
+    def _starting(self, call: ToolCall) -> Future[None] | None:
         self._check()
-        if self._recorder is not None:
-            await self._recorder.starting(call, tool)
-            self._check()
+        return None if self._recorder is None else self._recorder.starting(call)
 
-    async def _commit(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _commit(self, write: Callable[[], Future[None] | None]) -> None:
         if self.failure is not None:
-            work.close()
             raise self.failure
-        commit = asyncio.ensure_future(work)
-        while not commit.done():
-            try:
-                await asyncio.wait([commit])
-            except asyncio.CancelledError:
-                self.ctx.cancelled.set()
-        error = asyncio.CancelledError() if commit.cancelled() else commit.exception()
-        if error is not None:
+        try:
+            safe = write()
+            while safe is not None and not safe.done():
+                woken = asyncio.get_running_loop().create_future()
+                safe.add_done_callback(partial(runtime.post, _wake, woken))
+                try:
+                    await woken
+                except asyncio.CancelledError:
+                    self.ctx.cancelled.set()
+            if safe is not None:
+                safe.result()
+        except Exception as error:
             self.failure = _store_error(error)
             raise self.failure from error
+
+
+def _wake(woken: asyncio.Future[None], done: object) -> None:
+    if not woken.done():
+        woken.set_result(None)
 
 
 def _store_error(error: BaseException) -> AgentError:

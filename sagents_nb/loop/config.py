@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -15,7 +16,6 @@ from ..messages import Message, ToolCall, ToolResult, Usage
 from ..middleware.chain import Chain
 from ..models.base import ChatModel
 from ..state import State
-from ..tools import Tool
 
 Messages = Sequence[Message]
 Converter = (
@@ -44,22 +44,23 @@ def _no(*args: Any) -> bool:
 class Recorder(Protocol):
     """Where a run is written down as it happens, so that a crash loses nothing.
 
-    All are called on the runtime loop. What ``keep`` or ``starting`` raises ends the run as an
-    error, :class:`~sagents_nb.errors.StoreError` unless it is another AgentError, and
-    they are not called again in that run.
+    All are called on the runtime loop. What ``keep`` or ``starting`` give is done once that is
+    safe, and None where it is already. What they raise, or that has, ends the run as an error,
+    :class:`~sagents_nb.errors.StoreError` unless it is another AgentError, and they are not called
+    again in that run.
     """
 
-    async def keep(
+    def keep(
         self, state: State, *, begins: Sequence[ToolCall] = (), ends: bool = False
-    ) -> None:
-        """Return once everything up to this state is safe; what it tells is told after that.
+    ) -> Future[None] | None:
+        """Have everything up to this state safe; what it tells is told after that.
 
         ``begins``: calls of its last message whose bodies are run then, as by ``starting``.
         ``ends``: the run has completed with it, unless a message comes meanwhile.
         """
 
-    async def starting(self, call: ToolCall, tool: Tool) -> None:
-        """Return once it is safe to run the body of ``tool`` for this call, as it is run."""
+    def starting(self, call: ToolCall) -> Future[None] | None:
+        """Have it safe that the body of this call is run."""
 
     def finished(self, call: ToolCall, result: ToolResult) -> None:
         """Take the result of a call; it will be safe with the next ``keep`` or ``starting``.

@@ -378,7 +378,7 @@ class _Batch:
             self.ctx.meter.before_tool()
             if self.commits.records and not item.begun:
                 assert item.tool is not None
-                await self.commits.starting(item.call, item.tool)
+                await self.commits.starting(item.call)
                 item.begun = True
                 if self.ctx.cancelled.is_set():  # while it was written down
                     raise asyncio.CancelledError

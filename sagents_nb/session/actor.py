@@ -968,7 +968,7 @@ class Actor:
             await self._saver.keep("on_shutdown")
         if self.journal is not None:
             with suppress(AgentError):  # what cannot be written is not more lost than before
-                await self.journal.committed(all=True)
+                await self.journal.committed()
             with suppress(AgentError):
                 await asyncio.wrap_future(self.journal.release())
 

@@ -27,7 +27,6 @@ from ..serialization import VERSION, StateSchema, serialized, to_data
 from ..state import State
 from ..store.entries import Entry
 from ..store.folding import Call, Decided, Folded, LastRun, QueuedMessage, Rows
-from ..tools import Tool
 
 if TYPE_CHECKING:
     from ..store.journal import Journal
@@ -267,10 +266,10 @@ class SessionJournal:
 
     # what a run calls
 
-    async def keep(
+    def keep(
         self, state: State, *, begins: Sequence[ToolCall] = (), ends: bool = False
-    ) -> None:
-        """Return once everything up to this state is safe; raises StoreError.
+    ) -> Future[None] | None:
+        """Write everything up to this state.
 
         The end of a run that ``ends`` with it is written with it, and so are calls that it
         ``begins``.
@@ -282,12 +281,14 @@ class SessionJournal:
             self.run(end)
         elif self._run is not None and self._run.status == "completed":  # a message came
             self.run(replace(self._run, status="running"))
-        await self.committed()
+        self.let_go()
+        return self.flush()
 
-    async def starting(self, call: ToolCall, tool: Tool) -> None:
-        """Return once it is safe to run the body of ``tool``; raises StoreError."""
+    def starting(self, call: ToolCall) -> Future[None] | None:
+        """Write that the body of a call is run."""
         self._begin_call(call)
-        await self.committed()
+        self.let_go()
+        return self.flush()
 
     def _begin_call(self, call: ToolCall) -> None:
         self._add("call", {"tool_call_id": call.id, "name": call.name}, tentative=True)
@@ -346,10 +347,10 @@ class SessionJournal:
         if held is not None:
             self._write(held)
 
-    async def committed(self, *, all: bool = False) -> None:
-        """Return once all that was noted is safe; raises StoreError. See :meth:`flush`."""
+    async def committed(self) -> None:
+        """Return once all that was noted is safe, and what a rider keeps; raises StoreError."""
         self.let_go()
-        future = self.flush(all=all)
+        future = self.flush(all=True)
         if future is not None:
             await asyncio.wrap_future(future)
 

@@ -284,7 +284,7 @@ class Transcript:
         if self._journal is not None:
             if self._jobs:
                 with suppress(AgentError, TimeoutError):
-                    await asyncio.wait_for(self._journal.committed(all=True), PATIENCE)
+                    await asyncio.wait_for(self._journal.committed(), PATIENCE)
             return
         if self._jobs and self._worker is None:
             self._worker = runtime.spawn(self._work())

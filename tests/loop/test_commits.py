@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -108,10 +109,10 @@ def test_a_question_and_its_placeholder_are_kept_in_one_commit() -> None:
     seen: list[bool] = []
     keep = book.keep
 
-    async def watching(state: sa.State, **hints: bool) -> None:
+    def watching(state: sa.State, **hints: bool) -> Future[None]:
         if any(r.is_interrupt for m in state.messages for r in m.tool_results):
             seen.append(state.interrupt is not None)
-        await keep(state, **hints)
+        return keep(state, **hints)
 
     book.keep = watching  # type: ignore[method-assign]
     assert recorded(agent_of(call("ask"), tools=[ask]), book, GO).status == "interrupted"
@@ -249,10 +250,11 @@ def test_whether_to_pause_is_asked_once_for_each_answer(looks: bool) -> None:
 
 def test_a_budget_that_ends_while_calls_begin_answers_them_and_runs_none() -> None:
     class Slow(Book):
-        async def keep(self, state: sa.State, **more: Any) -> None:
-            await super().keep(state, **more)
+        def keep(self, state: sa.State, **more: Any) -> Future[None]:
+            safe = super().keep(state, **more)
             if more.get("begins"):
-                loop.ctx.meter.tool_calls = 3
+                safe.add_done_callback(lambda done: setattr(loop.ctx.meter, "tool_calls", 3))
+            return safe
 
     book = Slow()
     agent = agent_of(WORK, "ok", tools=[work], budget=sa.Budget(tool_calls=3))
@@ -270,8 +272,8 @@ def test_a_call_is_written_down_as_it_is_run() -> None:
     started: list[Any] = []
 
     class Reader(Book):
-        async def starting(self, call: sa.ToolCall, tool: Any) -> None:
-            started.append((call.arguments, tool.name))
+        def starting(self, call: sa.ToolCall) -> None:
+            started.append((call.arguments, call.name))
 
     agent = agent_of(call("typed", n=1), "ok", tools=[typed], interrupt_on={"typed": True})
     asked = recorded(agent, Reader(), GO)

@@ -175,6 +175,7 @@ def test_who_lost_the_conversation_closes_with_the_reason_and_runs_no_further_to
     with pytest.raises(StaleOwner):
         run.result()
     assert (session.status, RAN) == ("closed", [])
+    session.close()  # until that is told
     assert "taken over" in of(AgentShutdown, heard)[0].reason
     with pytest.raises(sa.NotRunning):
         session.send("hello?")

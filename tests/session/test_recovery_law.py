@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
@@ -203,7 +204,7 @@ def test_a_run_that_goes_on_after_its_end_was_written_is_at_work_again() -> None
     statuses = []
     for text, ends in (("hi", False), ("hello", True), ("and?", False), ("so", True)):
         state = state.add_message(sa.Message.user(text))
-        runtime.submit(recorder.keep(state, ends=ends)).result(PATIENCE)
+        on_the_loop(partial(recorder.keep, state, ends=ends)).result(PATIENCE)
         kept = journal.folded().run
         assert kept is not None
         statuses.append(kept.status)
