@@ -131,8 +131,6 @@ class Actor:
         else:
             self.approvals.restore(restored.decisions)
         asking = restored.given_up
-        if restored.given_up:
-            runtime.post(self._tell_given_up, restored.given_up)
         if restored.state.interrupt is not None:  # else there is none, and all was looked at
             asking = asking + placeholders(restored.state)
         if self._transcript is not None:
@@ -148,6 +146,8 @@ class Actor:
         if self.journal is not None:
             self.journal.on_lost = self._lost
             self.journal.ending = self._ending
+        if restored.given_up:  # last: the runtime may be quicker than the rest of this
+            runtime.post(self._tell_given_up, restored.given_up)
 
     def _keepers(self) -> tuple[Transcript | None, StateSaver | None]:
         """Who keeps what people see, and the state at the turns of the session's life."""
