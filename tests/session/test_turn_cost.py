@@ -1,0 +1,72 @@
+"""What a stored turn costs, in counts: no machine is slow at these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.store import ConversationStore
+from tests.talking import agent_of, call
+
+COUNTED = {"BEGIN", "COMMIT", "SELECT", "INSERT", "UPDATE", "DELETE"}
+
+
+def driver(connection: Any) -> Any:
+    return connection.connection.driver_connection
+
+
+@pytest.fixture
+def statements(store: ConversationStore) -> Iterator[Counter[str]]:
+    """How often SQLite was given each kind of statement."""
+    counted: Counter[str] = Counter()
+
+    def count(statement: str) -> None:
+        counted[statement.split(maxsplit=1)[0]] += 1
+
+    store.database.run(lambda connection: driver(connection).set_trace_callback(count))
+    yield counted
+    store.database.run(lambda connection: driver(connection).set_trace_callback(None))
+
+
+def look(where: str) -> str:
+    """Look there."""
+    return "nothing"
+
+
+def second_turn(store: ConversationStore, counted: Counter[str], *script: Any) -> dict[str, int]:
+    """What one turn of a session costs that has had one before."""
+    session = sa.Session(agent_of(*script, *script, tools=[look]), store=store)
+    session.send("go").result()
+    store.database.run(lambda connection: None)
+    counted.clear()
+    session.send("go").result()
+    found = {kind: number for kind, number in counted.items() if kind in COUNTED}
+    session.close()
+    return found
+
+
+def test_a_stored_turn_is_two_transactions(
+    store: ConversationStore, statements: Counter[str]
+) -> None:
+    assert second_turn(store, statements, "fine") == {
+        "BEGIN": 2,
+        "COMMIT": 2,
+        "SELECT": 4,  # whose it is, and when the last row came
+        "INSERT": 8,  # six of the journal: queued, taken, run; message, run
+        "UPDATE": 3,  # when it went on, and the tally at the end
+    }
+
+
+def test_a_turn_with_a_tool_is_two_more(store: ConversationStore, statements: Counter[str]) -> None:
+    found = second_turn(store, statements, call("look", where="x"), "fine")
+    assert found == {
+        "BEGIN": 4,  # what was said; the call, begun; its result; the answer
+        "COMMIT": 4,
+        "SELECT": 10,  # twice for each, and once for each status of the call
+        "INSERT": 14,
+        "UPDATE": 7,  # four times when it went on, the two statuses, and the tally
+    }
