@@ -12,6 +12,7 @@ from ..messages import Message, Usage
 from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
+from ..state import State
 from ..transcript import inert, markdown
 from .status_text import interrupt_text
 from .unattended import decide
@@ -56,7 +57,7 @@ async def _final_result(session: Session, run: Run, unattended: bool, wait: bool
     usage, duration = Usage(), 0.0
     while True:
         result = await _heartbeat(run)
-        messages += result.messages
+        messages = [*_answered(messages, result.state), *result.messages]
         usage += result.usage
         duration += result.duration
         result.messages, result.usage, result.duration = messages, usage, duration
@@ -78,6 +79,16 @@ async def _final_result(session: Session, run: Run, unattended: bool, wait: bool
             result.state = session.state
             return result
         run = following
+
+
+def _answered(messages: list[Message], state: State) -> list[Message]:
+    """With the answers of people, where something stood for them until they came."""
+    waited = [m for m in messages if any(r.is_interrupt for r in m.tool_results)]
+    if not waited:
+        return messages
+    now = {r.tool_call_id: m for m in state.messages for r in m.tool_results}
+    found = {id(m): now.get(m.tool_results[0].tool_call_id, m) for m in waited}
+    return [found.get(id(m), m) for m in messages]
 
 
 async def _heartbeat(run: Run) -> RunResult:

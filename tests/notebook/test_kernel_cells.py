@@ -177,6 +177,20 @@ def test_with_a_front_end_the_panel_and_the_transcript_are_one_output(kernel: Ke
     assert cell.value["text/plain"] == "Agent run completed: 1 turn"
 
 
+def test_what_people_answered_is_in_the_transcript_of_the_cell(kernel: Kernel) -> None:
+    kernel.ok(
+        "def ask():\n    'Ask.'\n    return sa.Interrupt('tool', message='Which one?')\n"
+        "def answer(event):\n    if getattr(event, 'status', '') == 'interrupted':\n"
+        "        threading.Thread(target=s.resume, args=[sa.Respond('The blue one.')]).start()\n"
+        "start(ToolCall('q1', 'ask', {}), 'Blue it is.', tools=[ask])\n"
+        "_ = s.subscribe(answer)"
+    )
+    cell = kernel.ok("%%agent\nGo.", front_end=True)
+    assert "The blue one." in cell.updates[-1]["text/markdown"]
+    assert "Which one?" not in cell.updates[-1]["text/markdown"]
+    assert "Blue it is." in cell.updates[-1]["text/markdown"]
+
+
 def test_no_content_is_in_the_traits_of_a_panel(kernel: Kernel) -> None:
     kernel.ok("start('A secret answer.')")
     cell = kernel.ok("%%agent\nA secret question.", front_end=True)
