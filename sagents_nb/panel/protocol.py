@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..events import Event, MessageEnd, MessageQueued, MessageStart, MessageUpdate
-from ..messages import Delta, ToolCallDelta
+from ..messages import EDITED, Delta, ToolCallDelta
 from ..state import to_data
 from ..text import whole_data
 
@@ -108,7 +108,14 @@ def shortened_message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def shortened(result: dict[str, Any]) -> dict[str, Any]:
-    """A tool result with at most the first 20,000 characters of text and no binary data."""
+    """A tool result with at most the first 20,000 characters of text and no binary data.
+
+    Arguments that somebody edited say how their numbers are written, as :func:`with_numbers`.
+    """
+    edited = (result.get("metadata") or {}).get(EDITED)
+    if isinstance(edited, dict):
+        call = with_numbers({"arguments": edited})
+        result = {**result, **{name: call[name] for name in call if name == "numbers"}}
     content = result["content"]
     if isinstance(content, list):
         content = "\n".join(

@@ -20,6 +20,7 @@ from sagents_nb.interrupts import Interrupt
 from sagents_nb.panel import protocol
 from sagents_nb.panel.protocol import merged, new_view_state, plain, reduce, snapshot_of, wire
 from sagents_nb.panel.publisher import Publisher
+from sagents_nb.state import to_data
 from tests.panel.pages import events_of, plan, reduced, session_of, write
 from tests.talking import until
 
@@ -104,6 +105,26 @@ def test_a_page_is_told_how_the_numbers_are_written_that_it_would_show_otherwise
     loaded = sa.Session(session.agent, state=session.state)  # no event tells of its question
     waiting = Publisher(loaded).state["interrupt"]
     assert waiting["action_requests"][0]["numbers"] == expected
+
+
+def test_arguments_that_somebody_edited_come_with_the_result_and_their_numbers() -> None:
+    asked = sa.Agent(
+        sa.ScriptedModel([sa.ToolCall("c1", "pay", {"amount": 5.0}), "done"]),
+        tools=[pay],
+        interrupt_on={"pay": True},
+    )
+    session = sa.Session(asked)
+    session.send("go").result()
+    session.resume(sa.Edit({"amount": 500.0})).result()
+    entry = protocol.shortened_message(to_data(session.messages[2]))["parts"][0]
+    assert entry["content"] == "500.0 paid"
+    assert entry["metadata"]["edited_arguments"] == {"amount": 500.0}
+    assert entry["numbers"] == {"/amount": "500.0"}
+
+
+def pay(amount: float) -> str:
+    """Pay."""
+    return f"{amount} paid"
 
 
 def test_nothing_is_said_of_numbers_that_a_page_shows_as_they_are() -> None:

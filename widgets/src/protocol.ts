@@ -28,6 +28,8 @@ export type ToolResult = {
   is_error?: boolean;
   is_interrupt?: boolean;
   metadata?: JsonObject;
+  /** Of the arguments that somebody edited, which are in the metadata. */
+  numbers?: Record<string, string>;
   /** The original length, where the text was cut for the wire. */
   shortened?: number;
 };

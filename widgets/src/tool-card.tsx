@@ -51,6 +51,7 @@ export function ToolCard(props: Props) {
   const [open, setOpen] = useState(false);
   const status = statusOfCall(props);
   const progress = status === "running" ? info?.progress : undefined;
+  const ran = asRun(call, result);
   return (
     <details
       class="sagents-tool sagents-fold"
@@ -68,11 +69,12 @@ export function ToolCard(props: Props) {
           <Line text={call.name} />
         </span>
         <span class="sagents-tool-summary">
-          <Line text={progress?.text || info?.display_text || summary(call)} />
+          <Line text={progress?.text || info?.display_text || summary(ran)} />
         </span>
         {progress?.fraction != null && (
           <progress class="sagents-progress" value={progress.fraction} max={1} aria-label="Progress" />
         )}
+        {ran !== call && <span class="sagents-tool-word">Edited</span>}
         {status !== "completed" && status !== "running" && status !== "pending" && (
           <span class="sagents-tool-word">{words[status] ?? status}</span>
         )}
@@ -81,13 +83,26 @@ export function ToolCard(props: Props) {
       </summary>
       {open && (
         <div class="sagents-tool-body">
-          <Arguments tool={call.name} values={call.arguments ?? {}} numbers={call.numbers} />
+          <Arguments tool={call.name} values={ran.arguments ?? {}} numbers={ran.numbers} />
+          {ran !== call && (
+            <div data-testid="before-edit">
+              <div class="sagents-label">Before it was edited</div>
+              <Arguments tool={call.name} values={call.arguments ?? {}} numbers={call.numbers} />
+            </div>
+          )}
           {call.error && <p class="sagents-error-text">{call.error}</p>}
           {result && !result.is_interrupt && <Result result={result} />}
         </div>
       )}
     </details>
   );
+}
+
+/** The call with the arguments that it was run with: somebody may have edited them. */
+function asRun(call: ToolCall, result?: ToolResult): ToolCall {
+  const edited = result?.metadata?.edited_arguments;
+  if (!edited || typeof edited !== "object" || Array.isArray(edited)) return call;
+  return { ...call, arguments: edited, numbers: result.numbers };
 }
 
 /** The arguments in a line: the values say more than their names. */

@@ -544,6 +544,23 @@ test("numbers of arguments are shown as they are", async () => {
   expect(one("tool-card").textContent).toContain("1.0 · [-0.0,NaN,9007199254740993] · 2");
 });
 
+test("a call that somebody edited shows what was run, and what was asked for", async () => {
+  const call = { type: "tool_call" as const, id: "c", name: "pay", arguments: { amount: 5, to: "Ada" } };
+  const metadata = { edited_arguments: { amount: 500, to: "Ada" } };
+  const result = { type: "tool_result" as const, tool_call_id: "c", name: "pay", content: "paid", metadata };
+  const numbers = { "/amount": "500.0" };
+  const answered = { seq: 2, run_id: "r1", ts: 0, message: { role: "tool", parts: [{ ...result, numbers }] } };
+  await show(emptyState({ entries: [said(call), answered] }));
+  const card = one("tool-card") as HTMLDetailsElement;
+  expect(card.querySelector("summary")!.textContent).toContain("500.0 · Ada");
+  expect(card.querySelector("summary")!.textContent).toContain("Edited");
+  card.open = true;
+  card.dispatchEvent(new Event("toggle"));
+  await settle();
+  expect([...card.querySelectorAll("dd")].map((value) => value.textContent)).toEqual(['500.0', '"Ada"', '5', '"Ada"']);
+  expect(one("before-edit").textContent).toContain("Before it was edited");
+});
+
 test("numbers of an edit are sent as they are written", async () => {
   await show(waiting({ ...write, arguments: { a: 1, n: null, text: "x" }, numbers: { "/a": "1.0", "/n": "NaN" } }));
   await click("edit");
