@@ -27,8 +27,11 @@ from ...sql import UNKNOWN
 from ..entries import encoded
 from ..scope import ID_LENGTH
 
-VERSION = "0002"
+VERSION = "0003"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
+
+IS_HELD = "owner <> ''"
+"""Of leases: somebody has it. In these words, so that its index is used."""
 
 UNREADABLE: Any = object()
 """Stands for what somebody else wrote into a column of JSON."""
@@ -173,8 +176,9 @@ def tables(prefix: str = "sagents_") -> Tables:
         sql.Column("title", Words()),
         sql.Column("metadata", Json, nullable=False),
         sql.Column("created_at", Time, nullable=False),
+        # As long as a session has it open, its journal may be newer: see conversations.py.
         sql.Column("updated_at", Time, nullable=False),
-        sql.Index(f"ix_{prefix}conversations_owner", "owner", "updated_at"),
+        sql.Index(f"ix_{prefix}conversations_newest", "owner", "updated_at", "id"),
     )
 
     def of_conversation(**options: Any) -> sql.Column[str]:
@@ -253,6 +257,13 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("heartbeat_at", Time, nullable=False),
             # What the journal has, see checksums.py; null where that is not known.
             sql.Column("tally", sql.String),
+            sql.Index(
+                f"ix_{prefix}leases_held",
+                "owner",
+                "conversation_id",
+                sqlite_where=sql.text(IS_HELD),
+                postgresql_where=sql.text(IS_HELD),
+            ),
         ),
         version=sql.Table(
             f"{prefix}version",
