@@ -19,7 +19,7 @@ from ..errors import Busy, ConfigurationError, NotFound
 from ..serialization import escaped
 from ..sql import Prepared
 from .database import leases
-from .database.schema import Tables
+from .database.schema import Tables, forget_deleted_texts
 from .scope import ID_LENGTH
 
 
@@ -118,6 +118,7 @@ def delete(connection: sql.Connection, tables: Tables, owner: str, id: str) -> N
             "before you delete it."
         )
     connection.execute(tables.conversations.delete().where(tables.conversations.c.id == id))
+    forget_deleted_texts(connection, tables)
 
 
 def delete_older_than(connection: sql.Connection, tables: Tables, days: float) -> int:
@@ -130,6 +131,7 @@ def delete_older_than(connection: sql.Connection, tables: Tables, days: float) -
     deleted = [id for id in old if not leases.living(connection, tables, id)]
     for id in deleted:
         connection.execute(table.delete().where(table.c.id == id))
+    forget_deleted_texts(connection, tables)
     return len(deleted)
 
 

@@ -18,7 +18,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import sagents_nb as sa
-from sagents_nb.store import migrations
+from sagents_nb.store import display_rows, migrations
 from sagents_nb.store.database import schema
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
@@ -204,6 +204,27 @@ def test_steps_keep_to_the_prefix(url: str, look: Any, monkeypatch: pytest.Monke
     sa.ConversationStore(url, table_prefix="b_").close()
     versions = [look(f"SELECT version_num FROM {prefix}version") for prefix in ("a_", "b_")]
     assert versions == [[("0003",)], [("0004",)]]
+
+
+def test_a_search_is_right_after_a_step_that_makes_tables_anew(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display_rows, "BEHIND", 0)
+    with contextlib.closing(sa.ConversationStore(sqlite_url)) as store:
+        gone = store.create_conversation().id
+        store.append_text_message(gone, "user", "Oslo")
+        assert len(store.search_messages("oslo")) == 1
+    newest(monkeypatch, "0004")
+    with contextlib.closing(sqlite3.connect(path_of(sqlite_url))) as connection, connection:
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("DELETE FROM sagents_conversations")
+    sa.ConversationStore(sqlite_url).close()
+    with contextlib.closing(sqlite3.connect(path_of(sqlite_url))) as connection:
+        [(count,)] = connection.execute("SELECT count(*) FROM sagents_search_gone")
+        [(triggers,)] = connection.execute(
+            "SELECT count(*) FROM sqlite_master WHERE type='trigger'"
+        )
+    assert (count, triggers) == (1, 3), "kept by the step, and by whoever deletes"
 
 
 def test_a_step_that_fails_leaves_the_older_version_as_it_was(
