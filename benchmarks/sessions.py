@@ -1,6 +1,7 @@
 """What it costs to keep a conversation: one message more, in a short one and in a long one.
 
-And what a session costs that does nothing, as most of a thousand do: memory and threads.
+And what a session costs that does nothing, as most of a thousand do: memory and threads; and what
+it costs to list conversations and to search them, be they few or many.
 
 Each contestant is a script of benchmarks/peers/ in a process of its own; a peer has an environment
 of its own below .venv-peers/, made by --peers. The files are in the directory for temporary
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from peers._environments import Missing, environment, last_line
 from peers._journal import SIZES
+from peers.lists_ours import LISTED, SEARCHED
 
 HERE = Path(__file__).parent
 
@@ -37,6 +39,8 @@ ROWS = [
 ]
 FLAT = 1.2
 IDLE_KB = 30
+LIST_FLOOR = 10
+SEARCH_FLAT = 2
 
 Figures = dict[str, float | str]
 
@@ -106,6 +110,7 @@ def main() -> None:
             verdict = "met" if ratio <= FLAT else "MISSED"
             print(f"{verdict:>6}  ≤ {FLAT} × the {label} after 10,000 as after 10: {ratio:.2f}")
     idle()
+    lists()
     sys.exit("ours" in missing)
 
 
@@ -121,6 +126,30 @@ def idle() -> None:
         else:
             verdict = "met" if value == 0 else "MISSED"
             print(f"{verdict:>6}  no thread for 1,000 idle sessions {where}: {value}")
+
+
+def lists() -> None:
+    """Measure and print what lists and searches cost, beside the same by sqlite3 alone."""
+    found = figures_of([sys.executable, str(HERE / "peers" / "lists_ours.py")])
+    figures = {item: float(value) for item, value in found.items()}
+    for item, value in figures.items():
+        if not item.startswith("raw"):
+            floor = (
+                f" (sqlite3: {figures[raw] * 1e3:.2f})" if (raw := f"raw {item}") in figures else ""
+            )
+            print(f"{value * 1e3:6.2f} ms  {item}{floor}")
+    list_small, list_large = (f"list of 10 at {count}" for count in LISTED)
+    limits = [("a list", FLAT, list_large, list_small)]
+    limits += [
+        ("a list, to sqlite3's", LIST_FLOOR, f"list at {LISTED[1]}", f"raw list at {LISTED[1]}")
+    ]
+    for kind in ("rare", "frequent"):
+        small, large = (f"search of a {kind} word at {count}" for count in SEARCHED)
+        limits += [(f"a search of a {kind} word", SEARCH_FLAT, large, small)]
+    for label, limit, one, other in limits:
+        ratio = figures[one] / figures[other]
+        verdict = "met" if ratio <= limit else "MISSED"
+        print(f"{verdict:>6}  ≤ {limit:g} × {label}: {one}, to {other}: {ratio:.2f}")
 
 
 if __name__ == "__main__":

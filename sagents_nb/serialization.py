@@ -131,6 +131,8 @@ def escaped(data: Any) -> Any:
 def unescaped(data: Any) -> Any:
     """What :func:`escaped` was given."""
     if isinstance(data, str):
+        if "\ufffe" not in data:
+            return data
         if data in _NUMBERS:
             return _NUMBERS[data]
         return _ESCAPED.sub(_unescaped_run, data)

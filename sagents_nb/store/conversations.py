@@ -7,7 +7,7 @@ somebody else's does not exist.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -19,7 +19,7 @@ from ..errors import Busy, ConfigurationError, NotFound
 from ..serialization import escaped
 from ..sql import Prepared
 from .database import leases
-from .database.schema import Tables
+from .database.schema import Tables, forget_deleted_texts
 from .scope import ID_LENGTH
 
 
@@ -61,10 +61,8 @@ def find(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Con
     """The one of that id, or None."""
     if not isinstance(id, str):
         return None
-    table = tables.conversations
-    asked = _conversations(tables).where(table.c.id == id, table.c.owner == owner)
-    row = connection.execute(asked).first()
-    return _conversation(row) if row else None
+    rows = _finding(tables)(connection, {"found": id, "by": owner}).rows
+    return _conversation(rows[0]) if rows else None
 
 
 def get(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation:
@@ -79,14 +77,18 @@ def listed(
     connection: sql.Connection, tables: Tables, owner: str, limit: int, offset: int
 ) -> list[Conversation]:
     """Those that went on last, newest first."""
-    asked = (
-        _conversations(tables)
-        .where(tables.conversations.c.owner == owner)
-        .order_by(sql.desc("updated_at"), tables.conversations.c.id)
-        .limit(counted("limit", limit))
-        .offset(counted("offset", offset))
-    )
-    return [_conversation(row) for row in connection.execute(asked)]
+    limit, offset = counted("limit", limit), counted("offset", offset)
+    held, others = _listing(tables)
+    open_ones = held(connection, {"by": owner}).rows
+    # So many of the others, at least, come before the first that is asked for.
+    skipped = max(0, offset - len(open_ones))
+    window = {"by": owner, "most": limit + offset - skipped, "skipped": skipped}
+    found = [_conversation(row) for row in [*open_ones, *others(connection, window).rows]]
+    if open_ones:
+        found.sort(
+            key=lambda conversation: (conversation.updated_at, conversation.id), reverse=True
+        )
+    return found[offset - skipped :][:limit]
 
 
 def update(
@@ -116,6 +118,7 @@ def delete(connection: sql.Connection, tables: Tables, owner: str, id: str) -> N
             "before you delete it."
         )
     connection.execute(tables.conversations.delete().where(tables.conversations.c.id == id))
+    forget_deleted_texts(connection, tables)
 
 
 def delete_older_than(connection: sql.Connection, tables: Tables, days: float) -> int:
@@ -123,10 +126,12 @@ def delete_older_than(connection: sql.Connection, tables: Tables, days: float) -
     if not isinstance(days, int | float) or isinstance(days, bool) or not 0 <= days <= 36_500:
         raise ConfigurationError(f"days must be a number from 0 to 36,500, not {days!r:.60}.")
     table, last = tables.conversations, datetime.now(UTC) - timedelta(days=days)
-    old = connection.execute(sql.select(table.c.id).where(_updated_at(tables) < last)).scalars()
+    is_old = table.c.updated_at < last, _is_shut(tables) | (leases.went_on(tables) < last)
+    old = connection.execute(sql.select(table.c.id).where(*is_old)).scalars().all()
     deleted = [id for id in old if not leases.living(connection, tables, id)]
     for id in deleted:
         connection.execute(table.delete().where(table.c.id == id))
+    forget_deleted_texts(connection, tables)
     return len(deleted)
 
 
@@ -149,9 +154,15 @@ def _changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     return dict(changes)
 
 
-def _conversation(row: sql.Row[Any]) -> Conversation:
-    metadata = row.metadata if isinstance(row.metadata, dict) else {}  # else it is damaged
-    return Conversation(**{**row._mapping, "metadata": metadata})
+def _conversation(row: Iterable[Any]) -> Conversation:
+    id, title, metadata, created_at, updated_at = row
+    return Conversation(
+        id=id,
+        title=title,
+        metadata=metadata if isinstance(metadata, dict) else {},  # else it is damaged
+        created_at=created_at,
+        updated_at=updated_at,
+    )
 
 
 @functools.cache
@@ -162,16 +173,35 @@ def _touching(tables: Tables, names: frozenset[str]) -> Prepared:
     return Prepared(table.update().where(*of_it).values(updated_at=sql.bindparam("now"), **new))
 
 
-def _conversations(tables: Tables) -> sql.Select[Any]:
+def _conversations(tables: Tables, updated_at: sql.ColumnElement[datetime]) -> sql.Select[Any]:
     c = tables.conversations.c
-    return sql.select(
-        c.id, c.title, c.metadata, c.created_at, _updated_at(tables).label("updated_at")
+    return sql.select(c.id, c.title, c.metadata, c.created_at, updated_at.label("updated_at"))
+
+
+@functools.cache
+def _finding(tables: Tables) -> Prepared:
+    c = tables.conversations.c
+    of_it = c.id == sql.bindparam("found"), c.owner == sql.bindparam("by")
+    return Prepared(_conversations(tables, leases.went_on(tables)).where(*of_it))
+
+
+@functools.cache
+def _listing(tables: Tables) -> tuple[Prepared, Prepared]:
+    """The owner's that somebody has open, or had when they crashed; and some of the others.
+
+    Only of the first, which are few, the journal has to be looked at.
+    """
+    c = tables.conversations.c
+    by = sql.bindparam("by", type_=c.owner.type)
+    # Not by the index of owners, which has all of theirs.
+    held = _conversations(tables, leases.went_on(tables)).where(
+        c.id.in_(leases.held(tables)), sql.func.coalesce(c.owner, "") == by
     )
+    others = _conversations(tables, c.updated_at).where(c.owner == by, _is_shut(tables))
+    most, skipped = (sql.bindparam(name, type_=sql.BigInteger) for name in ("most", "skipped"))
+    newest = others.order_by(c.updated_at.desc(), c.id.desc()).limit(most).offset(skipped)
+    return Prepared(held), Prepared(newest)
 
 
-def _updated_at(tables: Tables) -> sql.ColumnElement[datetime]:
-    """The newest of what is written to it and of its journal, which touches nothing else."""
-    c, journal = tables.conversations.c, tables.journal.c
-    entries = sql.select(journal.at).where(journal.conversation_id == c.id)
-    newest = entries.order_by(journal.seq.desc()).limit(1).scalar_subquery()
-    return sql.case((newest > c.updated_at, newest), else_=c.updated_at)
+def _is_shut(tables: Tables) -> sql.ColumnElement[bool]:
+    return tables.conversations.c.id.not_in(leases.held(tables))

@@ -19,6 +19,7 @@ from ..serialization import escaped
 from ..sql import Prepared
 from ..text import REPLACEMENT, digest, whole
 from . import conversations
+from .database import schema
 from .database.schema import Tables
 from .display import STATUSES, DisplayMessage, Row, checked
 from .scope import ID_LENGTH
@@ -29,6 +30,21 @@ DECISIONS = ("approved", "rejected", "answered")
 
 LONGEST_TERM = 1000
 """Characters of what is searched for; SQLite takes patterns of 50,000 bytes."""
+
+BEHIND = 100
+"""Rows that SQLite's index may lack: a search looks at them, which is faster than to add them."""
+
+CHARACTERS = 2_000_000
+"""How much text one search adds to the index: a quarter of a second."""
+
+CANDIDATES = 1000
+"""How many rows the index may lead to that do not hold the term, or are somebody else's."""
+
+LOOKED_AT = 100
+"""Of the rows to which the index leads, how many are looked at before more are."""
+
+_TRIGRAMS = 16  # of a term, of which the index is asked
+_FIRST = -(2**63)  # the number before all others
 
 
 def append(
@@ -56,7 +72,7 @@ def append(
             "inserted_at": now,
             "sequence": sequence,
             "tool_call_id": _call_key(row.tool_call_id),
-            "search_text": _search_text(row.content.get("text")),
+            "search_text": compared(row.content.get("text")),
         }
         for sequence, row in enumerate(map(checked, rows))
     ]
@@ -96,17 +112,155 @@ def search(
     """The owner's rows whose text holds ``term`` in whatever case, newest first."""
     if not isinstance(term, str) or not 1 <= len(term) <= LONGEST_TERM:
         raise ConfigurationError(f"A search is for 1 to {LONGEST_TERM:,} characters of text.")
+    asked = _Search(owner, compared(term) or "", conversations.counted("limit", limit))
+    found = _found_by_index(connection, tables, asked)
+    if found is None:
+        scanning = _searching(tables).scan
+        found = _messages(scanning(connection, {**asked.values, "most": asked.limit}).rows)
+    return found
+
+
+class _Search(NamedTuple):
+    """What somebody looks for; ``text`` as texts are compared."""
+
+    owner: str
+    text: str
+    limit: int
+
+    @property
+    def values(self) -> dict[str, str]:
+        """What statements are told of it."""
+        text = self.text
+        for special in "/%_":
+            text = text.replace(special, f"/{special}")
+        return {"owned_by": self.owner, "pattern": f"%{text}%"}
+
+    @property
+    def trigrams(self) -> list[str]:
+        """Some of those that a text has to have, if not all; none if it is too short."""
+        all_of_it = [self.text[at : at + 3] for at in range(len(self.text) - 2)]
+        return list(dict.fromkeys(all_of_it[:: max(1, len(all_of_it) // _TRIGRAMS)]))
+
+
+class _Searching(NamedTuple):
+    """The statements of a search, made once: of all rows, of those from a number on, of some."""
+
+    scan: Prepared
+    later: Prepared
+    among: sql.Select[Any]
+
+
+@functools.cache
+def _searching(tables: Tables) -> _Searching:
     table, parents = tables.display_messages, tables.conversations
-    return _messages(
-        connection.execute(
-            _rows(tables)
-            .join(parents, parents.c.id == table.c.conversation_id)
-            .where(parents.c.owner == owner)
-            .where(table.c.search_text.contains(_search_text(term), autoescape=True))
-            .order_by(table.c.inserted_at.desc(), table.c.sequence.desc(), table.c.id.desc())
-            .limit(conversations.counted("limit", limit))
-        )
+    owner = sql.bindparam("owned_by", type_=parents.c.owner.type)
+    holding = (
+        _rows(tables)
+        .join(parents, parents.c.id == table.c.conversation_id)
+        .where(table.c.search_text.like(sql.bindparam("pattern", type_=sql.Text), escape="/"))
     )
+    newest_first = table.c.inserted_at.desc(), table.c.sequence.desc(), table.c.id.desc()
+    most = sql.bindparam("most", type_=sql.BigInteger)
+    # By the number of the row, not by the index of owners, which has all of theirs.
+    whosever = holding.where(sql.func.coalesce(parents.c.owner, "") == owner)
+    return _Searching(
+        Prepared(holding.where(parents.c.owner == owner).order_by(*newest_first).limit(most)),
+        Prepared(whosever.where(table.c.id > sql.bindparam("indexed", type_=sql.BigInteger))),
+        whosever.where(table.c.id.in_(sql.bindparam("numbers", expanding=True))),
+    )
+
+
+def _found_by_index(
+    connection: sql.Connection, tables: Tables, search: _Search
+) -> list[DisplayMessage] | None:
+    """What SQLite's index of trigrams leads to, or None where all texts have to be looked at."""
+    trigrams = search.trigrams
+    if not trigrams or connection.dialect.name != "sqlite" or not schema.has_trigrams():
+        return None
+    index = _brought_up_to_date(connection, tables)
+    if index is None:
+        return None
+    searching, values = _searching(tables), search.values
+    found = _messages(searching.later(connection, {**values, "indexed": index.indexed}).rows)
+    all_of_them = " AND ".join('"' + each.replace('"', '""') + '"' for each in trigrams)
+    most = search.limit + CANDIDATES
+    numbers = _driver(connection).execute(
+        f"SELECT rowid FROM {tables.prefix}search WHERE {tables.prefix}search MATCH ? "
+        "ORDER BY rowid DESC LIMIT ?",
+        (all_of_them, most),
+    )
+    candidates = [number for (number,) in numbers]
+    held = 0
+    for first in range(0, len(candidates), LOOKED_AT):
+        some = candidates[first : first + LOOKED_AT]
+        rows = connection.execute(searching.among, {**values, "numbers": some}).all()
+        found += _messages(rows)
+        held += len(rows)
+        if held >= search.limit and some[-1] > index.disordered:
+            break  # those to come are older
+    else:
+        if len(candidates) == most:
+            return None  # of others, or with the pieces of the term apart: there is no end to them
+    found.sort(key=lambda row: (row.inserted_at, row.sequence, row.id), reverse=True)
+    return found[: search.limit]
+
+
+class _Index(NamedTuple):
+    """How far SQLite's index of texts goes; see :func:`.schema.text_index`."""
+
+    indexed: int
+    disordered: int
+
+
+def _brought_up_to_date(connection: sql.Connection, tables: Tables) -> _Index | None:
+    """The index, once it has all rows but a few; None if there are too few, or too many as yet."""
+    driver, prefix = _driver(connection), tables.prefix
+    is_made = schema.has_text_index(connection, tables)
+    indexed, at, sequence, disordered = None, "", 0, _FIRST
+    if is_made:
+        (state,) = driver.execute(
+            f"SELECT indexed, newest_at, newest_sequence, disordered FROM {prefix}search_state"
+        ).fetchall()
+        if state[0] is not None:
+            indexed, at, sequence, disordered = state
+            if driver.execute(f"SELECT id FROM {prefix}search_gone LIMIT 1").fetchone():
+                schema.forget_deleted_texts(connection, tables)
+    rows = f"FROM {tables.display_messages.name} WHERE id > ?"
+    since = _FIRST if indexed is None else indexed
+    few = driver.execute(f"SELECT id {rows} LIMIT ?", (since, BEHIND + 1)).fetchall()
+    if len(few) <= BEHIND:
+        return None if indexed is None else _Index(indexed, disordered)
+    if not is_made:
+        schema.make_text_index(connection, tables)
+    elif indexed is None:
+        driver.execute(f"INSERT INTO {prefix}search ({prefix}search) VALUES ('delete-all')")
+        driver.execute(f"DELETE FROM {prefix}search_gone")
+    newest, characters, until = (at, sequence), 0, since
+    asked = f"SELECT id, inserted_at, sequence, length(search_text) {rows} ORDER BY id"
+    for number, at, sequence, length in driver.execute(asked, (since,)):
+        if characters > CHARACTERS:
+            break
+        until, characters = number, characters + (length or 0)
+        if isinstance(at, str) and isinstance(sequence, int) and (at, sequence) >= newest:
+            newest = at, sequence
+        else:
+            disordered = number
+    driver.execute(
+        f"INSERT INTO {prefix}search (rowid, text) SELECT id, search_text {rows} "
+        "AND id <= ? AND search_text IS NOT NULL ORDER BY id",
+        (since, until),
+    )
+    driver.execute(
+        f"UPDATE {prefix}search_state SET indexed = ?, newest_at = ?, newest_sequence = ?, "
+        "disordered = ?",
+        (until, *newest, disordered),
+    )
+    few = driver.execute(f"SELECT id {rows} LIMIT ?", (until, BEHIND + 1)).fetchall()
+    return _Index(until, disordered) if len(few) <= BEHIND else None
+
+
+def _driver(connection: sql.Connection) -> Any:
+    return connection.connection.driver_connection
 
 
 def change_tool_call(
@@ -279,7 +433,8 @@ def _message(row: Iterable[Any]) -> DisplayMessage:
     return replace(message, content_type="error", content=told, metadata={})
 
 
-def _search_text(text: Any) -> str | None:
+def compared(text: Any) -> str | None:
+    """``text`` as a search compares it: in whatever case; None for what is none."""
     if not isinstance(text, str):
         return None
     # What a database cannot hold, or would compare otherwise than the next one.

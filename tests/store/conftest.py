@@ -6,8 +6,9 @@ import contextlib
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sql
@@ -15,6 +16,9 @@ import sqlalchemy as sql
 import sagents_nb as sa
 from sagents_nb.store.store import ScopedStore
 from tests.store import postgres
+
+Plan = list[str]
+Selected = Callable[[sa.ConversationStore], contextlib.AbstractContextManager[dict[str, Plan]]]
 
 _numbers = itertools.count(1)
 
@@ -102,3 +106,23 @@ def mine(store: sa.ConversationStore) -> ScopedStore:
 def theirs(store: sa.ConversationStore) -> ScopedStore:
     """Bob's, in the same store."""
     return store.scoped(sa.Scope(user="bob"))
+
+
+@pytest.fixture
+def selected() -> Selected:
+    """Hears what a store in SQLite selects: each text, with the steps of its plan."""
+
+    @contextlib.contextmanager
+    def hear(store: sa.ConversationStore) -> Iterator[dict[str, Plan]]:
+        texts: list[str] = []
+        plans: dict[str, Plan] = {}
+        driver: Any = store.database.run(lambda c: c.connection.driver_connection)
+        driver.set_trace_callback(texts.append)
+        yield plans
+        driver.set_trace_callback(None)
+        for text in texts:
+            if text.startswith("SELECT"):
+                steps = driver.execute(f"EXPLAIN QUERY PLAN {text}").fetchall()
+                plans[text] = [step[3] for step in steps]
+
+    return hear

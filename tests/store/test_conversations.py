@@ -13,6 +13,7 @@ import sagents_nb as sa
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from sagents_nb.store.store import ScopedStore
+from tests.store.conftest import Selected
 
 Store = sa.ConversationStore
 
@@ -169,6 +170,70 @@ def test_a_journal_that_goes_on_brings_its_conversation_to_the_top(
     assert [c.id for c in found] == [first, second]
     assert found[0] == mine.get_conversation(first)
     assert found[0].updated_at > found[0].created_at
+
+
+@pytest.mark.parametrize("end", ["release", "close", "crash"])
+def test_what_a_journal_did_last_counts_after_its_end(url: str, end: str) -> None:
+    store = Store(url)
+    first, second = store.create_conversation().id, store.create_conversation().id
+    journal, _, _ = Journal.open(store.database, first)
+    journal.append([Entry("message", {"role": "user"})]).result()
+    went_on = store.get_conversation(first).updated_at
+    if end == "release":
+        journal.release().result()
+    elif end == "crash":  # as if another process had it, of which nothing is heard any more
+        leases = store.database.tables.leases
+        dead = leases.update().where(leases.c.epoch > 0).values(owner="elsewhere 1 1 1")
+        store.database.run(lambda connection: connection.execute(dead))
+    store.close()
+    again = Store(url)
+    found = again.list_conversations()
+    assert [c.id for c in found] == [first, second]
+    assert found[0].updated_at == went_on == again.get_conversation(first).updated_at
+    kept = sql.select(again.database.tables.conversations.c.updated_at).where(
+        again.database.tables.conversations.c.id == first
+    )
+    is_kept = again.database.run(lambda connection: connection.scalar(kept)) == went_on
+    assert is_kept is (end != "crash"), "a list looks into the journals of open ones alone"
+    again.close()
+
+
+def test_pages_of_open_and_shut_conversations_are_one_list(store: Store, mine: ScopedStore) -> None:
+    ids = [mine.create_conversation().id for _ in range(12)]
+    open_ones = [ids[n] for n in (7, 0, 3)]
+    journals = [Journal.open(store.database, id)[0] for id in open_ones]
+    for journal in journals[:2]:
+        journal.append([Entry("message", {"role": "user"})]).result()
+    shut = [id for id in ids if id not in open_ones[:2]]
+    newest_first = [*open_ones[1::-1], *shut[::-1]]
+    for size in (1, 2, 5, 12):
+        pages = [mine.list_conversations(size, offset) for offset in range(0, 12, size)]
+        assert [c.id for page in pages for c in page] == newest_first
+    for journal in journals:
+        journal.release().result()
+    assert [c.id for c in mine.list_conversations()] == newest_first
+
+
+def test_a_list_reads_no_more_rows_where_there_are_many_conversations(
+    sqlite_url: str, selected: Selected
+) -> None:
+    store = Store(sqlite_url)
+    mine = store.scoped(sa.Scope(user="alice"))
+    asked: list[set[str]] = []
+    for count in (5, 100):
+        for _ in range(count):
+            mine.create_conversation()
+        with selected(store) as plans:
+            mine.list_conversations(5)
+        asked.append(set(plans))
+        steps = [step for plan in plans.values() for step in plan]
+        assert len(plans) == 2
+        scans = [step for step in steps if step.startswith("SCAN") or "TEMP B-TREE" in step]
+        # That has no more entries than are open.
+        assert set(scans) == {"SCAN sagents_leases USING COVERING INDEX ix_sagents_leases_held"}
+        assert any("ix_sagents_conversations_newest (owner=?)" in step for step in steps)
+    assert asked[0] == asked[1]
+    store.close()
 
 
 @pytest.mark.spec("S1.12.6")

@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 from ...errors import NotFound, Owned, StaleOwner, StoreError
 from ...sql import Prepared
 from ..entries import Tally
-from .schema import Tables
+from .schema import IS_HELD, Tables
 
 RENEWED_EVERY = 10.0
 """Seconds between two heartbeats of a store that holds a lease."""
@@ -226,27 +226,63 @@ def release(
     connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, epoch: int
 ) -> None:
     """Give it up; nothing happens if it is somebody else's by now. The epoch stays."""
-    leases = tables.leases
-    connection.execute(
-        leases.update()
-        .where(leases.c.conversation_id == conversation_id, leases.c.epoch == epoch)
-        .where(leases.c.owner == owner.text)
-        .values(owner="")
+    c = tables.leases.c
+    _give_up(
+        connection,
+        tables,
+        c.conversation_id == conversation_id,
+        c.epoch == epoch,
+        c.owner == owner.text,
     )
 
 
 def release_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
     """Give up all that the owner has."""
-    leases = tables.leases
-    connection.execute(leases.update().where(leases.c.owner == owner.text).values(owner=""))
+    _give_up(connection, tables, *_has(tables, owner))
+
+
+def _give_up(
+    connection: sql.Connection, tables: Tables, *which: sql.ColumnElement[bool] | sql.TextClause
+) -> None:
+    leases, conversations = tables.leases, tables.conversations
+    of_them = conversations.c.id.in_(sql.select(leases.c.conversation_id).where(*which))
+    newest = _newest(tables)
+    # Lists look into the journals of those alone that somebody has.
+    going_on = conversations.update().where(of_them, newest > conversations.c.updated_at)
+    connection.execute(going_on.values(updated_at=newest))
+    connection.execute(leases.update().where(*which).values(owner=""))
+
+
+def held(tables: Tables) -> sql.Select[tuple[str]]:
+    """The conversations that somebody has, or had when they crashed."""
+    return sql.select(tables.leases.c.conversation_id).where(sql.text(IS_HELD))
+
+
+def went_on(tables: Tables) -> sql.ColumnElement[datetime]:
+    """When a conversation did: the newest of what is written to it and of its journal.
+
+    A journal that is written touches nothing else, but its end notes it: see :func:`release`.
+    """
+    updated_at, newest = tables.conversations.c.updated_at, _newest(tables)
+    return sql.case((newest > updated_at, newest), else_=updated_at)
+
+
+def _newest(tables: Tables) -> sql.ScalarSelect[datetime]:
+    journal = tables.journal.c
+    entries = sql.select(journal.at).where(journal.conversation_id == tables.conversations.c.id)
+    return entries.order_by(journal.seq.desc()).limit(1).scalar_subquery()
 
 
 def renew_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
     """The heartbeat of all that the owner has."""
     leases = tables.leases
     connection.execute(
-        leases.update().where(leases.c.owner == owner.text).values(heartbeat_at=_now(connection))
+        leases.update().where(*_has(tables, owner)).values(heartbeat_at=_now(connection))
     )
+
+
+def _has(tables: Tables, owner: Owner) -> tuple[sql.TextClause, sql.ColumnElement[bool]]:
+    return sql.text(IS_HELD), tables.leases.c.owner == owner.text
 
 
 @functools.cache

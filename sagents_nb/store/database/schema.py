@@ -11,6 +11,7 @@ import contextlib
 import functools
 import json
 import re
+import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sql
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeDecorator
 
 from ... import kinds
@@ -27,8 +29,11 @@ from ...sql import UNKNOWN
 from ..entries import encoded
 from ..scope import ID_LENGTH
 
-VERSION = "0002"
+VERSION = "0003"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
+
+IS_HELD = "owner <> ''"
+"""Of leases: somebody has it. In these words, so that its index is used."""
 
 UNREADABLE: Any = object()
 """Stands for what somebody else wrote into a column of JSON."""
@@ -142,6 +147,11 @@ class Tables(msgspec.Struct, frozen=True):
     leases: sql.Table
     version: sql.Table
 
+    @property
+    def prefix(self) -> str:
+        """With which the names of all of them begin."""
+        return self.version.name.removesuffix("version")
+
 
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,29}|")
 
@@ -173,8 +183,9 @@ def tables(prefix: str = "sagents_") -> Tables:
         sql.Column("title", Words()),
         sql.Column("metadata", Json, nullable=False),
         sql.Column("created_at", Time, nullable=False),
+        # As long as a session has it open, its journal may be newer: see conversations.py.
         sql.Column("updated_at", Time, nullable=False),
-        sql.Index(f"ix_{prefix}conversations_owner", "owner", "updated_at"),
+        sql.Index(f"ix_{prefix}conversations_newest", "owner", "updated_at", "id"),
     )
 
     def of_conversation(**options: Any) -> sql.Column[str]:
@@ -253,6 +264,13 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("heartbeat_at", Time, nullable=False),
             # What the journal has, see checksums.py; null where that is not known.
             sql.Column("tally", sql.String),
+            sql.Index(
+                f"ix_{prefix}leases_held",
+                "owner",
+                "conversation_id",
+                sqlite_where=sql.text(IS_HELD),
+                postgresql_where=sql.text(IS_HELD),
+            ),
         ),
         version=sql.Table(
             f"{prefix}version",
@@ -260,3 +278,103 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("version_num", sql.String(32), primary_key=True),
         ),
     )
+
+
+@functools.cache
+def has_trigrams() -> bool:
+    """Whether this SQLite can have an index by which texts are found: from 3.34 on, with FTS5."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='trigram')")
+        except sqlite3.Error:
+            return False
+    return True
+
+
+def text_index(prefix: str) -> dict[str, str]:
+    """What SQLite finds texts by, each part by its name and as it is made; no part of a version.
+
+    The index has the rows up to number ``indexed``, and none where that is null: it begins anew.
+    A search brings it up to date, see display_rows.py. What is deleted, by whomever, is noted, for
+    :func:`forget_deleted_texts`, and ``indexed`` stays below the numbers of rows to come, which may
+    be those of deleted ones. What nobody here does, to change a text or to add a number below, has
+    it begin anew. Triggers may not write to the index itself: schemas are not trusted.
+
+    Rows after ``disordered`` are in the order of time, as ``newest_at`` and ``newest_sequence``
+    were the highest so far.
+    """
+    rows, index = f"{prefix}display_messages", f"{prefix}search"
+    state, gone = f"{index}_state", f"{index}_gone"
+    begin_anew = f"UPDATE {state} SET indexed = NULL"
+    last = f"coalesce((SELECT max(id) FROM {rows}), indexed - 1)"
+    return {
+        index: f"CREATE VIRTUAL TABLE {index} USING fts5(text, content='', columnsize=0, "
+        "detail=none, tokenize='trigram case_sensitive 1')",
+        state: f"CREATE TABLE {state} "
+        "(indexed INTEGER, newest_at TEXT, newest_sequence INTEGER, disordered INTEGER)",
+        gone: f"CREATE TABLE {gone} (id INTEGER, text TEXT)",
+        f"{index}_deleted": f"CREATE TRIGGER {index}_deleted AFTER DELETE ON {rows} BEGIN "
+        f"INSERT INTO {gone} SELECT old.id, old.search_text FROM {state} "
+        "WHERE old.id <= indexed AND old.search_text IS NOT NULL; "
+        f"UPDATE {state} SET indexed = (SELECT max(id) FROM {rows}) WHERE indexed > {last}; END",
+        f"{index}_changed": f"CREATE TRIGGER {index}_changed "
+        f"AFTER UPDATE OF id, search_text, inserted_at, sequence ON {rows} "
+        f"BEGIN {begin_anew}; END",
+        f"{index}_added": f"CREATE TRIGGER {index}_added AFTER INSERT ON {rows} "
+        f"WHEN new.id <= (SELECT indexed FROM {state}) BEGIN {begin_anew}; END",
+    }
+
+
+def has_text_index(connection: sql.Connection, tables: Tables) -> bool:
+    """Whether there is one that can be used, with all its parts."""
+    if connection.dialect.name != "sqlite" or not has_trigrams():
+        return False
+    parts = text_index(tables.prefix)
+    places = ", ".join("?" * len(parts))
+    known = f"SELECT name, sql FROM sqlite_master WHERE name IN ({places})"
+    there = connection.exec_driver_sql(known, tuple(parts))
+    return {row.name: row.sql for row in there} == parts
+
+
+def forget_deleted_texts(connection: sql.Connection, tables: Tables) -> None:
+    """Have nothing in the index of what was deleted."""
+    if has_text_index(connection, tables):
+        index = f"{tables.prefix}search"
+        connection.exec_driver_sql(
+            f"INSERT INTO {index} ({index}, rowid, text) "
+            f"SELECT 'delete', id, text FROM {index}_gone"
+        )
+        connection.exec_driver_sql(f"DELETE FROM {index}_gone")
+
+
+def drop_text_index(connection: sql.Connection, tables: Tables) -> None:
+    """Have none; what an SQLite without trigrams cannot drop is of no use to anybody then."""
+    for name, made in reversed(text_index(tables.prefix).items()):
+        kind = "TRIGGER" if made.startswith("CREATE TRIGGER") else "TABLE"
+        if has_trigrams() or "VIRTUAL" not in made:
+            connection.exec_driver_sql(f"DROP {kind} IF EXISTS {name}")
+
+
+def make_text_index(connection: sql.Connection, tables: Tables) -> None:
+    """An empty one."""
+    drop_text_index(connection, tables)
+    for made in text_index(tables.prefix).values():
+        connection.exec_driver_sql(made)
+    connection.exec_driver_sql(f"INSERT INTO {tables.prefix}search_state (indexed) VALUES (NULL)")
+
+
+def index_texts_on_server(connection: sql.Connection, tables: Tables) -> None:
+    """PostgreSQL's own index of trigrams, where its extension is there or may be made."""
+    rows = tables.display_messages.name
+    with contextlib.suppress(DBAPIError), connection.begin_nested():
+        connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm")
+        place = connection.exec_driver_sql(_PLACE_OF_TRIGRAMS).scalar_one()
+        connection.exec_driver_sql(
+            f"CREATE INDEX ix_{rows}_text ON {rows} USING gin (search_text {place}.gin_trgm_ops)"
+        )
+
+
+_PLACE_OF_TRIGRAMS = (
+    "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace "
+    "ON pg_namespace.oid = extnamespace WHERE extname = 'pg_trgm'"
+)

@@ -40,12 +40,17 @@ def bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
     with connection.begin() as reading:
         version = _version(connection, tables)
         reading.rollback()
+    if version is not None and connection.dialect.name == "sqlite" and not schema.has_trigrams():
+        with connection.begin():  # another SQLite made it, and this one could delete no row
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            schema.drop_text_index(connection, tables)
     if version == schema.VERSION:
         return
     if connection.dialect.name == "postgresql":
         with connection.begin():
             connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
-            _bring_up_to_date(connection, tables)
+            if _bring_up_to_date(connection, tables):
+                schema.index_texts_on_server(connection, tables)
         return
     # SQLite changes a table by making another in its place, and dropping one would delete, by
     # the foreign keys, what belongs to its rows.
@@ -54,18 +59,20 @@ def bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
         _bring_up_to_date(connection, tables)
 
 
-def _bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
+def _bring_up_to_date(connection: sql.Connection, tables: Tables) -> bool:
+    """Whether it was of another version before."""
     version = _version(connection, tables)
     if version == schema.VERSION:
-        return
+        return False
     if version is None:
         tables.metadata.create_all(connection, checkfirst=False)
     else:
         from ..migrations import migrate  # alembic: most stores never need it
 
-        migrate(connection, _prefix(tables), version, schema.VERSION)
+        migrate(connection, tables.prefix, version, schema.VERSION)
         connection.execute(tables.version.delete())
     connection.execute(tables.version.insert().values(version_num=schema.VERSION))
+    return True
 
 
 @contextlib.contextmanager
@@ -104,7 +111,3 @@ def _version(connection: sql.Connection, tables: Tables) -> str | None:
             "sagents_nb reads; upgrade sagents_nb."
         )
     return found
-
-
-def _prefix(tables: Tables) -> str:
-    return tables.version.name.removesuffix("version")

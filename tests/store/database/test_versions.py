@@ -18,14 +18,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import sagents_nb as sa
-from sagents_nb.store import migrations
+from sagents_nb.store import display_rows, migrations
 from sagents_nb.store.database import schema
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from tests.store import released
 
 STEPS = str(released.FIXTURES / "steps")
-RELEASED = ["0001", "0002"]
+RELEASED = ["0001", "0002", "0003"]
 
 
 @pytest.fixture
@@ -103,10 +103,10 @@ def test_an_older_store_is_brought_up_to_date_and_loses_nothing(
     url: str, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = released_contents(url, look)
-    newest(monkeypatch, "0003")
+    newest(monkeypatch, "0004")
     sa.ConversationStore(url).close()
     after = look(contents)
-    assert look("SELECT version_num FROM sagents_version") == [("0003",)]
+    assert look("SELECT version_num FROM sagents_version") == [("0004",)]
     assert look("SELECT count(*) FROM sagents_conversations WHERE archived") == [(0,)]
     assert {name for name, *_ in after["sagents_conversations"][0]} >= {"archived", "heading"}
     for name in set(before) - {"sagents_version", "sagents_conversations"}:
@@ -137,6 +137,19 @@ def test_a_conversation_without_checksums_gets_them_when_it_is_opened(url: str, 
         "Journal entry 3 was set aside: it is not what was written, by its checksum.",
         "The journal was damaged: it had 4 entries, and 3 are there.",
     ]
+    store.close()
+
+
+def test_an_older_store_lists_by_what_its_journals_did_last(url: str, look: Any) -> None:
+    released.load(url, "0002")
+    look("UPDATE sagents_leases SET owner = ''")
+    look("UPDATE sagents_journal SET at = '2099-01-02 03:04:05.000000' WHERE seq = 4")
+    look("UPDATE sagents_journal SET at = '2098-01-02 03:04:05.000000' WHERE seq = 3")
+    store = sa.ConversationStore(url)
+    [found] = store.scoped(sa.Scope(user=7)).list_conversations()
+    assert (found.id, found.updated_at.year, found.updated_at.second) == ("journaled", 2099, 5)
+    [saved] = store.scoped(sa.Scope(user="alice")).list_conversations()
+    assert saved.updated_at.year < 2098
     store.close()
 
 
@@ -187,10 +200,31 @@ def path_of(url: str) -> Path:
 def test_steps_keep_to_the_prefix(url: str, look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix in ("a_", "b_"):
         sa.ConversationStore(url, table_prefix=prefix).close()
-    newest(monkeypatch, "0003")
+    newest(monkeypatch, "0004")
     sa.ConversationStore(url, table_prefix="b_").close()
     versions = [look(f"SELECT version_num FROM {prefix}version") for prefix in ("a_", "b_")]
-    assert versions == [[("0002",)], [("0003",)]]
+    assert versions == [[("0003",)], [("0004",)]]
+
+
+def test_a_search_is_right_after_a_step_that_makes_tables_anew(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display_rows, "BEHIND", 0)
+    with contextlib.closing(sa.ConversationStore(sqlite_url)) as store:
+        gone = store.create_conversation().id
+        store.append_text_message(gone, "user", "Oslo")
+        assert len(store.search_messages("oslo")) == 1
+    newest(monkeypatch, "0004")
+    with contextlib.closing(sqlite3.connect(path_of(sqlite_url))) as connection, connection:
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("DELETE FROM sagents_conversations")
+    sa.ConversationStore(sqlite_url).close()
+    with contextlib.closing(sqlite3.connect(path_of(sqlite_url))) as connection:
+        [(count,)] = connection.execute("SELECT count(*) FROM sagents_search_gone")
+        [(triggers,)] = connection.execute(
+            "SELECT count(*) FROM sqlite_master WHERE type='trigger'"
+        )
+    assert (count, triggers) == (1, 3), "kept by the step, and by whoever deletes"
 
 
 def test_a_step_that_fails_leaves_the_older_version_as_it_was(
@@ -198,7 +232,7 @@ def test_a_step_that_fails_leaves_the_older_version_as_it_was(
 ) -> None:
     before = released_contents(url, look)
     with monkeypatch.context() as newer:
-        newest(newer, "0004")
+        newest(newer, "0005")
         with pytest.raises(sa.AgentError, match="cannot be used"):
             sa.ConversationStore(url)
     assert look(contents) == before
@@ -211,11 +245,11 @@ def test_of_many_that_open_an_older_store_one_takes_the_step(
     url: str, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released.load(url)
-    newest(monkeypatch, "0003")
+    newest(monkeypatch, "0004")
     with ThreadPoolExecutor(6) as pool:
         for store in list(pool.map(sa.ConversationStore, [url] * 6)):
             store.close()
-    assert look("SELECT version_num FROM sagents_version") == [("0003",)]
+    assert look("SELECT version_num FROM sagents_version") == [("0004",)]
 
 
 def test_of_many_that_open_a_new_database_one_makes_the_tables(url: str, look: Any) -> None:
@@ -228,7 +262,7 @@ def test_of_many_that_open_a_new_database_one_makes_the_tables(url: str, look: A
     assert look("SELECT version_num FROM sagents_version") == [(schema.VERSION,)]
 
 
-@pytest.mark.parametrize("version", ["0003", "", "٣"])
+@pytest.mark.parametrize("version", ["0004", "", "٣"])
 def test_a_newer_store_is_refused_and_left_as_it_is(url: str, look: Any, version: str) -> None:
     released.load(url)
     look(f"UPDATE sagents_version SET version_num = '{version}'")
@@ -243,7 +277,7 @@ def test_not_a_byte_of_a_newer_file_is_written(sqlite_url: str, mode: str) -> No
     released.load(sqlite_url)
     engine = sql.create_engine(sqlite_url)
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE sagents_version SET version_num = '0003'")
+        connection.exec_driver_sql("UPDATE sagents_version SET version_num = '0004'")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql(f"PRAGMA journal_mode={mode}")
     engine.dispose()
