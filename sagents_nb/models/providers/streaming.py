@@ -27,7 +27,7 @@ from . import Sdk, clients
 from .arguments import ParameterNames
 from .clients import Secret
 from .errors import Where, cut_stream, from_exception, not_a_stream, of_headers
-from .history import encode_body
+from .history import Items, joined
 
 Event = tuple[str, bytes]
 """An event's name, "" if it has none, and its data."""
@@ -190,7 +190,18 @@ class ProviderModel(ChatModel):
 
     def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
         """The request body; ``options`` are what is left for the provider."""
+        body = self.encoded_body(request, options, self.parameter_names(request))
+        return {k: v.plain() if isinstance(v, Items) else v for k, v in body.items()}
+
+    def encoded_body(
+        self, request: ModelRequest, options: dict[str, Any], names: ParameterNames
+    ) -> dict[str, Any]:
+        """:meth:`body` with its messages as :class:`Items`, which are JSON already."""
         raise NotImplementedError
+
+    def parameter_names(self, request: ModelRequest) -> ParameterNames:
+        """The names that the parameters of the request's tools have for the provider."""
+        return ParameterNames(request.tools if self.plain_parameters else ())
 
     def reader(self, where: Where) -> Reader:
         """A new reader for one answer."""
@@ -275,14 +286,17 @@ async def _stream(
     client = await clients.client(model.sdk, key, Secret(model.base_url))
     options = Unshown({**model.options, **request.options})
     where = model.where(client, options)
-    names = ParameterNames(request.tools) if model.plain_parameters else ParameterNames()
-    request = names.sent(request)
+    names = model.parameter_names(request)
     transport = request_options(options)
     patience = clients.take_reading_time(client, transport, LONGEST_CALL)
     patient = _Patience(patience)
     extra = Unshown(options.pop("extra_body", None) or {})
-    body = Unshown({**model.body(request, options), **extra})
-    content = encode_body({key: value for key, value in body.items() if value is not None})
+    if type(model).body is ProviderModel.body:
+        body = Unshown(model.encoded_body(request, options, names))
+    else:  # a subclass of somebody's, which may change any of it
+        body = Unshown(model.body(request, options))
+    body |= extra
+    content = joined(body)
     reader = model.reader(where)
     told: dict[str, Any] = {}
     decoder = EventDecoder()
