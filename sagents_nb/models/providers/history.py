@@ -73,6 +73,10 @@ def _dropped_by(message: Message) -> Collection[str]:
     return {part.id for part in message.parts if isinstance(part, ToolCall)}
 
 
+def _answers(message: Message, dropped: Collection[str]) -> bool:
+    return any(isinstance(p, ToolResult) and p.tool_call_id in dropped for p in message.parts)
+
+
 # A history as JSON
 
 
@@ -123,30 +127,42 @@ class EncodedHistory(msgspec.Struct, frozen=True):
 
     def items(self, dialect: Dialect, *before: Any) -> Items:
         """What is sent of the messages, behind the items ``before``."""
-        pieces = [*map(encode_body, before), *self.pieces[:]]
-        if self.last:
-            pieces.append(_joined(self.last, dialect))
-        return Items(pieces)
+        after = (_joined(self.last, dialect),) if self.last else ()
+        return Items(self.pieces, tuple(map(encode_body, before)), after)
 
 
 _NOTHING = EncodedHistory()
 
 
 class Items:
-    """A list in a body, of which there is only the JSON: ``pieces`` of it, without the commas.
+    """A list in a body, of which there is only the JSON, in pieces without the commas between.
 
-    >>> Items([b"1", b"2,3"]).plain()
-    [1, 2, 3]
+    >>> Items([b"2", b"3,4"], before=[b"1"]).plain()
+    [1, 2, 3, 4]
     """
 
-    __slots__ = ("pieces",)
+    __slots__ = ("_after", "_before", "_pieces")
 
-    def __init__(self, pieces: list[bytes]) -> None:
-        self.pieces = pieces
+    def __init__(
+        self,
+        pieces: FrozenList[bytes] | list[bytes],
+        before: Sequence[bytes] = (),
+        after: Sequence[bytes] = (),
+    ) -> None:
+        self._pieces = pieces
+        self._before = before
+        self._after = after
+
+    def pieces(self) -> list[bytes]:
+        """All pieces, in a list that is the caller's: the only copy of a long one."""
+        pieces = self._pieces[:]  # quicker than to iterate over it
+        pieces[:0] = self._before
+        pieces += self._after
+        return pieces
 
     def plain(self) -> list[Any]:
         """The items."""
-        items: list[Any] = msgspec.json.decode(b"[%b]" % b",".join(self.pieces))
+        items: list[Any] = msgspec.json.decode(b"[%b]" % b",".join(self.pieces()))
         return items
 
 
@@ -248,13 +264,15 @@ def _extended(
             if role == "system":
                 system.append(message.text)
             continue
-        kept = place.get(id(message))
-        if kept is not None and kept() is message and (not dropped or role == "assistant"):
+        # What is left of results depends on what came before them: that is of this history only.
+        is_cut = dropped and role != "assistant" and _answers(message, dropped)
+        kept = None if is_cut else place.get(id(message))
+        if kept is not None and kept() is message:
             piece = kept.piece
         else:
             turn = _turn(message, dropped)
             piece = dialect.encode(turn, dialect.variant) if turn.parts else Piece(b"")
-            if turn.parts is message.parts or not turn.whole:  # so it follows from the message
+            if not is_cut:
                 cache.keep(message, piece, place)
         if role == "assistant" and (dropped or message.stop_reason in _BROKEN):
             dropped = _dropped_by(message)
@@ -359,8 +377,8 @@ def joined(body: Mapping[str, Any]) -> bytes:
     around: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     pieces: list[bytes] = []
     for name, value in body.items():
-        if isinstance(value, Items) and value.pieces:
-            pieces = value.pieces[:]
+        if isinstance(value, Items) and (made := value.pieces()):
+            pieces = made
             pieces[0] = encode_body(name) + b":[" + pieces[0]
             pieces[-1] += b"]"
         elif value is not None:

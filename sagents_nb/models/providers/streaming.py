@@ -190,18 +190,18 @@ class ProviderModel(ChatModel):
 
     def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
         """The request body; ``options`` are what is left for the provider."""
-        body = self.encoded_body(request, options, self.parameter_names(request))
+        names = ParameterNames(request.tools if self.plain_parameters else ())
+        body = self.encoded_body(request, options, names)
         return {k: v.plain() if isinstance(v, Items) else v for k, v in body.items()}
 
     def encoded_body(
         self, request: ModelRequest, options: dict[str, Any], names: ParameterNames
     ) -> dict[str, Any]:
-        """:meth:`body` with its messages as :class:`Items`, which are JSON already."""
-        raise NotImplementedError
+        """:meth:`body` with its messages as :class:`Items`, which are JSON already.
 
-    def parameter_names(self, request: ModelRequest) -> ParameterNames:
-        """The names that the parameters of the request's tools have for the provider."""
-        return ParameterNames(request.tools if self.plain_parameters else ())
+        ``names`` are those that parameters of the request's tools have for the provider.
+        """
+        raise NotImplementedError
 
     def reader(self, where: Where) -> Reader:
         """A new reader for one answer."""
@@ -286,7 +286,7 @@ async def _stream(
     client = await clients.client(model.sdk, key, Secret(model.base_url))
     options = Unshown({**model.options, **request.options})
     where = model.where(client, options)
-    names = model.parameter_names(request)
+    names = ParameterNames(request.tools if model.plain_parameters else ())
     transport = request_options(options)
     patience = clients.take_reading_time(client, transport, LONGEST_CALL)
     patient = _Patience(patience)

@@ -31,6 +31,7 @@ from sagents_nb.messages import (
 )
 from sagents_nb.models import ModelRequest
 from sagents_nb.models.providers import history
+from sagents_nb.models.providers.arguments import ParameterNames
 from sagents_nb.models.providers.history import Items, encode_body, joined, sendable
 from sagents_nb.models.providers.streaming import ProviderModel
 from sagents_nb.tools import ToolSpec
@@ -42,7 +43,8 @@ NOWHERE = "http://127.0.0.1:1"
 
 def members_of(model: ProviderModel, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
     request = ModelRequest(messages, **more)
-    return model.encoded_body(request, {}, model.parameter_names(request))
+    names = ParameterNames(request.tools if model.plain_parameters else ())
+    return model.encoded_body(request, {}, names)
 
 
 def items_of(members: dict[str, Any]) -> Items:
@@ -103,6 +105,8 @@ def test_a_message_that_a_hook_leaves_is_not_encoded_again_and_one_that_it_repla
     counts: Counter[str] = Counter()
     model = model_for(name, NOWHERE)
     messages = [m for turn in range(10) for m in counted_turn(turn, counts)]
+    cut = Message.assistant("cut", [ToolCall("x", "f", {})], stop_reason="aborted")
+    messages += [cut, Message.user(JsonPart(Counted("after it", counts)))]
     sent(model, FrozenList(messages))
     hidden = Message.user("replaced")
     for changed in (
@@ -162,7 +166,7 @@ def test_each_request_begins_with_the_bytes_of_the_one_before(name: str) -> None
         ):
             messages = messages.extend(new)
         members = members_of(model, messages, system="Be brief.", tools=tools)
-        now, items = joined(members), b",".join(items_of(members).pieces)
+        now, items = joined(members), b",".join(items_of(members).pieces())
         assert now.startswith(before)
         assert b"cache_control" not in items
         before = now[: now.index(items) + len(items)].removesuffix(b"]}")
@@ -333,6 +337,46 @@ def test_threads_that_ask_at_once_are_all_told_the_same(name: str) -> None:
         assert bodies == expected
 
 
+class Watched(FrozenList[Message]):
+    """A list that counts which of its messages anybody takes out."""
+
+    taken = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        self.taken += len(found) if isinstance(index, slice) else 1
+        return found
+
+    def __iter__(self) -> Iterator[Message]:
+        self.taken += len(self)
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_only_the_new_messages_of_a_history_are_looked_at(name: str) -> None:
+    model = model_for(name, NOWHERE)
+    messages = FrozenList([Message.user("a"), Message.assistant("b")] * 500)
+    sent(model, messages)
+    watched = Watched(messages.extend([Message.user("c"), Message.assistant("d")]))
+    sent(model, watched)
+    assert watched.taken == 2
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_results_are_left_out_only_behind_the_call_that_was_cut(name: str) -> None:
+    model = model_for(name, NOWHERE)
+    calls = [ToolCall("c", "f", {})]
+    result = Message.tool([ToolResult("c", "f", "cancelled")])
+    after_cut = FrozenList([Message.assistant("cut", calls, stop_reason="aborted")])
+    sent(model, after_cut)
+    after_cut = after_cut.append(result)
+    after_call = [Message.assistant("whole", calls), result]
+    for _ in range(2):
+        assert b"cancelled" not in sent(model, after_cut)
+        assert b"cancelled" not in sent(model, list(after_cut))
+        assert b"cancelled" in sent(model, after_call)
+
+
 # What is kept
 
 
@@ -345,7 +389,7 @@ def holders(piece: bytes) -> int:
 def test_the_bytes_of_a_message_go_with_it(kind: type) -> None:
     model = model_for("openai", NOWHERE)
     messages = kind([Message.user("soon gone"), Message.user("too")])
-    piece = items_of(members_of(model, messages)).pieces[0]
+    piece = items_of(members_of(model, messages)).pieces()[0]
     assert holders(piece) >= 1
     del messages
     gc.collect()
@@ -356,7 +400,7 @@ def test_what_is_kept_in_all_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     model = model_for("openai", NOWHERE)
     monkeypatch.setattr(history, "LARGEST_CACHE", 100_000)
     messages = FrozenList([Message.user("first")])
-    piece = items_of(members_of(model, messages)).pieces[0]
+    piece = items_of(members_of(model, messages)).pieces()[0]
     assert holders(piece) >= 1
     others = [FrozenList([Message.user("x" * 1_000)]) for _ in range(200)]
     for other in others:
@@ -369,7 +413,7 @@ def test_what_is_kept_in_all_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_many_tools_with_names_of_their_own_leave_no_more_than_some_dialects() -> None:
     model = model_for("anthropic", NOWHERE)
     messages = FrozenList([Message.user("hi")])
-    piece = items_of(members_of(model, messages)).pieces[0]
+    piece = items_of(members_of(model, messages)).pieces()[0]
     for n in range(100):
         sized = {"type": "object", "properties": {f"größe{n}": {"type": "integer"}}}
         sent(model, messages, tools=(ToolSpec("größer", "Grows.", sized),))
