@@ -30,6 +30,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_lock)
 
 
+class Root:
+    """What lists that continue each other have in common; see :attr:`FrozenList.root`."""
+
+    __slots__ = ("__weakref__",)
+
+
 class FrozenList(Sequence[T], Generic[T]):
     """A sequence that cannot change; compares equal to a list or tuple of the same items.
 
@@ -39,17 +45,23 @@ class FrozenList(Sequence[T], Generic[T]):
     ([1, 2], [1, 2, 3], 3, True)
     """
 
-    __slots__ = ("_items", "_length")
+    __slots__ = ("_items", "_length", "root")
 
     _items: list[T]
     _length: int
+    root: Root
+    """Of this list, of those it continues and of those that continue it, and of no other.
+
+    A weak key for what somebody remembers of the items: it is gone with the last of the lists.
+    """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         if isinstance(items, FrozenList):
-            self._items, self._length = items._items, items._length
+            self._items, self._length, self.root = items._items, items._length, items.root
         else:
             self._items = list(items)
             self._length = len(self._items)
+            self.root = Root()
 
     def append(self, item: T) -> FrozenList[T]:
         """A new list with ``item`` at the end."""
@@ -62,9 +74,9 @@ class FrozenList(Sequence[T], Generic[T]):
     def _with(self, added: tuple[T, ...]) -> FrozenList[T]:
         new: FrozenList[T] = FrozenList.__new__(FrozenList)
         with lock:
-            shared = self._items
+            shared, new.root = self._items, self.root
             if len(shared) != self._length:  # somebody appended after this snapshot: fork
-                shared = shared[: self._length]
+                shared, new.root = shared[: self._length], Root()
             shared.extend(added)
             new._items = shared
             new._length = self._length + len(added)

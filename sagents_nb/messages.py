@@ -349,7 +349,7 @@ def _no_calls(value: Any) -> ConfigurationError:
     )
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One entry of a conversation.
 
     ``role`` is "user", "assistant", "system", "tool", or a name of your own: messages of

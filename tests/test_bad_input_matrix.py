@@ -737,7 +737,9 @@ LEFT_OUT = {
     ),
     r"\w+\.(before_\w+|after_\w+|on_event|on_session_start|handle_\w+|check_agent"
     r"|check_decisions)": "a hook, which the loop calls in each turn",
-    r"\w+Model\.(stream|body|reader|secrets|where|identity)": "of a model, which the loop calls",
+    r"\w+Model\.(stream|body|encoded_body|reader|secrets|where|identity)": (
+        "of a model, which the loop calls"
+    ),
     r"models\.cache\.(asked|Cassette\.(get|put|keep_of))|ResponseCache\.(get|put)": (
         "of a recording, which its model calls"
     ),

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import gc
 import pickle
+from weakref import WeakKeyDictionary
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sagents_nb.frozenlist import FrozenList
+from sagents_nb.frozenlist import FrozenList, Root
 from tests.talking import in_threads
 
 
@@ -92,3 +94,25 @@ def test_a_pickled_snapshot_holds_its_own_items_only() -> None:
     data = pickle.dumps(snapshot)
     assert pickle.loads(data) == ["mine"]
     assert b"secret" not in data
+
+
+def test_lists_have_one_root_for_as_long_as_they_continue_each_other() -> None:
+    first = FrozenList([1])
+    longer = first.extend([2, 3])
+    assert longer.root is first.root is FrozenList(longer).root
+    fork = first.append(9)
+    assert fork.root is not first.root
+    assert FrozenList([1]).root is not first.root
+
+
+def test_what_is_remembered_by_a_root_goes_with_the_last_of_its_lists() -> None:
+    remembered: WeakKeyDictionary[Root, str] = WeakKeyDictionary()
+    first = FrozenList([1])
+    remembered[first.root] = "one"
+    longer = first.append(2)
+    del first
+    gc.collect()
+    assert remembered[longer.root] == "one"
+    del longer
+    gc.collect()
+    assert not remembered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -29,14 +29,16 @@ from ...messages import (
 from ...tools import ToolSpec
 from ..base import ModelRequest
 from . import ANTHROPIC
-from .arguments import read_call
+from .arguments import ParameterNames, read_call
 from .errors import Where, cut_stream, from_report
 from .history import (
+    Dialect,
+    Piece,
     SentTurn,
     cannot_show,
+    encode_items,
+    encoded,
     extras,
-    sendable,
-    system_text,
     text_of,
     text_of_file,
     wire_id,
@@ -289,15 +291,19 @@ class AnthropicModel(ProviderModel):
     sdk = ANTHROPIC
     path = "/v1/messages"
 
-    def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
+    def encoded_body(
+        self, request: ModelRequest, options: dict[str, Any], names: ParameterNames
+    ) -> dict[str, Any]:
         """The body of a Messages request."""
+        dialect = _DIALECT if names == _DIALECT.variant else _DIALECT._replace(variant=names)
+        history = encoded(request.messages, dialect)
         body: dict[str, Any] = {"model": self.name, "stream": True}
         body |= _thinking(self.name, options)
-        if system := system_text(request):
+        if system := history.instructions(request.system):
             body["system"] = system
         if request.tools:
-            body["tools"] = [_tool(spec) for spec in request.tools]
-        body["messages"] = _messages(request)
+            body["tools"] = [_tool(spec) for spec in names.tools(request.tools)]
+        body["messages"] = history.items(dialect)
         # On the request as a whole it caches up to the last block, and moves on with each turn.
         body["cache_control"] = {"type": "ephemeral"}
         choice = options.get("tool_choice")
@@ -353,38 +359,44 @@ def takes_budget(name: str) -> bool:
     return (int(version[1]), int(version[2] or 0)) < (4, 6)
 
 
-def _messages(request: ModelRequest) -> list[Block]:
-    """Turns of user and assistant in strict alternation, tool results before other content."""
-    messages: list[Block] = []
+# Turns of user and assistant are in strict alternation, tool results before other content.
+_HEADS = {role: b'{"role":"%b","content":[' % role.encode() for role in ("user", "assistant")}
+_END = b"]}"
+
+
+def _turn(turn: SentTurn, names: ParameterNames) -> Piece:
+    """A turn with all its blocks; its results end at ``first``."""
+    if turn.role == "assistant":
+        return _piece("assistant", b"", encode_items(_assistant(turn, names)))
     results: list[Block] = []
     others: list[Block] = []
-
-    def flush() -> None:
-        if results or others:
-            messages.append({"role": "user", "content": results + others})
-            results.clear()
-            others.clear()
-
-    for turn in sendable(request.messages):
-        if turn.role == "assistant":
-            if not (blocks := _assistant(turn)):
-                continue
-            flush()
-            if messages and messages[-1]["role"] == "assistant":
-                messages[-1]["content"] += blocks
-            else:
-                messages.append({"role": "assistant", "content": blocks})
-            continue
-        for part in turn.parts:
-            if isinstance(part, ToolResult):
-                results.append(_result(part))
-            elif (block := _content(part)) is not None:
-                others.append(block)
-    flush()
-    return messages
+    for part in turn.parts:
+        if isinstance(part, ToolResult):
+            results.append(_result(part))
+        elif (block := _content(part)) is not None:
+            others.append(block)
+    return _piece("user", encode_items(results), encode_items(others))
 
 
-def _assistant(turn: SentTurn) -> list[Block]:
+def _piece(role: str, results: bytes, others: bytes) -> Piece:
+    if not (results or others):
+        return Piece(b"")
+    head = _HEADS[role]
+    comma = b"," if results and others else b""
+    return Piece(head + results + comma + others + _END, role, len(head) + len(results))
+
+
+def _merged(pieces: Sequence[Piece]) -> bytes:
+    role, start = pieces[0].role, len(_HEADS[pieces[0].role])
+    results = [piece.data[start : piece.first] for piece in pieces]
+    others = [piece.data[piece.first : -len(_END)].removeprefix(b",") for piece in pieces]
+    return _piece(role, b",".join(filter(None, results)), b",".join(filter(None, others))).data
+
+
+_DIALECT = Dialect(_turn, ParameterNames(), _merged)
+
+
+def _assistant(turn: SentTurn, names: ParameterNames) -> list[Block]:
     more = extras(turn, "anthropic")
     blocks: list[Block] = []
     for index, part in enumerate(turn.parts):
@@ -397,7 +409,7 @@ def _assistant(turn: SentTurn) -> list[Block]:
                 "type": "tool_use",
                 "id": wire_id(part.id),
                 "name": wire_name(part.name),
-                "input": part.arguments,
+                "input": names.arguments(part),
             }
             blocks.append({**block, **more.get(str(index), {})})
         elif isinstance(part, ThinkingPart):

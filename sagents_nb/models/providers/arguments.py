@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
 from ...messages import Message, Part, ToolCall
 from ...tools import ToolSpec
-from ..base import ModelRequest
 
 # Deeper arguments are no tool's schema, and would overflow the stacks of those who read them.
 MAX_DEPTH = 100
@@ -129,52 +128,55 @@ _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 class ParameterNames:
     """The names of tools' parameters as a provider takes them, and back: ``größe`` is ``grosse``.
 
-    Tools whose names every provider takes are left as they are.
+    Tools whose names every provider takes are left as they are. Those of other tools with the
+    same names for the same are equal, so that a call has one form for as long as they are.
     """
 
     def __init__(self, tools: Iterable[ToolSpec] = ()) -> None:
         self._tools = {spec.name: _wire_names(spec.schema) for spec in tools}
         self._tools = {name: names for name, names in self._tools.items() if names}
+        self._key = tuple((name, *names.items()) for name, names in self._tools.items())
 
-    def sent(self, request: ModelRequest) -> ModelRequest:
-        """The request with the provider's names, in the tools and in the calls of earlier turns."""
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ParameterNames) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def tools(self, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+        """The tools with the provider's names."""
         if not self._tools:
-            return request
-        tools = tuple(
+            return tools
+        return tuple(
             replace(spec, schema=_renamed_schema(spec.schema, self._tools[spec.name]))
             if spec.name in self._tools
             else spec
-            for spec in request.tools
+            for spec in tools
         )
-        messages = [self._with_names(message, dict) for message in request.messages]
-        return replace(request, tools=tools, messages=messages)
+
+    def arguments(self, call: ToolCall) -> dict[str, Any]:
+        """The arguments of an earlier turn's call with the provider's names."""
+        names = self._tools.get(call.name)
+        return _renamed(call.arguments, names) if names else call.arguments
 
     def received(self, message: Message) -> Message:
         """The answer with our names in its calls."""
-        return self._with_names(message, _reversed) if self._tools else message
 
-    def _with_names(
-        self, message: Message, direction: Callable[[dict[str, str]], dict[str, str]]
-    ) -> Message:
         def renamed(part: Part) -> Part:
             if isinstance(part, ToolCall) and part.name in self._tools:
-                names = direction(self._tools[part.name])
+                names = {wire: name for name, wire in self._tools[part.name].items()}
                 return replace(part, arguments=_renamed(part.arguments, names))
             return part
 
-        if message.role != "assistant":
+        if not self._tools or message.role != "assistant":
             return message
         return replace(message, parts=tuple(renamed(part) for part in message.parts))
-
-
-def _reversed(names: dict[str, str]) -> dict[str, str]:
-    return {wire: name for name, wire in names.items()}
 
 
 def _wire_names(schema: Any) -> dict[str, str]:
     """The names in a schema that the provider refuses, with those it is given for them."""
     names = dict.fromkeys(_property_names(schema))
-    taken = {name for name in names if _NAME.fullmatch(name)}
+    taken = set(filter(_NAME.fullmatch, names))
     found: dict[str, str] = {}
     for name in names:
         if name in taken:
@@ -194,8 +196,11 @@ def _property_names(schema: Any) -> Iterator[str]:
         if isinstance(properties, dict):
             yield from properties
         for key, value in schema.items():
-            for inner in value.values() if _holds_schemas(key, value) else (value,):
-                yield from _property_names(inner)
+            if isinstance(value, dict):
+                for inner in value.values() if _holds_schemas(key, value) else (value,):
+                    yield from _property_names(inner)
+            elif isinstance(value, list):  # and no text, as most are
+                yield from _property_names(value)
     elif isinstance(schema, list):
         for item in schema:
             yield from _property_names(item)

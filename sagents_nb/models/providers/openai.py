@@ -30,16 +30,18 @@ from ...messages import (
 from ...text import digest
 from ..base import ModelRequest
 from . import OPENAI
-from .arguments import read_call
+from .arguments import ParameterNames, read_call
 from .errors import Where, from_report
 from .history import (
+    Dialect,
+    Piece,
     SentTurn,
     cannot_show,
     data_url,
+    encode_items,
+    encoded,
     extras,
     json_text,
-    sendable,
-    system_text,
     text_of,
     wire_id,
     wire_name,
@@ -316,13 +318,16 @@ class OpenAIModel(ProviderModel):
     sdk = OPENAI
     path = "/responses"
 
-    def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
+    def encoded_body(
+        self, request: ModelRequest, options: dict[str, Any], names: ParameterNames
+    ) -> dict[str, Any]:
         """The body of a Responses request."""
         body: dict[str, Any] = {"model": self.name, "stream": True, "store": False}
         body |= cache_key(self, request)
         if not _NO_REASONING.match(self.name):
             body["include"] = ["reasoning.encrypted_content"]
-        if system := system_text(request):
+        history = encoded(request.messages, _DIALECT)
+        if system := history.instructions(request.system):
             body["instructions"] = system
         if request.tools:
             body["tools"] = [
@@ -335,7 +340,7 @@ class OpenAIModel(ProviderModel):
                 }
                 for spec in request.tools
             ]
-        body["input"] = [item for turn in sendable(request.messages) for item in _items(turn)]
+        body["input"] = history.items(_DIALECT)
         if (limit := options.pop("max_tokens", None)) is not None:
             body["max_output_tokens"] = limit
         options.pop("thinking_budgets", None)
@@ -356,7 +361,7 @@ def cache_key(model: ProviderModel, request: ModelRequest) -> dict[str, Any]:
 
     It is a digest, since an id of yours may name a person (and has 64 characters at most there).
     """
-    if not (model.is_official and request.session_id):
+    if not (request.session_id and model.is_official):
         return {}
     return {"prompt_cache_key": digest(request.session_id)[:32]}
 
@@ -372,6 +377,13 @@ def effort(name: str, level: str) -> str:
     if level == "minimal":  # only the first GPT-5 knows it
         return "minimal" if re.match(r"gpt-5(?![.\d])", name) else "low"
     return level
+
+
+def _turn(turn: SentTurn, _: None) -> Piece:
+    return Piece(encode_items([*_items(turn)]))
+
+
+_DIALECT = Dialect(_turn)
 
 
 def _items(turn: SentTurn) -> Iterable[Item]:

@@ -28,15 +28,17 @@ from ...messages import (
 )
 from ..base import ModelRequest
 from . import OPENAI
-from .arguments import read_call
+from .arguments import ParameterNames, read_call
 from .errors import Where, from_report
 from .history import (
+    Dialect,
+    Piece,
     SentTurn,
     cannot_show,
     data_url,
+    encode_items,
+    encoded,
     json_text,
-    sendable,
-    system_text,
     text_of,
     text_of_file,
     wire_id,
@@ -270,7 +272,9 @@ class OpenAIChatModel(ProviderModel):
         own = not (base_url or os.environ.get(self.sdk.url_variable))
         self.reads_images = own if reads_images is None else reads_images
 
-    def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
+    def encoded_body(
+        self, request: ModelRequest, options: dict[str, Any], names: ParameterNames
+    ) -> dict[str, Any]:
         """The body of a chat-completions request."""
         body: dict[str, Any] = {"model": self.name, "stream": True}
         body["stream_options"] = {"include_usage": True}
@@ -287,13 +291,11 @@ class OpenAIChatModel(ProviderModel):
                 }
                 for spec in request.tools
             ]
-        messages: list[Item] = []
-        if system := system_text(request):
-            messages.append({"role": "system", "content": system})
-        thinking = bool(options.pop("send_thinking", False))
-        for turn in sendable(request.messages):
-            messages += _assistant(turn, thinking) if turn.role == "assistant" else _user(turn)
-        body["messages"] = messages
+        dialect = Dialect(_turn, bool(options.pop("send_thinking", False)))
+        history = encoded(request.messages, dialect)
+        system = history.instructions(request.system)
+        before = [{"role": "system", "content": system}] if system else []
+        body["messages"] = history.items(dialect, *before)
         if (limit := options.pop("max_tokens", None)) is not None:
             body[self._limit_name()] = limit
         options.pop("thinking_budgets", None)
@@ -312,6 +314,11 @@ class OpenAIChatModel(ProviderModel):
     def reader(self, where: Where) -> Reader:
         """A reader of chat-completion chunks."""
         return ChatReader(where)
+
+
+def _turn(turn: SentTurn, thinking: bool) -> Piece:
+    items = _assistant(turn, thinking) if turn.role == "assistant" else _user(turn)
+    return Piece(encode_items([*items]))
 
 
 def _assistant(turn: SentTurn, thinking: bool) -> list[Item]:

@@ -27,7 +27,7 @@ from . import Sdk, clients
 from .arguments import ParameterNames
 from .clients import Secret
 from .errors import Where, cut_stream, from_exception, not_a_stream, of_headers
-from .history import encode_body
+from .history import Items, joined
 
 Event = tuple[str, bytes]
 """An event's name, "" if it has none, and its data."""
@@ -190,6 +190,17 @@ class ProviderModel(ChatModel):
 
     def body(self, request: ModelRequest, options: dict[str, Any]) -> dict[str, Any]:
         """The request body; ``options`` are what is left for the provider."""
+        names = ParameterNames(request.tools if self.plain_parameters else ())
+        body = self.encoded_body(request, options, names)
+        return {k: v.plain() if isinstance(v, Items) else v for k, v in body.items()}
+
+    def encoded_body(
+        self, request: ModelRequest, options: dict[str, Any], names: ParameterNames
+    ) -> dict[str, Any]:
+        """:meth:`body` with its messages as :class:`Items`, which are JSON already.
+
+        ``names`` are those that parameters of the request's tools have for the provider.
+        """
         raise NotImplementedError
 
     def reader(self, where: Where) -> Reader:
@@ -275,14 +286,17 @@ async def _stream(
     client = await clients.client(model.sdk, key, Secret(model.base_url))
     options = Unshown({**model.options, **request.options})
     where = model.where(client, options)
-    names = ParameterNames(request.tools) if model.plain_parameters else ParameterNames()
-    request = names.sent(request)
+    names = ParameterNames(request.tools if model.plain_parameters else ())
     transport = request_options(options)
     patience = clients.take_reading_time(client, transport, LONGEST_CALL)
     patient = _Patience(patience)
     extra = Unshown(options.pop("extra_body", None) or {})
-    body = Unshown({**model.body(request, options), **extra})
-    content = encode_body({key: value for key, value in body.items() if value is not None})
+    if type(model).body is ProviderModel.body:
+        body = Unshown(model.encoded_body(request, options, names))
+    else:  # a subclass of somebody's, which may change any of it
+        body = Unshown(model.body(request, options))
+    body |= extra
+    content = joined(body)
     reader = model.reader(where)
     told: dict[str, Any] = {}
     decoder = EventDecoder()
