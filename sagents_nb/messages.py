@@ -353,8 +353,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     """One entry of a conversation.
 
     ``role`` is "user", "assistant", "system", "tool", or a name of your own: messages of
-    unknown roles are kept in the transcript and never sent to a model.
+    unknown roles are kept in the transcript and never sent to a model. ``parts`` may be given as
+    :data:`Content`, such as text; raises :class:`~sagents_nb.errors.ConfigurationError` for others.
 
+    >>> Message("user", "Hello").parts
+    (TextPart(text='Hello'),)
     >>> m = Message.assistant("Let me look.", tool_calls=[ToolCall("c1", "ls", {})])
     >>> m.role, m.text, m.tool_calls[0].name
     ('assistant', 'Let me look.', 'ls')
@@ -366,6 +369,16 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     stop_reason: StopReason | None = None
     error: str | None = None
     metadata: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        # Not by kinds.checked: a history has many.
+        if type(self.parts) is tuple:
+            for part in self.parts:
+                if not isinstance(part, msgspec.Struct):
+                    break
+            else:
+                return
+        msgspec.structs.force_setattr(self, "parts", as_parts(self.parts))
 
     @classmethod
     def user(cls, content: Content, **metadata: Any) -> Message:

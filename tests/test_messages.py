@@ -20,6 +20,17 @@ def test_a_message_takes_a_part_or_several_parts() -> None:
     assert sa.Message.user([sa.TextPart("look:"), image]).parts == (sa.TextPart("look:"), image)
 
 
+def test_a_message_that_is_made_by_its_class_takes_the_same() -> None:
+    image = sa.ImagePart(url="https://example.org/a.png")
+    assert sa.Message("assistant", "hi") == sa.Message("assistant", (sa.TextPart("hi"),))
+    assert sa.Message("user", ["see", image]).parts == (sa.TextPart("see"), image)
+    assert sa.Message("user", ("see", image)).parts == (sa.TextPart("see"), image)
+    assert sa.Message("user", "").parts == ()
+    for nothing in (5, None, [None], {"a": 1}):
+        with pytest.raises(sa.ConfigurationError, match="text, a part such as"):
+            sa.Message("user", nothing)
+
+
 def test_an_assistant_message_with_calls_stopped_for_tools() -> None:
     assert sa.Message.assistant("a").stop_reason == "end_turn"
     assert sa.Message.assistant(tool_calls=[sa.ToolCall("1", "ls")]).stop_reason == "tool_use"
