@@ -18,7 +18,7 @@ from ..session import Session
 from .cell import run_cell
 from .cell_options import parse
 from .conversations import Conversations
-from .interpolate import interpolate
+from .interpolate import interpolate, misspelt
 from .magics import AgentMagics
 from .unattended import unattended
 from .widget import MimeBundle, frozen_bundle, live_bundle, show, static_bundle
@@ -57,15 +57,20 @@ class Extension:
         """Run one ``%%agent`` cell; what it raises of ours is shown as its sentence."""
         try:
             return await self._run(line, body)
-        except SagentsError as error:
-            error._render_traceback_ = partial(_sentence, error)  # type: ignore[attr-defined]
+        except (SagentsError, KeyboardInterrupt) as error:
+            error._render_traceback_ = partial(_sentence, error)  # type: ignore[union-attr]
             raise
 
     async def _run(self, line: str, body: str) -> Any:
         options = parse(line)
         session = self.conversations.session_for(options)
-        prompt = body.strip() if options.raw else interpolate(body.strip(), self.shell.user_ns)
+        prompt = body.strip()
+        if not options.raw:
+            for typed, meant in misspelt(prompt, self.shell.user_ns).items():
+                print(f"{{{typed}}} was sent as it stands; did you mean {{{meant}}}?")
+            prompt = interpolate(prompt, self.shell.user_ns)
         if not prompt:
+            print("The cell is empty; write below %%agent what the agent is to do.")
             return None
         return await run_cell(
             session,
@@ -77,7 +82,7 @@ class Extension:
         )
 
 
-def _sentence(error: SagentsError) -> list[str]:
+def _sentence(error: BaseException) -> list[str]:
     """What IPython shows of an error: not our insides, but the code of others that raised.
 
     See ``InteractiveShell.showtraceback`` for the method that it looks for.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from ..redaction import Secrets, masked, secrets_of_names
@@ -50,6 +51,21 @@ def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
 
     replaced = _FIELD.sub(replace, prompt)
     return "\n\n".join([replaced, *(f"`{name}` is a {text}" for name, text in frames.items())])
+
+
+def misspelt(prompt: str, names: Mapping[str, Any]) -> dict[str, str]:
+    """The unknown names in braces that are nearly one of the variables, and which.
+
+    Others are no mistakes, but code, JSON or a formula.
+
+    >>> misspelt("Plot {slaes} by {x}.", {"sales": [1, 2], "y": 1})
+    {'slaes': 'sales'}
+    """
+    words = [match[1].partition(".")[0] for match in _FIELD.finditer(prompt) if match[1]]
+    own = [name for name in names if not name.startswith("_")]
+    unknown = [word for word in words if word not in names and len(word) > 2]
+    near = {word: get_close_matches(word, own, 1, 0.75) for word in unknown}
+    return {word: found[0] for word, found in near.items() if found}
 
 
 def describe(value: Any, limit: int = _SHOWN) -> str:

@@ -128,10 +128,27 @@ def test_the_prompt_arrives_as_it_was_typed(shell: InteractiveShell) -> None:
     assert session.messages[2].text == typed
 
 
-def test_an_empty_prompt_asks_nobody(shell: InteractiveShell) -> None:
+def test_an_empty_prompt_asks_nobody_and_says_so(shell: InteractiveShell) -> None:
     session = use(shell, session_of("Ok."))
-    assert run(shell, "%%agent\n   \n") is None
+    with capture_output() as said:
+        assert value(shell.run_cell("%%agent\n   \n")) is None
     assert session.messages == []
+    assert "The cell is empty" in said.stdout
+
+
+def test_a_variable_that_is_nearly_spelt_right_is_sent_as_it_stands_and_said(
+    shell: InteractiveShell,
+) -> None:
+    session = use(shell, session_of("Ok.", "Ok."))
+    shell.user_ns["sales"] = [1, 2]
+    with capture_output() as said:
+        shell.run_cell("%%agent\nPlot {slaes} by {x} as \\frac{a}{b}, not {other}.")
+    assert "{slaes}" in session.messages[0].text
+    assert said.stdout.startswith("{slaes} was sent as it stands; did you mean {sales}?\n")
+    assert said.stdout.count("did you mean") == 1
+    with capture_output() as said:
+        shell.run_cell("%%agent --raw\nPlot {slaes}.")
+    assert "did you mean" not in said.stdout
 
 
 def test_the_magic_itself_refuses_a_cell(shell: InteractiveShell) -> None:

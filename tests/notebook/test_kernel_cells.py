@@ -234,6 +234,8 @@ def test_an_interrupt_stops_the_run(kernel: Kernel, front_end: bool) -> None:
     kernel.manager.interrupt_kernel()
     cell = kernel.finish(id)
     assert cell.error == "KeyboardInterrupt"
+    [told] = cell.of("error")
+    assert told["traceback"] == ["KeyboardInterrupt: The run was stopped."]
     assert kernel.ok("print(s.status, s.current_run.done)").text == "cancelled True\n"
     shown = (cell.updates if front_end else cell.shown)[0]["text/markdown"]
     assert "> Tell me." in shown
