@@ -495,7 +495,7 @@ def test_a_session_that_woke_to_another_conversation_says_that_it_was_replaced(
     events: list[Any] = []
     session.subscribe(events.append)
     runtime.call(session.actor.rest, "inactivity")
-    until(lambda: of(StatusChanged, events))
+    until(lambda: "closed" in [event.status for event in of(StatusChanged, events)])
     other = sa.Session.open("c1", agent=agent_of("two"), store=store)
     other.send("elsewhere").result()
     other.close()
