@@ -1,7 +1,8 @@
 """What it costs to keep a conversation: one message more, in a short one and in a long one.
 
-And what a session costs that does nothing, as most of a thousand do: memory and threads; and what
-it costs to list conversations and to search them, be they few or many.
+And what a session costs that does nothing, as most of a thousand do: memory and threads; what a
+turn in a store takes of the processor, beside what it cannot do without; and what it costs to list
+conversations and to search them, be they few or many.
 
 Each contestant is a script of benchmarks/peers/ in a process of its own; a peer has an environment
 of its own below .venv-peers/, made by --peers. The files are in the directory for temporary
@@ -39,6 +40,8 @@ ROWS = [
 ]
 FLAT = 1.2
 IDLE_KB = 30
+TURN_LIMIT = 2.5
+TRANSACTIONS = {"plain": 2, "tool": 4}
 LIST_FLOOR = 10
 SEARCH_FLAT = 2
 
@@ -110,6 +113,7 @@ def main() -> None:
             verdict = "met" if ratio <= FLAT else "MISSED"
             print(f"{verdict:>6}  ≤ {FLAT} × the {label} after 10,000 as after 10: {ratio:.2f}")
     idle()
+    turns()
     lists()
     sys.exit("ours" in missing)
 
@@ -126,6 +130,26 @@ def idle() -> None:
         else:
             verdict = "met" if value == 0 else "MISSED"
             print(f"{verdict:>6}  no thread for 1,000 idle sessions {where}: {value}")
+
+
+def turns() -> None:
+    """Measure and print what turns in a store cost, beside the same in memory and by hand."""
+    found = figures_of([sys.executable, str(HERE / "peers" / "turns_ours.py")])
+    figures = {item: float(value) for item, value in found.items()}
+    for kind, most in TRANSACTIONS.items():
+        stored, memory, by_hand = (
+            figures[f"{kind} {what}"] * 1e3 for what in ("stored", "memory", "by hand")
+        )
+        print(
+            f"ms of the processor for a {kind} turn: {stored:.2f} in a store, {memory:.2f} in "
+            f"memory, {by_hand:.2f} to write its rows by hand"
+        )
+        ratio = stored / (memory + by_hand)
+        verdict = "met" if ratio <= TURN_LIMIT else "MISSED"
+        print(f"{verdict:>6}  ≤ {TURN_LIMIT} × both, for a {kind} turn: {ratio:.2f}")
+        number = figures[f"{kind} transactions"]
+        verdict = "met" if number <= most else "MISSED"
+        print(f"{verdict:>6}  ≤ {most} transactions for a {kind} turn: {number:.0f}")
 
 
 def lists() -> None:
