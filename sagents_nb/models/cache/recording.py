@@ -193,12 +193,11 @@ def _base_url(identity: dict[str, Any]) -> dict[str, Any]:
 def _text(model: ChatModel, request: ModelRequest) -> tuple[bytes, int]:
     """The form as JSON, and where its messages end in it, which come first."""
     form = _form(model, request)
-    messages = form.pop("messages")
     try:
-        start = _START[:-1] + msgspec.json.encode(messages, order="sorted")
-        return start + b"," + msgspec.json.encode(form, order="sorted")[1:], len(start) - 1
+        text = msgspec.json.encode(form, order="sorted")
+        rest = msgspec.json.encode({**form, "messages": ()}, order="sorted")
+        return text, len(text) - len(rest) + len(_START)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        form["messages"] = messages
         return msgspec.json.encode(escaped(to_data(form)), order="sorted"), 0
 
 
