@@ -109,23 +109,25 @@ class Cassette:
 
     def put(self, recording: Recording) -> None:
         """Keep it and write it; raises OSError if that fails."""
-        written = False
-        while not written:
-            with self._alone() as alone:
-                self._read()
-                if _same(self._content.recording(recording.key), recording):
-                    if self._content.is_cut:
-                        self._write()
-                    return
-                # What a failed write leaves here is not in the file: it is read again.
-                saved, self._saved = self._saved, None
-                self._content.add(recording)
-                if alone and saved is not None and not self._content.is_mostly_outdated():
-                    written = self._append(recording.key, saved)
-                else:
+        if not self._put(recording, may_add=True):
+            self._put(recording, may_add=False)
+
+    def _put(self, recording: Recording, may_add: bool) -> bool:
+        """Keep and write it; False where others wrote meanwhile, which has to be read first."""
+        with self._alone() as alone:
+            self._read()
+            content, saved = self._content, self._saved
+            if _same(content.recording(recording.key), recording):
+                if content.is_cut:
                     self._write()
-                    written = True
-                self._added = True
+                return True
+            self._saved = None  # should writing fail, what is in the file is read again
+            content.add(recording)
+            self._added = True
+            if may_add and alone and saved is not None and not content.is_mostly_outdated():
+                return self._append(recording.key, saved)
+            self._write()
+            return True
 
     def recordings(self) -> Iterator[Recording]:
         """The recordings, in the order in which they were made."""
@@ -191,6 +193,9 @@ class Cassette:
         try:
             self.header, self._content = _parsed(self.path.read_bytes())
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            if _stamp(self.path) != stamp:  # another process wrote while it was read
+                self._read()
+                return
             raise ConfigurationError(
                 f"{ascii(self.path.name)[1:-1]} is no cassette that can be read ({error}); restore "
                 "it, or remove it and record again with sagents-nb test-notebook --record."
@@ -200,7 +205,7 @@ class Cassette:
     def _append(self, key: str, saved: _Stamp) -> bool:
         """Write the recording at the end; False where the file was replaced meanwhile."""
         at = self._content.end
-        if at is None:
+        if at is None:  # somebody formatted it
             self._write()
             return True
         entry = self._content.entry(key)
@@ -212,11 +217,11 @@ class Cassette:
             try:
                 # Without its end first, so that a write that is cut leaves nothing of it behind.
                 _write_at(file, at, added + _END)
+                os.fsync(file.fileno())
             except OSError:
                 with suppress(OSError):
                     _write_at(file, at, _END)
                 raise
-            os.fsync(file.fileno())
             stamp = _told(os.fstat(file.fileno()))
         if stamp != _stamp(self.path):  # this process was stopped for so long that another went on
             return False
@@ -302,26 +307,31 @@ def _replace(target: Path, text: bytes) -> None:
             left.unlink()
     beside = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
-        try:
-            descriptor = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
-            named = False
-        except (AttributeError, OSError):
-            descriptor = os.open(beside, _NEW, 0o666)
-            named = True
-        with open(descriptor, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-            if not named:
-                # With a folder as source Python calls linkat, which takes the file behind it.
-                os.link(f"/proc/self/fd/{descriptor}", beside, src_dir_fd=descriptor)
+        if not _made_whole(beside, text):
+            with open(beside, "wb") as file:
+                _write_at(file, 0, text)
+                os.fsync(file.fileno())
         os.replace(beside, target)
     finally:
         with suppress(OSError):
             beside.unlink()
 
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+def _made_whole(path: Path, text: bytes) -> bool:
+    """Make a file of that text that has no name before; False where the system cannot."""
+    try:
+        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except (AttributeError, OSError):
+        return False
+    with open(descriptor, "wb") as file:
+        _write_at(file, 0, text)
+        os.fsync(descriptor)
+        try:
+            # With a folder as source Python calls linkat, which takes the file behind the link.
+            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+        except OSError:
+            return False
+    return True
 
 
 # The file

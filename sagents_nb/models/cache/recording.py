@@ -344,35 +344,50 @@ def recording_of(asked: Asked, message: Message, shape: str) -> Recording:
     )
 
 
-def to_row(recording: Recording) -> str:
-    """The recording as the JSON text of a row of its own, which shares nothing."""
-    return _summed(recording, {"request": recording.request})
+class Parts(NamedTuple):
+    """A request as it is stored, in rows that others share.
+
+    ``digests`` are those of the beginnings of its messages; ``rest`` is what follows them.
+    """
+
+    messages: list[bytes]
+    digests: list[str]
+    rest: bytes
+    rest_digest: str
 
 
-def _summed(recording: Recording, request: dict[str, Any]) -> str:
+def parts_of(recording: Recording) -> Parts | None:
+    """The parts of its request; None if it is short, or not what :func:`asked` gives."""
+    request = bytes(recording.request)
+    parts = parted(request) if len(request) >= _SHORT else None
+    if parts is None or hashlib.sha256(request).hexdigest() != recording.key:
+        return None
+    messages, rest = parts
+    return Parts(messages, prefixes(messages), rest, hashlib.sha256(rest).hexdigest())
+
+
+def to_row(recording: Recording, parts: Parts | None = None) -> str:
+    """The recording as the JSON text of a row, with its request or the digests of its parts."""
+    request: dict[str, Any] = {"request": recording.request}
+    if parts is not None:
+        end = parts.digests[-1] if parts.digests else ""
+        request = {"messages": end, "rest": parts.rest_digest}
     named = {"key": recording.key, **request, "message": recording.message}
     body = msgspec.json.encode({**named, "shape": recording.shape})
     row = _Row(hashlib.sha256(body).hexdigest(), msgspec.Raw(body))
     return msgspec.json.encode(row).decode()
 
 
-def to_rows(recording: Recording, is_stored: Callable[[str], bool]) -> dict[str, str]:
-    """The rows of the recording that are not stored yet, by key; its own comes last.
+def shared_rows(parts: Parts, is_stored: Callable[[str], bool]) -> dict[str, str]:
+    """The rows of the parts that are not stored yet, by key.
 
-    What its request has in common with stored ones is not in them; a short one stays whole.
     The messages that are new are cut into rows of 1, 2, 4, … from the end, so that a later
     request can go on from almost where it leaves this one, and still a long one has few rows.
     """
-    key = recording.key
-    parts = parted(recording.request) if len(bytes(recording.request)) >= _SHORT else None
-    if parts is None or hashlib.sha256(recording.request).hexdigest() != key:
-        return {key: to_row(recording)}
-    messages, after = parts
-    digests = prefixes(messages)
-    rest = hashlib.sha256(after).hexdigest()
+    messages, digests, rest, rest_digest = parts
     rows: dict[str, str] = {}
-    if not is_stored(REST + rest):
-        rows[REST + rest] = after.decode()
+    if not is_stored(REST + rest_digest):
+        rows[REST + rest_digest] = rest.decode()
     known = len(digests)
     while known and not is_stored(MESSAGES + digests[known - 1]):
         known -= 1
@@ -383,15 +398,14 @@ def to_rows(recording: Recording, is_stored: Callable[[str], bool]) -> dict[str,
         shared = _Shared(digests[start - 1] if start else "", new)
         rows[MESSAGES + digests[end - 1]] = msgspec.json.encode(shared).decode()
         end, size = start, 2 * size
-    last = digests[-1] if digests else ""
-    return {**rows, key: _summed(recording, {"messages": last, "rest": rest})}
+    return rows
 
 
 def from_row(text: str, key: str, stored: Callable[[str], str | None]) -> Recording:
     """The recording of that key; a new one each time, so nothing of it is shared.
 
     ``stored`` gives the text of a shared row, or None. Raises ValueError for any text that
-    :func:`to_rows` did not write for this key.
+    :func:`to_row` did not write for this key.
     """
     row = _row.decode(text)
     body = bytes(row.recording)

@@ -16,7 +16,17 @@ from typing import Any, TypeVar
 from ... import kinds
 from ...drives import network_kind
 from ...errors import ConfigurationError
-from .recording import MESSAGES, REST, AskOnce, Recording, from_row, to_rows
+from .recording import (
+    MESSAGES,
+    REST,
+    AskOnce,
+    Parts,
+    Recording,
+    from_row,
+    parts_of,
+    shared_rows,
+    to_row,
+)
 
 _log = logging.getLogger("sagents_nb.cache")
 _T = TypeVar("_T")
@@ -89,8 +99,10 @@ class ResponseCache:
 
     def put(self, recording: Recording) -> None:
         """Store it in place of what has its key; never raises. Blocks for a disk access."""
+        parts = parts_of(recording)
+        rows = {recording.key: to_row(recording, parts)}
         self._counts["stored"] += self._tried(
-            lambda cache: _stored(cache, recording, self.expire), False
+            lambda cache: _stored(cache, rows, parts, self.expire), False
         )
 
     def recordings(self) -> Iterator[Recording]:
@@ -177,9 +189,10 @@ class ResponseCache:
             )
 
 
-def _stored(cache: Any, recording: Recording, expire: float | None) -> bool:
-    """Store its rows, all or none of them."""
-    rows = to_rows(recording, lambda key: cache.get(key) is not None)
+def _stored(cache: Any, rows: dict[str, str], parts: Parts | None, expire: float | None) -> bool:
+    """Store the rows with those of the parts that are missing, all or none of them."""
+    if parts is not None:
+        rows = {**shared_rows(parts, lambda key: cache.get(key) is not None), **rows}
     # Of this thread's connection; as a setting of the database older versions would refuse it.
     cache.reset("sqlite_wal_autocheckpoint", _LOG_PAGES, update=False)
     with cache.transact():

@@ -53,8 +53,8 @@ def turns(number: int, system: str = "Be brief.", words: int = 1) -> Iterator[Re
     """The answers of a conversation, each to all that was said before."""
     history: list[sa.Message] = []
     for turn in range(100, 100 + number):
-        history.append(sa.Message.user(f"Question {turn}" + " and" * words))
-        answer = sa.Message.assistant(f"Answer {turn}" + " so" * words)
+        history.append(sa.Message.user(f"Question {turn}é" + " and" * words))
+        answer = sa.Message.assistant(f"Answer {turn}é" + " so" * words)
         what = asked(sa.ScriptedModel([]), ModelRequest(list(history), system))
         yield recording_of(what, answer, "t3*4")
         history.append(answer)

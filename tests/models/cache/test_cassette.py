@@ -456,6 +456,81 @@ def test_a_file_has_no_name_before_it_is_whole(
     assert seen == [[], ["x.json"], ["x.json"]]
 
 
+def test_where_a_file_needs_a_name_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert len(Cassette(filled(tmp_path / "x.json", {"a": "A", "b": "é"}).path)) == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_what_is_written_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = filled(tmp_path / "x.json", {"a": "A"}).path
+    read = Path.read_bytes
+    mixed: list[bytes] = []
+
+    def interrupted(self: Path) -> bytes:
+        """The old end, and after it what another process writes over it."""
+        old = read(self)
+        if not mixed:
+            mixed.append(old)
+            Cassette(path).put(recording("b"))
+            return old + read(self)[len(old) :]
+        return old
+
+    monkeypatch.setattr(Path, "read_bytes", interrupted)
+    assert len(Cassette(path)) == 2
+
+
+def test_a_process_that_was_stopped_while_it_wrote_writes_again_where_another_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cassette = filled(tmp_path / "x.json", {"a": "A"})
+    other = Cassette(cassette.path)
+    monkeypatch.setattr(cassette_module, "PATIENCE", 0.01)
+    status = os.fstat
+    stopped: list[int] = []
+
+    def slow(descriptor: int) -> os.stat_result:
+        stopped.append(descriptor)
+        if len(stopped) == 1:  # the file is open, and nothing is written yet
+            other.put(recording("b"))
+        return status(descriptor)
+
+    monkeypatch.setattr(os, "fstat", slow)
+    cassette.put(recording("c"))
+    found = {one.key for one in Cassette(cassette.path).recordings()}
+    assert found == {key(question).key for question in "abc"}
+
+
+@pytest.mark.parametrize("indent", [1, 4])
+def test_an_answer_that_cannot_be_written_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indent: int
+) -> None:
+    """Whether it is added, or the file was formatted by somebody and is replaced."""
+    path = filled(tmp_path / "x.json", {"a": "A"}).path
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=indent) + "\n")
+    cassette = Cassette(path)
+    before = cassette.path.read_bytes()
+
+    def refuse(descriptor: int) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", refuse)
+        with pytest.raises(OSError, match="full"):
+            cassette.put(recording("b"))
+    assert cassette.path.read_bytes() == before
+    assert cassette.get(key("b").key) is None
+    cassette.put(recording("c"))
+    assert len(Cassette(cassette.path)) == 2
+
+
 def test_what_a_killed_recorder_of_an_older_version_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / ".x.json.123.new").write_text("half")
     filled(tmp_path / "x.json", {"a": "A"})
