@@ -3,35 +3,55 @@
 People review it line by line. A text of several lines is ``{"lines": [...]}``. System prompts
 and lists of tools stand once, at the top. A request that goes on from a recorded one
 ``continues`` it, and shows only the messages that came after its answer.
+
+An answer is added at the end of the file, in place of the two brackets there, which follow it
+again: so each costs what it says, however many there are. What a later version of the format 1
+may therefore have, and what :meth:`Cassette.save` puts in order as it always was:
+
+- a ``system`` or ``tools`` that is no name but an object, ``{name: value}``: what would stand
+  at the top, which is written already;
+- two recordings with one key: the later answer counts, in the place of the earlier;
+- an end in the middle of a recording, where a process was killed: those before it count.
 """
 
 from __future__ import annotations
 
 import atexit
+import glob
 import hashlib
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 import msgspec
 
 from ... import kinds
 from ...errors import ConfigurationError
 from ...messages import Message
-from .recording import AskOnce, Recording, message_form
+from .recording import (
+    AskOnce,
+    Recording,
+    joined,
+    longer,
+    message_form,
+    parted,
+    stored_recording,
+)
 
-SLOW = 0.05  # seconds that writing a file may take without a thought
-LATEST = 2.0  # seconds that a recording may wait to be written
 PATIENCE = 10.0  # seconds to wait for a process that may have been stopped while it wrote
 
 VERSION = 1
 _LINES = "lines"
 _WIDTH = 100  # characters of a line of a shape
+_TABLES = {"system": "systems", "tools": "tools"}  # by field of a recording: where it stands once
+_ENTRY_END = b"\n  }"  # where a recording ends, in a file that nobody has formatted anew,
+_END = b"\n ]\n}\n"  # and the file
 
 _FIRST = ("role", "type", "id", "tool_call_id", "name")
 
@@ -42,10 +62,10 @@ _OWN = frozenset({"version", "systems", "tools", "recordings"})
 class Cassette:
     """The recordings of the JSON file ``path``; there need be none yet.
 
-    It is written after each new recording, as a whole and in one step; a large one at the
-    latest two seconds after it, or when the process ends. What is recorded anew with the same
-    words keeps its text and its place. ``header`` holds what else stands in the
-    file. Raises :class:`~sagents_nb.errors.ConfigurationError` for a file that is no cassette.
+    Each new recording is written before :meth:`put` returns, at the end of the file. What is
+    recorded anew with the same words keeps its text and its place. ``header`` holds what else
+    stands in the file. A path that is a link stays one: the file that it names is written.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a file that is no cassette.
 
     Use :meth:`at`: all who record into one file must share one Cassette.
     """
@@ -58,12 +78,10 @@ class Cassette:
         self.path = Path(path).expanduser().absolute()
         self.ask_once = AskOnce()
         self.header: dict[str, Any] = {}
-        self._entries: dict[str, bytes] = {}  # JSON text of Recording: nothing is shared
+        self._content = _Content()
         self._lock = threading.Lock()
-        self._unsaved: dict[str, bytes] = {}
-        self._saved: tuple[int, int] | None = None
-        self._next = 0.0  # when the file may be written again
-        self._later: threading.Timer | None = None
+        self._saved: _Stamp | None = None
+        self._added = False  # whether this process has added something
         self._read()
 
     @classmethod
@@ -81,38 +99,42 @@ class Cassette:
         return self.path.name
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._content.kept)
 
     def get(self, key: str) -> Recording | None:
         """The recording of that key, or None; what another process wrote is seen."""
         with self._lock:
             self._read()
-            text = self._entries.get(key)
-        return None if text is None else _decoded(text)
+            return self._content.recording(key)
 
     def put(self, recording: Recording) -> None:
-        """Keep it and write the file; raises OSError if that fails."""
-        with self._alone():
+        """Keep it and write it; raises OSError if that fails."""
+        if not self._put(recording, may_add=True):
+            self._put(recording, may_add=False)
+
+    def _put(self, recording: Recording, may_add: bool) -> bool:
+        """Keep and write it; False where others wrote meanwhile, which has to be read first."""
+        with self._alone() as alone:
             self._read()
-            if _same(self._entries.get(recording.key), recording):
-                return
-            text = msgspec.json.encode(recording)
-            self._entries[recording.key] = self._unsaved[recording.key] = text
-            wait = self._next - time.monotonic()
-            if wait <= 0:
-                self._write()
-            elif self._later is None:
-                self._later = threading.Timer(wait, self._finish)
-                self._later.daemon = True
-                self._later.start()
+            content, saved = self._content, self._saved
+            if _same(content.recording(recording.key), recording):
+                if content.is_cut:
+                    self._write()
+                return True
+            self._saved = None  # should writing fail, what is in the file is read again
+            content.add(recording)
+            self._added = True
+            if may_add and alone and saved is not None and not content.is_mostly_outdated():
+                return self._append(recording.key, saved)
+            self._write()
+            return True
 
     def recordings(self) -> Iterator[Recording]:
         """The recordings, in the order in which they were made."""
         with self._lock:
             self._read()
-            texts = list(self._entries.values())
-        for text in texts:
-            yield _decoded(text)
+            found = list(self._content.recordings())
+        yield from found
 
     def keep_of(self, old: Cassette) -> tuple[int, int, int]:
         """After a full recording, look like ``old``: how many are new, changed and gone.
@@ -121,16 +143,18 @@ class Cassette:
         """
         with self._alone():
             self._read()
-            news, before = self._entries, dict(old._entries)
+            news = {recording.key: recording for recording in self._content.recordings()}
+            before = {recording.key: recording for recording in old._content.recordings()}
             both = [key for key in before if key in news]
-            same = [key for key in both if _same(before[key], _decoded(news[key]))]
-            order = [*both, *(key for key in news if key not in before)]
-            self._entries = {key: before[key] if key in same else news[key] for key in order}
+            same = [key for key in both if _same(before[key], news[key])]
+            self._content, self._saved = _Content(), None
+            for key in (*both, *(key for key in news if key not in before)):
+                self._content.add(before[key] if key in same else news[key])
             self._write()
         return len(news) - len(both), len(both) - len(same), len(before) - len(both)
 
     def save(self) -> None:
-        """Write the file, for a changed ``header``; raises OSError if that fails."""
+        """Write the file in order, with a changed ``header``; raises OSError if that fails."""
         with self._alone():
             header = self.header
             self._read()
@@ -138,184 +162,386 @@ class Cassette:
             self._write()
 
     def _finish(self) -> None:
-        """Write what is not written yet; where nobody is left who could be told of a failure."""
+        """Put in order what was added; where nobody is left who could be told of a failure."""
+        if not self._added:
+            return
         with suppress(OSError, ConfigurationError), self._alone():
-            self._later = None
-            if self._unsaved:
-                self._read()  # another process may have written it since
+            self._read()
+            if self._content.outdated and self._content.kept:
                 self._write()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Nobody else reads what is there to add to it meanwhile, in whatever process."""
+    def _alone(self) -> Iterator[bool]:
+        """Nobody else reads what is there to add to it meanwhile, in whatever process.
+
+        False where that cannot be known: then a file is only replaced, never written in.
+        """
         with self._lock:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(self.path.parent):
-                yield
+            folder = _target(self.path).parent
+            folder.mkdir(parents=True, exist_ok=True)
+            with _locked(folder) as alone:
+                yield alone
 
     def _read(self) -> None:
         stamp = _stamp(self.path)
-        if stamp == self._saved:
+        if stamp is not None and stamp == self._saved:
             return
-        if stamp is None:  # somebody removed it, to begin anew
-            self._entries, self._saved = dict(self._unsaved), None
+        if stamp is None:  # not there yet, or somebody removed it, to begin anew
+            if self._saved is not None or self._content.kept:
+                self._content, self._saved = _Content(), None
             return
         try:
-            self.header, entries = from_text(self.path.read_bytes())
+            self.header, self._content = _parsed(self.path.read_bytes())
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            if _stamp(self.path) != stamp:  # another process wrote while it was read
+                self._read()
+                return
             raise ConfigurationError(
                 f"{ascii(self.path.name)[1:-1]} is no cassette that can be read ({error}); restore "
                 "it, or remove it and record again with sagents-nb test-notebook --record."
             ) from None
-        self._entries = {key: msgspec.json.encode(entry) for key, entry in entries.items()}
-        self._entries.update(self._unsaved)
         self._saved = stamp
 
-    def _write(self) -> None:
-        began = time.monotonic()
-        recordings = [_decoded(text) for text in self._entries.values()]
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
-        try:
-            with open(beside, "wb") as file:
-                file.write(to_text(self.header, recordings))
-                file.flush()
+    def _append(self, key: str, saved: _Stamp) -> bool:
+        """Write the recording at the end; False where the file was replaced meanwhile."""
+        at = self._content.end
+        if at is None:  # somebody formatted it
+            self._write()
+            return True
+        entry = self._content.entry(key)
+        text = json.dumps(lined(entry), ensure_ascii=False, indent=1).replace("\n", "\n  ")
+        added = f",\n  {text}".encode()
+        with open(self.path, "r+b") as file:
+            if _told(os.fstat(file.fileno())) != saved:
+                return False
+            try:
+                # Without its end first, so that a write that is cut leaves nothing of it behind.
+                _write_at(file, at, added + _END)
                 os.fsync(file.fileno())
-            os.replace(beside, self.path)
-        finally:
-            with suppress(OSError):
-                beside.unlink()
-        self._saved, self._unsaved = _stamp(self.path), {}
-        # All of it is written each time: a large one is not written for every answer.
-        now = time.monotonic()
-        took = now - began
-        self._next = now + min(10 * took, LATEST) if took > SLOW else 0.0
+            except OSError:
+                with suppress(OSError):
+                    _write_at(file, at, _END)
+                raise
+            stamp = _told(os.fstat(file.fileno()))
+        if stamp != _stamp(self.path):  # this process was stopped for so long that another went on
+            return False
+        self._content.end, self._saved = at + len(added), stamp
+        return True
+
+    def _write(self) -> None:
+        _replace(_target(self.path), self._content.text(self.header))
+        self._saved = None
+        self._read()
 
 
-def _decoded(text: bytes) -> Recording:
-    return msgspec.json.decode(text, type=Recording)
+_Stamp = tuple[int, int, int]
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """The folder itself is locked, so that no file of ours lies in somebody's repository."""
+def _locked(folder: Path) -> Iterator[bool]:
+    """The folder itself is locked, so that no file of ours lies in somebody's repository.
+
+    False where it could not be: there are no locks, or another process was stopped in it.
+    """
     try:
         import fcntl
     except ImportError:  # Windows
-        yield
+        yield False
         return
     held = os.open(folder, os.O_RDONLY)
+    alone = False
     try:
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                alone = True
                 break
             except BlockingIOError:
                 time.sleep(0.01)
             except OSError:  # some network disks have no locks
                 break
-        yield
+        yield alone
     finally:
         os.close(held)
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _target(path: Path) -> Path:
+    """The file itself, where the path is a link."""
+    return Path(os.path.realpath(path))
+
+
+def _stamp(path: Path) -> _Stamp | None:
     try:
-        status = path.stat()
+        return _told(path.stat())
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_ino
 
 
-def _same(text: bytes | None, recording: Recording) -> bool:
+def _told(status: os.stat_result) -> _Stamp:
+    return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _same(old: Recording | None, new: Recording) -> bool:
     """Whether it says the same: tokens, times and ids of answers differ each time."""
-    if text is None:
+    if old is None:
         return False
-    old, new = _decoded(text).message, recording.message
-    return (old.parts, old.stop_reason) == (new.parts, new.stop_reason)
+    mine, other = old.message, new.message
+    return (mine.parts, mine.stop_reason) == (other.parts, other.stop_reason)
+
+
+def _write_at(file: BinaryIO, at: int, text: bytes) -> None:
+    file.seek(at)
+    file.truncate()
+    file.write(text)
+    file.flush()
+
+
+def _replace(target: Path, text: bytes) -> None:
+    """Put a file of that text in place of ``target``, in one step.
+
+    It has no name until it is whole, where the system can do that: who is killed leaves nothing.
+    """
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*.new"):
+        with suppress(OSError):  # of one that was killed
+            left.unlink()
+    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    try:
+        if not _made_whole(beside, text):
+            with open(beside, "wb") as file:
+                _write_at(file, 0, text)
+                os.fsync(file.fileno())
+        os.replace(beside, target)
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def _made_whole(path: Path, text: bytes) -> bool:
+    """Make a file of that text that has no name before; False where the system cannot."""
+    try:
+        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except (AttributeError, OSError):
+        return False
+    with open(descriptor, "wb") as file:
+        _write_at(file, 0, text)
+        os.fsync(descriptor)
+        try:
+            # With a folder as source Python calls linkat, which takes the file behind the link.
+            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+        except OSError:
+            return False
+    return True
 
 
 # The file
 
 
-def to_text(header: dict[str, Any], recordings: Iterable[Recording]) -> bytes:
-    """The file; the same recordings always give the same bytes."""
-    systems: dict[str, Any] = {}
-    tools: dict[str, Any] = {}
-    entries: list[Entry] = []
-    ended: dict[str, str] = {}  # by digest of a history: the key of the recording that ends so
-    for recording in recordings:
-        request = msgspec.json.decode(recording.request)
-        messages = request["messages"]
-        entry: Entry = {"key": recording.key, "model": request["model"]}
+class _Kept(NamedTuple):
+    """A recording without what others share with it."""
+
+    end: str  # the digest of its messages
+    rest: bytes  # of its request
+    answer: bytes
+    shape: str
+    after: str  # the digest of its messages and its answer
+
+
+class _Content:
+    """The recordings of a file, with each message once; ``end`` is where more may be written.
+
+    ``outdated`` counts what stands elsewhere in the file than in one that is in order;
+    ``is_cut`` says that the file ends in the middle of a recording.
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[str, _Kept] = {}
+        self.tables: dict[str, dict[str, Any]] = {name: {} for name in _TABLES.values()}
+        self.outdated = 0
+        self.is_cut = False
+        self.end: int | None = None
+        self._messages: dict[str, tuple[str, bytes]] = {}
+        self._rests: dict[bytes, bytes] = {}
+        self._ended: dict[str, str] = {}  # by digest of a history: who may be continued there
+
+    def is_mostly_outdated(self) -> bool:
+        """Whether it is time to write the file in order: not for every answer."""
+        return self.outdated > len(self.kept)
+
+    def add(self, recording: Recording) -> None:
+        """Take in a recording; in place of another one with its key."""
+        parts = parted(recording.request)
+        if parts is None:  # not written by asked()
+            request = msgspec.json.decode(recording.request)
+            parts = parted(msgspec.json.encode(request, order="sorted"))
+        if parts is None:
+            raise ValueError(f"The request of {recording.key[:12]!r} is not what asked() gives.")
+        messages, rest = parts
+        self._keep(recording, self._chained("", messages), rest)
+
+    def add_entry(self, entry: Entry) -> None:
+        """Take in what stands in the file, after all that stands before it."""
+        request = {"model": entry["model"], "options": entry.get("options", {})}
+        for field, table in _TABLES.items():
+            request[field] = self._looked_up(entry[field], table) if field in entry else ""
+        request["tools"] = request["tools"] or []
+        before = self.kept.get(entry.get("continues", ""))
+        messages = [msgspec.json.encode(message, order="sorted") for message in entry["messages"]]
+        end = self._chained(before.after if before else "", messages)
+        message = msgspec.convert(entry["answer"], Message)
+        shape = "".join(entry.get("shape", ())).strip()
+        recording = Recording(str(entry["key"]), msgspec.Raw(b""), message, shape)
+        self._keep(recording, end, b"]," + msgspec.json.encode(request, order="sorted")[1:])
+
+    def _looked_up(self, name: Any, table: str) -> Any:
+        if isinstance(name, dict):
+            self.tables[table].update(name)
+            self.outdated += 1
+            (name,) = name
+        return self.tables[table][name]
+
+    def _chained(self, end: str, messages: list[bytes]) -> str:
+        for message in messages:
+            before, end = end, longer(end, message)
+            self._messages.setdefault(end, (before, message))
+        return end
+
+    def _keep(self, recording: Recording, end: str, rest: bytes) -> None:
+        key, message = recording.key, recording.message
+        after = self._chained(end, [_as_asked(message)])
+        old = self.kept.get(key)
+        if old is not None:
+            self.outdated += 1
+            if self._ended.get(old.after) == key:
+                del self._ended[old.after]
+        rest = self._rests.setdefault(rest, rest)
+        self.kept[key] = _Kept(end, rest, msgspec.json.encode(message), recording.shape, after)
+        self._ended.setdefault(after, key)
+
+    def recording(self, key: str) -> Recording | None:
+        """The recording of that key, or None; a new one each time, so nothing of it is shared."""
+        kept = self.kept.get(key)
+        if kept is None:
+            return None
+        message = msgspec.json.decode(kept.answer, type=Message)
+        return stored_recording(
+            key, lambda: joined(kept.end, kept.rest, self._message), message, kept.shape
+        )
+
+    def _message(self, digest: str) -> tuple[str, list[bytes]]:
+        before, message = self._messages[digest]
+        return before, [message]
+
+    def recordings(self) -> Iterator[Recording]:
+        """All of them, in the order in which they were made."""
+        for key in list(self.kept):
+            if (recording := self.recording(key)) is not None:
+                yield recording
+
+    def entry(self, key: str) -> Entry:
+        """What to write at the end of the file, with what no table at the top has."""
+        return self._entry(key, self._ended, self.tables, at_top=False)
+
+    def text(self, header: dict[str, Any]) -> bytes:
+        """The whole file, in order."""
+        ended: dict[str, str] = {}
+        tables: dict[str, dict[str, Any]] = {name: {} for name in _TABLES.values()}
+        entries = []
+        for key, kept in self.kept.items():
+            entries.append(self._entry(key, ended, tables, at_top=True))
+            ended.setdefault(kept.after, key)
+        data = {"version": VERSION, **header, **tables, "recordings": entries}
+        text = json.dumps(lined(data), ensure_ascii=False, indent=1)
+        return text.encode() + b"\n"
+
+    def _entry(
+        self, key: str, ended: dict[str, str], tables: dict[str, dict[str, Any]], at_top: bool
+    ) -> Entry:
+        kept = self.kept[key]
+        request = msgspec.json.decode(b"{" + kept.rest.removeprefix(b"],"))
+        entry: Entry = {"key": key, "model": request["model"]}
         if request["options"]:
             entry["options"] = request["options"]
-        if request["system"]:
-            entry["system"] = _named(systems, request["system"])
-        if request["tools"]:
-            entry["tools"] = _named(tools, request["tools"])
-        start = _continued(ended, messages)
-        if start:
-            entry["continues"] = ended[_digest(messages[:start])]
-        entry["messages"] = [_readable(message) for message in messages[start:]]
-        entry["answer"] = msgspec.json.decode(msgspec.json.encode(recording.message))
-        if recording.shape:
-            entry["shape"] = _wrapped(recording.shape)
-        entries.append(entry)
-        ended.setdefault(_digest([*messages, _as_asked(recording.message)]), recording.key)
-    data = {"version": VERSION, **header, "systems": systems, "tools": tools}
-    text = json.dumps(lined({**data, "recordings": entries}), ensure_ascii=False, indent=1)
-    return text.encode() + b"\n"
+        for field, table in _TABLES.items():
+            value = request[field]
+            if value:
+                entry[field] = name = _named(value)
+                if name not in tables[table]:
+                    tables[table][name] = value
+                    if not at_top:
+                        entry[field] = {name: value}
+                        self.outdated += 1
+        end, messages = kept.end, []
+        while end and end not in ended:
+            end, message = self._messages[end]
+            messages.append(message)
+        if end:
+            entry["continues"] = ended[end]
+        entry["messages"] = [_readable(msgspec.json.decode(text)) for text in reversed(messages)]
+        entry["answer"] = msgspec.json.decode(kept.answer)
+        if kept.shape:
+            entry["shape"] = _wrapped(kept.shape)
+        return entry
+
+
+def to_text(header: dict[str, Any], recordings: Iterable[Recording]) -> bytes:
+    """The file; the same recordings always give the same bytes."""
+    content = _Content()
+    for recording in recordings:
+        content.add(recording)
+    return content.text(header)
 
 
 def from_text(text: bytes) -> tuple[dict[str, Any], dict[str, Recording]]:
     """The header and the recordings by key; raises ValueError, KeyError or TypeError."""
-    data = json.loads(text)
+    header, content = _parsed(text)
+    return header, {recording.key: recording for recording in content.recordings()}
+
+
+def _parsed(text: bytes) -> tuple[dict[str, Any], _Content]:
+    whole = text
+    try:
+        data = json.loads(text)
+    except ValueError:
+        whole = _mended(text)
+        data = json.loads(whole)
     if not isinstance(data, dict) or data.get("version") != VERSION:
         raise ValueError(f"its version is not {VERSION}")
     data = unlined(data)
-    histories: dict[str, list[Any]] = {}
-    recordings: dict[str, Recording] = {}
+    content = _Content()
+    for table in content.tables:
+        content.tables[table] = dict(data.get(table, {}))
     for entry in data["recordings"]:
-        messages = [*histories.get(entry.get("continues", ""), ()), *entry["messages"]]
-        request = {
-            "model": entry["model"],
-            "options": entry.get("options", {}),
-            "system": data["systems"][entry["system"]] if "system" in entry else "",
-            "tools": data["tools"][entry["tools"]] if "tools" in entry else [],
-            "messages": messages,
-        }
-        message = msgspec.convert(entry["answer"], Message)
-        key = str(entry["key"])
-        shape = "".join(entry.get("shape", ())).strip()
-        raw = msgspec.Raw(msgspec.json.encode(request, order="sorted"))
-        recordings[key] = Recording(key, raw, message, shape)
-        histories[key] = [*messages, _as_asked(message)]
+        content.add_entry(entry)
+    content.is_cut = whole != text
+    if whole.endswith(_ENTRY_END + _END) and list(data)[-1] == "recordings":
+        content.end = len(whole) - len(_END)
     header = {k: v for k, v in data.items() if k not in _OWN}
-    return header, recordings
+    return header, content
 
 
-def _named(table: dict[str, Any], value: Any) -> str:
-    name = _digest(value)[:12]
-    table[name] = value
-    return name
+# The beginning of a recording that is added, in which no line begins as one of the file's own.
+_CUT = re.compile(rb"(,(\n {0,2}(\{(\n   [^\n]*)*(\n {0,2})?)?)?)?")
 
 
-def _digest(value: Any) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()
+def _mended(text: bytes) -> bytes:
+    """``text`` without the recording in which it ends, as after a kill; as it is if it does not.
+
+    Only what can be the beginning of one is left out: a conflict of a merge is not.
+    """
+    before, end, cut = text.rpartition(_ENTRY_END)
+    if end and (_CUT.fullmatch(cut) or _END.startswith(cut)):
+        return before + end + _END
+    return text
 
 
-def _as_asked(message: Message) -> Any:
+def _named(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:12]
+
+
+def _as_asked(message: Message) -> bytes:
     """An answer as it stands in the request that follows it."""
-    return msgspec.json.decode(msgspec.json.encode(message_form(message), order="sorted"))
-
-
-def _continued(ended: dict[str, str], messages: list[Any]) -> int:
-    """How many of ``messages`` some recording's history already holds."""
-    for end in range(len(messages), 0, -1):
-        if messages[end - 1].get("role") == "assistant" and _digest(messages[:end]) in ended:
-            return end
-    return 0
+    return msgspec.json.encode(message_form(message), order="sorted")
 
 
 def _readable(value: Any) -> Any:

@@ -9,10 +9,13 @@ for every field there is; a test fails when a struct gains one that this file do
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import os
-from collections.abc import AsyncIterator, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -72,8 +75,44 @@ def asked(model: ChatModel, request: ModelRequest) -> Asked:
     (64, False)
     """
     secrets = secrets_of(model, request)
-    text = redacted_json(_json(_form(model, request)), secrets)
-    return Asked(hashlib.sha256(text).hexdigest(), text, secrets)
+    return _redacted(*_text(model, request), secrets)
+
+
+# Beginnings of long requests in which nothing was redacted: length, digest, hash of the secrets.
+# A conversation asks with the same beginning each turn, and hashing is all that it costs then.
+_clean: dict[tuple[int, bytes, int], None] = {}
+_clean_lock = threading.Lock()
+_MOST_CLEAN = 64
+_LONG = 8_000  # bytes; what is shorter is looked through as quickly
+
+
+def _redacted(text: bytes, end: int, secrets: Secrets) -> Asked:
+    """``text``, whose messages stand before ``end``, without the secrets.
+
+    No secret and nothing like a key reaches over the end of a message, where a quote stands that
+    is none of a text's. So what comes after a clean beginning can be looked at alone.
+    """
+    digest, view, done, start, who = hashlib.sha256(), memoryview(text), 0, 0, hash(secrets)
+    for length in sorted({n for n, _, whose in tuple(_clean) if n <= end and whose == who}):
+        digest.update(view[done:length])
+        done = length
+        if (length, digest.digest(), who) in _clean:
+            start = length
+    rest = text[start:]
+    redacted = redacted_json(rest, secrets)
+    if redacted != rest:
+        text = text[:start] + redacted
+        return Asked(hashlib.sha256(text).hexdigest(), text, secrets)
+    digest.update(view[done:end])
+    if end >= _LONG:
+        with _clean_lock:
+            beginning = (end, digest.digest(), who)
+            _clean.pop(beginning, None)
+            _clean[beginning] = None
+            if len(_clean) > _MOST_CLEAN:
+                del _clean[next(iter(_clean))]
+    digest.update(view[end:])
+    return Asked(digest.hexdigest(), text, secrets)
 
 
 # Of the environment: where the SDKs look for keys.
@@ -110,12 +149,18 @@ def _form(model: ChatModel, request: ModelRequest) -> dict[str, Any]:
 
 def message_form(message: Message) -> dict[str, Any]:
     """What of a message of the history is sent."""
-    form: dict[str, Any] = {"role": message.role, "parts": [_part(p) for p in message.parts]}
+    parts: Iterable[Part] = message.parts
+    for part in parts:
+        if isinstance(part, ToolResult) and part.metadata:
+            parts = [_part(part) for part in parts]
+            break
+    form: dict[str, Any] = {"role": message.role, "parts": parts}
     if message.stop_reason in ("error", "aborted"):  # of these only the text is sent
         form["broken"] = True
-    for name in _SENT_METADATA:
-        if name in message.metadata:
-            form[name] = message.metadata[name]
+    if message.metadata:
+        for name in _SENT_METADATA:
+            if name in message.metadata:
+                form[name] = message.metadata[name]
     return form
 
 
@@ -145,27 +190,115 @@ def _base_url(identity: dict[str, Any]) -> dict[str, Any]:
     return {"base_url": without_login(str(url)).rstrip("/")}
 
 
-def _json(form: dict[str, Any]) -> bytes:
+def _text(model: ChatModel, request: ModelRequest) -> tuple[bytes, int]:
+    """The form as JSON, and where its messages end in it, which come first."""
+    form = _form(model, request)
     try:
-        return msgspec.json.encode(form, order="sorted")
+        text = msgspec.json.encode(form, order="sorted")
+        rest = msgspec.json.encode({**form, "messages": ()}, order="sorted")
+        return text, len(text) - len(rest) + len(_START)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return msgspec.json.encode(escaped(to_data(form)), order="sorted")
+        return msgspec.json.encode(escaped(to_data(form)), order="sorted"), 0
+
+
+# A request in its parts, which other requests share
+
+_START = b'{"messages":['  # of every canonical form: its names are sorted
+
+
+class _Messages(msgspec.Struct):
+    messages: list[msgspec.Raw]
+
+
+def parted(request: bytes | msgspec.Raw) -> tuple[list[bytes], bytes] | None:
+    """Each message of a canonical form, and what follows them; None if it is no such text.
+
+    >>> parted(b'{"messages":[{"role":"user"},7],"model":"m"}')
+    ([b'{"role":"user"}', b'7'], b'],"model":"m"}')
+    """
+    text = bytes(request)
+    try:
+        messages = [bytes(message) for message in _messages.decode(text).messages]
+    except (ValueError, RecursionError):  # edited by somebody
+        return None
+    start = _START + b",".join(messages)
+    return (messages, text[len(start) :]) if text.startswith(start + b"]") else None
+
+
+_messages = msgspec.json.Decoder(_Messages)
+
+
+def prefixes(messages: Iterable[bytes]) -> list[str]:
+    """A digest for each beginning of ``messages``, the shortest first."""
+    return list(accumulate(messages, longer, initial=""))[1:]
+
+
+def longer(before: str, message: bytes) -> str:
+    """The digest of the messages with the digest ``before``, and then ``message``."""
+    return hashlib.sha256(before.encode() + message).hexdigest()
+
+
+def joined(end: str, rest: bytes, read: Callable[[str], tuple[str, list[bytes]]]) -> msgspec.Raw:
+    """The request whose messages have the digest ``end``, "" if there are none.
+
+    ``read`` gives the last of the messages with that digest, and the digest of those before.
+    """
+    found: list[bytes] = []
+    while end:
+        end, messages = read(end)
+        found += reversed(messages)
+    return msgspec.Raw(_START + b",".join(reversed(found)) + rest)
 
 
 # Recordings
 
 
-class Recording(msgspec.Struct, frozen=True):
+class Recording:
     """An answer with what it answers.
 
     ``request`` is the canonical form of the request as JSON, ``message`` the whole answer,
-    ``shape`` the pieces in which it was streamed: see ``models/replay.py``.
+    ``shape`` the pieces in which it was streamed: see ``models/replay.py``. Recordings are
+    equal that have the same ``key``, the digest of the request, and the same answer.
     """
 
     key: str
     request: msgspec.Raw
     message: Message
-    shape: str = ""
+    shape: str
+    _put_together: Callable[[], msgspec.Raw]
+
+    def __init__(self, key: str, request: msgspec.Raw, message: Message, shape: str = "") -> None:
+        self.key, self.request, self.message, self.shape = key, request, message, shape
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "request" or "_put_together" not in vars(self):
+            raise AttributeError(f"A Recording has no {name!r}.")
+        self.request = self._put_together()
+        return self.request
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Recording):
+            return NotImplemented
+        return (self.key, self.message, self.shape) == (other.key, other.message, other.shape)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Recording, (self.key, self.request, self.message, self.shape)
+
+    def __repr__(self) -> str:
+        return f"Recording({self.key!r}, {self.message!r})"
+
+
+def stored_recording(
+    key: str, request: Callable[[], msgspec.Raw], message: Message, shape: str
+) -> Recording:
+    """A recording whose request is put together when somebody looks at it.
+
+    That raises LookupError where a part of it is gone.
+    """
+    recording = Recording.__new__(Recording)
+    recording.key, recording.message, recording.shape = key, message, shape
+    recording._put_together = request
+    return recording
 
 
 class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -175,8 +308,29 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recording: msgspec.Raw
 
 
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The recording of a row: its request, or the digests of the request's parts."""
+
+    key: str
+    message: Message
+    shape: str = ""
+    request: msgspec.Raw = msgspec.Raw(b"")
+    messages: str = ""
+    rest: str = ""
+
+
+class _Shared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of messages that requests share: those with the digest ``before``, and then these."""
+
+    before: str
+    messages: list[msgspec.Raw]
+
+
 _row = msgspec.json.Decoder(_Row)
-_recording = msgspec.json.Decoder(Recording)
+_entry = msgspec.json.Decoder(_Entry)
+_shared = msgspec.json.Decoder(_Shared)
+MESSAGES, REST = "messages-", "rest-"  # before the digests of shared rows
+_SHORT = 1_000  # bytes; more rows would take more than they share
 
 
 def recording_of(asked: Asked, message: Message, shape: str) -> Recording:
@@ -190,26 +344,99 @@ def recording_of(asked: Asked, message: Message, shape: str) -> Recording:
     )
 
 
-def to_row(recording: Recording) -> str:
-    """The recording as the JSON text of a row."""
-    body = msgspec.json.encode(recording)
+class Parts(NamedTuple):
+    """A request as it is stored, in rows that others share.
+
+    ``digests`` are those of the beginnings of its messages; ``rest`` is what follows them.
+    """
+
+    messages: list[bytes]
+    digests: list[str]
+    rest: bytes
+    rest_digest: str
+
+
+def parts_of(recording: Recording) -> Parts | None:
+    """The parts of its request; None if it is short, or not what :func:`asked` gives."""
+    request = bytes(recording.request)
+    parts = parted(request) if len(request) >= _SHORT else None
+    if parts is None or hashlib.sha256(request).hexdigest() != recording.key:
+        return None
+    messages, rest = parts
+    return Parts(messages, prefixes(messages), rest, hashlib.sha256(rest).hexdigest())
+
+
+def to_row(recording: Recording, parts: Parts | None = None) -> str:
+    """The recording as the JSON text of a row, with its request or the digests of its parts."""
+    request: dict[str, Any] = {"request": recording.request}
+    if parts is not None:
+        end = parts.digests[-1] if parts.digests else ""
+        request = {"messages": end, "rest": parts.rest_digest}
+    named = {"key": recording.key, **request, "message": recording.message}
+    body = msgspec.json.encode({**named, "shape": recording.shape})
     row = _Row(hashlib.sha256(body).hexdigest(), msgspec.Raw(body))
     return msgspec.json.encode(row).decode()
 
 
-def from_row(text: str, key: str) -> Recording:
+def shared_rows(parts: Parts, is_stored: Callable[[str], bool]) -> dict[str, str]:
+    """The rows of the parts that are not stored yet, by key.
+
+    The messages that are new are cut into rows of 1, 2, 4, … from the end, so that a later
+    request can go on from almost where it leaves this one, and still a long one has few rows.
+    """
+    messages, digests, rest, rest_digest = parts
+    rows: dict[str, str] = {}
+    if not is_stored(REST + rest_digest):
+        rows[REST + rest_digest] = rest.decode()
+    known = len(digests)
+    while known and not is_stored(MESSAGES + digests[known - 1]):
+        known -= 1
+    end, size = len(digests), 1
+    while end > known:
+        start = max(end - size, known)
+        new = [msgspec.Raw(text) for text in messages[start:end]]
+        shared = _Shared(digests[start - 1] if start else "", new)
+        rows[MESSAGES + digests[end - 1]] = msgspec.json.encode(shared).decode()
+        end, size = start, 2 * size
+    return rows
+
+
+def from_row(text: str, key: str, stored: Callable[[str], str | None]) -> Recording:
     """The recording of that key; a new one each time, so nothing of it is shared.
 
-    Raises ValueError for any text that :func:`to_row` did not write for this key.
+    ``stored`` gives the text of a shared row, or None. Raises ValueError for any text that
+    :func:`to_row` did not write for this key.
     """
     row = _row.decode(text)
     body = bytes(row.recording)
     if hashlib.sha256(body).hexdigest() != row.sum:
         raise ValueError("The row is damaged.")
-    recording = _recording.decode(body)
-    if recording.key != key:
+    entry = _entry.decode(body)
+    if entry.key != key:
         raise ValueError("The row is another's.")
-    return recording
+    if not entry.rest:
+        return Recording(key, entry.request, entry.message, entry.shape)
+    message, shape, end, rest = entry.message, entry.shape, entry.messages, entry.rest
+    return stored_recording(key, lambda: _put_together(key, end, rest, stored), message, shape)
+
+
+def _put_together(
+    key: str, end: str, rest: str, stored: Callable[[str], str | None]
+) -> msgspec.Raw:
+    def read(digest: str) -> tuple[str, list[bytes]]:
+        shared = _shared.decode(stored(MESSAGES + digest) or "")
+        messages = list(map(bytes, shared.messages))
+        if functools.reduce(longer, messages, shared.before) != digest:  # it might go in a circle
+            raise ValueError("The row is another's.")
+        return shared.before, messages
+
+    try:
+        request = joined(end, (stored(REST + rest) or "").encode(), read)
+        if hashlib.sha256(request).hexdigest() == key:
+            return request
+    except (ValueError, RecursionError):  # a row that is gone, or was not written here
+        pass
+    raise LookupError(f"A part of the request {key[:12]} is no longer in its cache.")
 
 
 # Who may ask

@@ -16,13 +16,24 @@ from typing import Any, TypeVar
 from ... import kinds
 from ...drives import network_kind
 from ...errors import ConfigurationError
-from .recording import AskOnce, Recording, from_row, to_row
+from .recording import (
+    MESSAGES,
+    REST,
+    AskOnce,
+    Parts,
+    Recording,
+    from_row,
+    parts_of,
+    shared_rows,
+    to_row,
+)
 
 _log = logging.getLogger("sagents_nb.cache")
 _T = TypeVar("_T")
 
 GIGABYTE = 2**30
 _AGAIN = 2.0  # seconds until a database that could not be opened is tried again
+_LOG_PAGES = 200  # of SQLite's log, which stays as long as it once was: under a megabyte
 _MOST_READ = 1_000  # recordings that are looked through
 # Another process's lock and a full disk pass; what else SQLite says of a file does not, nor do
 # rows and settings of a type that diskcache cannot count with.
@@ -33,9 +44,13 @@ _DAMAGE = sqlite3.DatabaseError | TypeError | ValueError
 class ResponseCache:
     """Recorded answers of models in the directory ``path``, found by what was asked.
 
-    ``size_limit`` is in bytes; beyond it the oldest go. ``expire`` is in seconds, None for
-    never. The directory is made with mode 0700; one that belongs to, or is open to, somebody
-    else raises :class:`~sagents_nb.errors.ConfigurationError`. It holds JSON text in an SQLite
+    Recordings share what their requests have in common: a conversation takes the space of its
+    messages, not of all its requests. ``size_limit`` is in bytes; beyond it the oldest go.
+    ``expire`` is in seconds, None for never. A recording is found for as long as it is there
+    itself; if the beginning of its request has gone, it is no longer the nearest to another.
+
+    The directory is made with mode 0700; one that belongs to, or is open to, somebody else
+    raises :class:`~sagents_nb.errors.ConfigurationError`. It holds JSON text in an SQLite
     database and may be shared by threads and processes of this machine.
 
     Whatever else goes wrong is a miss: a row that was not written here, a locked or damaged
@@ -78,23 +93,31 @@ class ResponseCache:
 
     def get(self, key: str) -> Recording | None:
         """The recording of that key, or None; never raises. Blocks for a disk access."""
-        recording = self._read(key)
+        recording = self._read(key, self._text)
         self._counts["hits" if recording is not None else "misses"] += 1
         return recording
 
     def put(self, recording: Recording) -> None:
         """Store it in place of what has its key; never raises. Blocks for a disk access."""
-        text = to_row(recording)
-        stored = self._tried(
-            lambda cache: bool(cache.set(recording.key, text, expire=self.expire)), False
+        parts = parts_of(recording)
+        rows = {recording.key: to_row(recording, parts)}
+        self._counts["stored"] += self._tried(
+            lambda cache: _stored(cache, rows, parts, self.expire), False
         )
-        self._counts["stored"] += stored
 
     def recordings(self) -> Iterator[Recording]:
         """The recordings, the newest first; those that cannot be read are left out."""
-        keys: list[str] = self._tried(_keys, [])
+        texts: dict[str, str | None] = {}  # of what they share, each of which is read once
+
+        def shared(key: str) -> str | None:
+            if key not in texts:
+                texts[key] = self._text(key)
+            return texts[key]
+
+        keys: list[str] = self._tried(lambda cache: list(islice(_keys(cache), _MOST_READ)), [])
         for key in keys:
-            if (recording := self._read(key)) is not None:
+            recording = self._read(key, shared)
+            if recording is not None and _is_whole(recording):
                 yield recording
 
     def stats(self) -> dict[str, Any]:
@@ -103,7 +126,7 @@ class ResponseCache:
         ``hits``, ``misses``, ``stored`` and ``failures`` are counts of this object; ``entries``
         and ``bytes`` are of the whole directory; ``problem`` is what failed last, or "".
         """
-        entries, size = self._tried(lambda cache: (len(cache), cache.volume()), (0, 0))
+        entries, size = self._tried(lambda cache: (_count(cache), cache.volume()), (0, 0))
         return {**self._counts, "entries": entries, "bytes": size, "problem": self._problem}
 
     def clear(self) -> int:
@@ -117,12 +140,16 @@ class ResponseCache:
                 self._cache, self._damaged, self._retry_at, self._problem = None, False, 0.0, ""
         return removed
 
-    def _read(self, key: str) -> Recording | None:
+    def _text(self, key: str) -> str | None:
         text: str | None = self._tried(lambda cache: cache.get(key), None)
+        return text
+
+    def _read(self, key: str, shared: Callable[[str], str | None]) -> Recording | None:
+        text = self._text(key)
         if text is None:
             return None
         try:
-            return from_row(text, key)
+            return from_row(text, key, shared)
         except Exception:  # damaged, or put there by somebody else
             return None
 
@@ -162,14 +189,37 @@ class ResponseCache:
             )
 
 
+def _stored(cache: Any, rows: dict[str, str], parts: Parts | None, expire: float | None) -> bool:
+    """Store the rows with those of the parts that are missing, all or none of them."""
+    if parts is not None:
+        rows = {**shared_rows(parts, lambda key: cache.get(key) is not None), **rows}
+    # Of this thread's connection; as a setting of the database older versions would refuse it.
+    cache.reset("sqlite_wal_autocheckpoint", _LOG_PAGES, update=False)
+    with cache.transact():
+        return all(cache.set(key, text, expire=expire) for key, text in rows.items())
+
+
+def _is_whole(recording: Recording) -> bool:
+    try:
+        return len(recording.request) > 0
+    except LookupError:
+        return False
+
+
 def _cleared(cache: Any) -> int:
-    removed = int(cache.clear())
+    removed = _count(cache)
+    cache.clear()
     cache.reset("size", 0)  # which a row of somebody else's may have spoiled
     return removed
 
 
-def _keys(cache: Any) -> list[str]:
-    return [key for key in islice(reversed(cache), _MOST_READ) if key]
+def _keys(cache: Any) -> Iterator[str]:
+    """The keys of recordings, the newest first."""
+    return (key for key in reversed(cache) if key and not key.startswith((MESSAGES, REST)))
+
+
+def _count(cache: Any) -> int:
+    return sum(1 for _ in _keys(cache))
 
 
 # The directory

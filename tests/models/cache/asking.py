@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -46,3 +47,14 @@ def key(text: str) -> Asked:
 def recording(text: str = "hi", answer: str = "Hello!") -> Recording:
     """A recording of that answer to that text."""
     return recording_of(key(text), sa.Message.assistant(answer), "t6")
+
+
+def turns(number: int, system: str = "Be brief.", words: int = 1) -> Iterator[Recording]:
+    """The answers of a conversation, each to all that was said before."""
+    history: list[sa.Message] = []
+    for turn in range(100, 100 + number):
+        history.append(sa.Message.user(f"Question {turn}é" + " and" * words))
+        answer = sa.Message.assistant(f"Answer {turn}é" + " so" * words)
+        what = asked(sa.ScriptedModel([]), ModelRequest(list(history), system))
+        yield recording_of(what, answer, "t3*4")
+        history.append(answer)

@@ -11,10 +11,9 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from sagents_nb.models import ModelRequest
 from sagents_nb.models.cache import Cassette, Recording, asked
 from sagents_nb.models.cache import cassette as cassette_module
 from sagents_nb.models.cache.recording import recording_of
-from tests.models.cache.asking import key, recording, say
+from tests.models.cache.asking import key, recording, say, turns
 from tests.talking import PATIENCE
 
 SHOWN = """\
@@ -135,7 +134,7 @@ def filled(path: Path, answers: dict[str, str]) -> Cassette:
     cassette = Cassette(path)
     for question, answer in answers.items():
         cassette.put(recording(question, answer))
-    cassette.save()  # on a slow machine the last may wait
+    cassette.save()
     return cassette
 
 
@@ -264,54 +263,313 @@ def test_a_process_that_was_stopped_while_it_wrote_holds_nobody_up_for_good(
     assert len(Cassette(tmp_path / "x.json")) == 1
 
 
-def test_a_large_one_is_not_written_for_every_answer_and_loses_none(
+# What is written for an answer
+
+
+def test_each_answer_of_a_conversation_writes_as_much_as_the_first(tmp_path: Path) -> None:
+    cassette = Cassette(tmp_path / "x.json")
+    sizes: list[int] = []
+    places: set[int] = set()
+    for one in turns(60):
+        before = cassette.path.read_bytes() if sizes else b""
+        cassette.put(one)
+        assert cassette.path.read_bytes().startswith(before[: -len(END)])
+        places.add(cassette.path.stat().st_ino)
+        sizes.append(cassette.path.stat().st_size)
+    grown = [after - before for before, after in itertools.pairwise(sizes)]
+    assert len(set(grown)) == 1
+    assert len(places) == 1  # it was written in, never replaced
+
+
+def test_what_was_added_reads_as_what_is_written_as_a_whole(tmp_path: Path) -> None:
+    cassette = Cassette(tmp_path / "x.json")
+    found = list(turns(5))
+    for one in found:
+        cassette.put(one)
+    added = cassette.path.read_bytes()
+    assert added == cassette_module.to_text({}, found)
+    cassette.save()
+    assert cassette.path.read_bytes() == added
+
+
+def test_requests_come_back_whole(tmp_path: Path) -> None:
+    cassette = Cassette(tmp_path / "x.json")
+    found = list(turns(20))
+    for one in found:
+        cassette.put(one)
+    for place in (cassette, Cassette(cassette.path)):
+        wanted = [(r.key, r.request) for r in found]
+        assert [(r.key, r.request) for r in place.recordings()] == wanted
+
+
+def test_a_file_that_nobody_writes_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    began: list[Later] = []
-
-    class Later:
-        """A timer whose time comes when the test says so."""
-
-        def __init__(self, seconds: float, work: Callable[[], None]) -> None:
-            self.work = work
-            began.append(self)
-
-        def start(self) -> None:
-            pass
-
-    seconds = itertools.count()  # as if every look at the clock took one
-    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
-    monkeypatch.setattr(cassette_module, "time", clock)
-    monkeypatch.setattr(cassette_module, "LATEST", 60.0)
-    monkeypatch.setattr(cassette_module.threading, "Timer", Later)
+    found = list(turns(20))
+    (tmp_path / "x.json").write_bytes(cassette_module.to_text({}, found))
+    reads: list[Path] = []
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: reads.append(path) or read(path))
     cassette = Cassette(tmp_path / "x.json")
-    for i in range(20):
-        cassette.put(recording(str(i)))
-        assert cassette.get(key(str(i)).key) is not None
-    assert len(Cassette(cassette.path)) < 20
-    filled(tmp_path / "other.json", {"another": "A"}).path.replace(cassette.path)
-    began[-1].work()
-    wanted = {key("19").key, key("another").key}  # the last of ours, and another process's
-    assert wanted <= {r.key for r in Cassette(cassette.path).recordings()}
+    assert [cassette.get(recording.key) for recording in found] == found
+    assert len(reads) == 1
 
 
-def test_what_waits_is_written_when_the_process_ends(tmp_path: Path) -> None:
+def test_another_system_prompt_is_added_with_the_answer_and_put_in_order_later(
+    tmp_path: Path,
+) -> None:
+    cassette = Cassette(tmp_path / "x.json")
+    found = [*turns(2), *turns(2, "Be long.\nBe kind.")]
+    for one in found:
+        cassette.put(one)
+    assert len(json.loads(cassette.path.read_text())["systems"]) == 1
+    again = Cassette(cassette.path)
+    assert [r.request for r in again.recordings()] == [r.request for r in found]
+    again.save()
+    assert again.path.read_bytes() == cassette_module.to_text({}, found)
+
+
+def test_answers_recorded_anew_take_the_place_of_the_old_in_a_file_that_stays_small(
+    tmp_path: Path,
+) -> None:
+    cassette = Cassette(tmp_path / "x.json")
+    sizes = []
+    for times in range(10, 40):
+        for question in "abc":
+            cassette.put(recording(question, f"{question}{times}"))
+        sizes.append(cassette.path.stat().st_size)
+        answers = [r.message.text for r in Cassette(cassette.path).recordings()]
+        assert answers == [f"{question}{times}" for question in "abc"]
+    assert max(sizes) < 4 * sizes[0]
+    cassette.save()
+    assert cassette.path.stat().st_size == sizes[0]
+
+
+def test_what_goes_on_from_an_answer_that_was_recorded_anew_is_still_whole(tmp_path: Path) -> None:
+    first, second, third = turns(3)
+    cassette = Cassette(tmp_path / "x.json")
+    other = Recording(first.key, first.request, sa.Message.assistant("Another."), "")
+    for one in (first, other, second, third):
+        cassette.put(one)
+    for place in (cassette, Cassette(cassette.path)):
+        assert [r.request for r in place.recordings()] == [
+            r.request for r in (first, second, third)
+        ]
+        found = place.get(first.key)
+        assert found is not None
+        assert found.message.text == "Another."
+
+
+def test_a_file_that_somebody_formatted_is_read_and_written_in_order(tmp_path: Path) -> None:
+    found = list(turns(3))
+    path = tmp_path / "x.json"
+    data = json.loads(cassette_module.to_text({"mine": 1}, found[:2]))
+    for text in (json.dumps(data), json.dumps(data, indent=4), json.dumps(data, sort_keys=True)):
+        path.write_text(text)
+        Cassette(path).put(found[2])
+        assert path.read_bytes() == cassette_module.to_text({"mine": 1}, found)
+
+
+def test_what_was_added_is_put_in_order_when_the_process_ends(tmp_path: Path) -> None:
     script = f"""
         import sagents_nb as sa
-        from sagents_nb.models.cache import cassette
-        from tests.models.cache.asking import say
-        cassette.SLOW, cassette.LATEST = 0.0, 60.0
+        from sagents_nb.models import ModelRequest
+        from tests.models.cache.asking import answered, request
         model = sa.RecordedModel(sa.ScriptedModel(["x"] * 9), {str(tmp_path / "x.json")!r})
-        cassette.Cassette.at({str(tmp_path / "x.json")!r})._next = 1e12
         for i in range(9):
-            say(model, str(i))
+            answered(model, request(str(i), system=f"Prompt {{i}}"))
     """
     subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         check=True,
     )
-    assert len(Cassette(tmp_path / "x.json")) == 9
+    text = (tmp_path / "x.json").read_bytes()
+    assert len(json.loads(text)["systems"]) == 9
+    assert cassette_module.to_text(*_values(cassette_module.from_text(text))) == text
+
+
+# Kills and links
+
+END = b"\n ]\n}\n"
+
+
+def test_a_recording_that_is_cut_anywhere_costs_no_other(tmp_path: Path) -> None:
+    first, second, third = turns(3)
+    path = tmp_path / "x.json"
+    cassette = Cassette(path)
+    for one in (first, second):
+        cassette.put(one)
+    whole = path.read_bytes()
+    cassette.put(third)
+    added = path.read_bytes()
+    for cut in range(len(whole) - len(END), len(added) - 1):  # but for the last line end
+        path.write_bytes(added[:cut])
+        again = Cassette(path)
+        keys = [r.key for r in again.recordings()]
+        assert keys[:2] == [first.key, second.key]
+        again.put(third)
+        assert path.read_bytes() == added
+
+
+def test_a_kill_at_any_moment_loses_no_answer_and_leaves_no_other_file(tmp_path: Path) -> None:
+    script = """
+        import sys
+        from sagents_nb.models.cache import Cassette
+        from tests.models.cache.asking import turns
+        cassette = Cassette(sys.argv[1])
+        for time in range(1_000):
+            for recording in turns(4, f"{sys.argv[2]} {time} " + "long " * 5_000):
+                cassette.put(recording)
+                print(recording.key, flush=True)
+            if time % 5 == 0:
+                cassette.save()
+    """
+    path = tmp_path / "x.json"
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    told: list[str] = []
+    for number in range(6):
+        command = [sys.executable, "-c", textwrap.dedent(script), str(path), str(number)]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(10 + 7 * number):
+                told.append(process.stdout.readline().strip())
+            process.kill()
+            told += process.stdout.read().split("\n")[:-1]
+        assert set(told) <= {recording.key for recording in Cassette(path).recordings()}
+        assert [file.name for file in tmp_path.iterdir()] == ["x.json"]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name")
+def test_a_file_has_no_name_before_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        seen.append([file.name for file in tmp_path.iterdir()])
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    filled(tmp_path / "x.json", {"a": "A", "b": "B"})
+    assert seen == [[], ["x.json"], ["x.json"]]
+
+
+def test_where_a_file_needs_a_name_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert len(Cassette(filled(tmp_path / "x.json", {"a": "A", "b": "é"}).path)) == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_what_is_written_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = filled(tmp_path / "x.json", {"a": "A"}).path
+    read = Path.read_bytes
+    mixed: list[bytes] = []
+
+    def interrupted(self: Path) -> bytes:
+        """The old end, and after it what another process writes over it."""
+        old = read(self)
+        if not mixed:
+            mixed.append(old)
+            Cassette(path).put(recording("b"))
+            return old + read(self)[len(old) :]
+        return old
+
+    monkeypatch.setattr(Path, "read_bytes", interrupted)
+    assert len(Cassette(path)) == 2
+
+
+def test_a_process_that_was_stopped_while_it_wrote_writes_again_where_another_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cassette = filled(tmp_path / "x.json", {"a": "A"})
+    other = Cassette(cassette.path)
+    monkeypatch.setattr(cassette_module, "PATIENCE", 0.01)
+    status = os.fstat
+    stopped: list[int] = []
+
+    def slow(descriptor: int) -> os.stat_result:
+        stopped.append(descriptor)
+        if len(stopped) == 1:  # the file is open, and nothing is written yet
+            other.put(recording("b"))
+        return status(descriptor)
+
+    monkeypatch.setattr(os, "fstat", slow)
+    cassette.put(recording("c"))
+    found = {one.key for one in Cassette(cassette.path).recordings()}
+    assert found == {key(question).key for question in "abc"}
+
+
+@pytest.mark.parametrize("indent", [1, 4])
+def test_an_answer_that_cannot_be_written_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indent: int
+) -> None:
+    """Whether it is added, or the file was formatted by somebody and is replaced."""
+    path = filled(tmp_path / "x.json", {"a": "A"}).path
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=indent) + "\n")
+    cassette = Cassette(path)
+    before = cassette.path.read_bytes()
+
+    def refuse(descriptor: int) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", refuse)
+        with pytest.raises(OSError, match="full"):
+            cassette.put(recording("b"))
+    assert cassette.path.read_bytes() == before
+    assert cassette.get(key("b").key) is None
+    cassette.put(recording("c"))
+    assert len(Cassette(cassette.path)) == 2
+
+
+def test_what_a_killed_recorder_of_an_older_version_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".x.json.123.new").write_text("half")
+    filled(tmp_path / "x.json", {"a": "A"})
+    assert [file.name for file in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_link_stays_one_and_the_file_behind_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "x.json"
+    link.symlink_to(tmp_path / "there" / "y.json")
+    cassette = Cassette(link)
+    cassette.put(recording("a"))  # the first, which makes the file
+    cassette.put(recording("b"))  # one that is added
+    cassette.save()
+    assert link.is_symlink()
+    assert len(Cassette(tmp_path / "there" / "y.json")) == 2
+    assert [file.name for file in (tmp_path / "there").iterdir()] == ["y.json"]
+
+
+def test_where_it_is_not_known_who_else_writes_the_file_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cassette = filled(tmp_path / "x.json", {"a": "A"})
+    monkeypatch.setattr(cassette_module, "PATIENCE", 0.01)
+    with open(cassette.path, "r+b") as stopped, held(tmp_path):
+        cassette.put(recording("b"))
+        stopped.seek(0)
+        stopped.write(b"what a process writes that was stopped")
+    assert len(Cassette(cassette.path)) == 2
+
+
+def test_a_conflict_of_a_merge_at_the_end_is_not_passed_over(tmp_path: Path) -> None:
+    path = filled(tmp_path / "x.json", {"a": "A"}).path
+    text = path.read_text()
+    text = text.replace("\n ]\n}\n", "\n<<<<<<< HEAD\n ]\n}\n=======\n ]\n}\n>>>>>>> x\n")
+    path.write_text(text)
+    with pytest.raises(sa.ConfigurationError, match=r"x\.json is no cassette"):
+        Cassette(path)
+    assert path.read_text() == text
 
 
 def test_a_file_that_somebody_removed_is_forgotten(tmp_path: Path) -> None:
@@ -388,7 +646,9 @@ def test_any_recordings_survive_the_file(
         what = asked(sa.ScriptedModel([]), ModelRequest(messages, answer))
         found[what.key] = recording_of(what, sa.Message.assistant(answer, [call]), "t1 c a3")
     text = cassette_module.to_text({"x": 1}, found.values())
-    assert cassette_module.from_text(text) == ({"x": 1}, found)
+    header, read = cassette_module.from_text(text)
+    assert (header, read) == ({"x": 1}, found)
+    assert [r.request for r in read.values()] == [r.request for r in found.values()]
     assert cassette_module.to_text(*_values(cassette_module.from_text(text))) == text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from sagents_nb import messages
 from sagents_nb.messages import Message, ToolCall, ToolResult
 from sagents_nb.models import ChatModel, ModelRequest
 from sagents_nb.models.cache import asked
+from sagents_nb.models.cache import recording as recording_module
 from sagents_nb.models.cache.recording import IGNORED, KEYED
 from sagents_nb.tools import ToolSpec
 
@@ -198,3 +200,58 @@ def test_equal_content_has_an_equal_key(arguments: dict[str, Any], text: str) ->
 def test_odd_content_has_a_key_as_well(odd: Any) -> None:
     request = ModelRequest([Message.user([sa.JsonPart(odd)])], options={"x": odd})
     assert key(request) == key(request) != key()
+
+
+# Secrets in a long history
+
+SECRET = "canary-5e21c0ffee99-of-nobody"
+
+
+def long_history(*last: str) -> list[Message]:
+    return [Message.user(f"{turn} " + "words " * 40) for turn in range(100)] + [
+        Message.user(text) for text in last
+    ]
+
+
+@pytest.mark.parametrize("quoted", [SECRET, "sk-0123456789abcdef0123", f'"{SECRET}"', SECRET[:8]])
+def test_a_secret_that_is_said_late_is_left_out(quoted: str) -> None:
+    asks = model(key=SECRET)
+    for _ in range(2):
+        before = asked(asks, ModelRequest(long_history()))
+        with_it = asked(asks, ModelRequest(long_history(f"Use {quoted} now.", "And?")))
+        assert b"[redacted]" not in before.text
+        assert b"[redacted]" in with_it.text
+        assert SECRET.encode() not in with_it.text
+        assert with_it.key == hashlib.sha256(with_it.text).hexdigest()
+
+
+def test_a_secret_is_left_out_of_what_is_as_long_as_a_request_without() -> None:
+    asks = model(key=SECRET)
+    asked(asks, ModelRequest(long_history("x" * len(SECRET))))
+    assert SECRET.encode() not in asked(asks, ModelRequest(long_history(SECRET))).text
+
+
+def test_what_is_no_secret_of_one_model_may_be_one_of_another() -> None:
+    history = ModelRequest(long_history(f"Use {SECRET} now."))
+    assert SECRET.encode() in asked(model(), history).text
+    assert SECRET.encode() not in asked(model(key=SECRET), history).text
+    assert SECRET.encode() in asked(model(), history).text
+
+
+def test_a_request_that_goes_on_is_looked_through_from_where_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_through: list[int] = []
+    redact = recording_module.redacted_json
+
+    def noted(text: bytes, secrets: Any) -> bytes:
+        looked_through.append(len(text))
+        return redact(text, secrets)
+
+    monkeypatch.setattr(recording_module, "redacted_json", noted)
+    history = long_history("A history of this test's own.")
+    for turn in range(5):
+        key(ModelRequest(history))
+        history.append(Message.user(f"Turn {turn}"))
+    assert looked_through[0] > 20_000
+    assert max(looked_through[1:]) < 1_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import os
 import sqlite3
@@ -12,12 +14,18 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import diskcache
+import msgspec
 import pytest
 
 import sagents_nb as sa
 from sagents_nb import drives
-from sagents_nb.models.cache import ResponseCache, disk
-from tests.models.cache.asking import key, recording, request, say
+from sagents_nb.models.cache import Asked, Recording, ResponseCache, disk
+from sagents_nb.models.cache.disk import StrictDisk
+from sagents_nb.models.cache.nearest import nearest
+from sagents_nb.models.cache.recording import MESSAGES, REST, to_row
+from sagents_nb.redaction import Secrets
+from tests.models.cache.asking import key, recording, request, say, turns
 
 KEY = key("hi").key
 NOT_ROOT = not hasattr(os, "geteuid") or os.geteuid() != 0
@@ -87,6 +95,112 @@ def test_the_oldest_go_when_it_is_full(tmp_path: Path) -> None:
 def test_limits_are_positive(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(sa.ConfigurationError, match=r"is a .*number"):
         ResponseCache(tmp_path / "c", **options)
+
+
+# What requests have in common
+
+
+def rows(cache: ResponseCache) -> Any:
+    """What is in its database."""
+    return diskcache.Cache(str(cache.path), disk=StrictDisk)
+
+
+def test_a_conversation_of_200_turns_takes_the_space_of_its_messages(cache: ResponseCache) -> None:
+    for one in turns(200, words=125):  # a kilobyte a turn
+        cache.put(one)
+    assert sum(file.stat().st_size for file in cache.path.iterdir()) < 2_000_000
+    assert cache.stats()["entries"] == 200
+
+
+def test_requests_come_back_whole_whatever_they_share(cache: ResponseCache) -> None:
+    found = [*turns(30, words=20), *turns(30, "Be long.", words=20), *turns(9, words=30)]
+    for one in found:
+        cache.put(one)
+    wanted = [(one.key, one.request) for one in reversed(found)]
+    again = ResponseCache(cache.path)
+    assert [(one.key, one.request) for one in again.recordings()] == wanted
+    assert cache.clear() == len(found)
+
+
+def test_a_request_with_a_last_message_of_its_own_shares_what_is_before(
+    cache: ResponseCache,
+) -> None:
+    """As where each turn is asked with a reminder that is not kept."""
+    *_, last = turns(60, words=20)
+    before = last.request
+    sizes = []
+    for number in range(100, 110):
+        text = bytes(before).replace(b"Question 159", b"Question %d" % number)
+        what = msgspec.Raw(text)
+        cache.put(Recording(hashlib.sha256(text).hexdigest(), what, last.message, ""))
+        sizes.append(sum(len(value) for value in (rows(cache)[name] for name in rows(cache))))
+    assert sizes[-1] - sizes[0] < len(before)
+
+
+def test_a_row_that_holds_its_request_is_read(cache: ResponseCache) -> None:
+    """As each one did before they shared."""
+    found = list(turns(20, words=20))
+    cache.put(found[0])
+    for one in found:
+        rows(cache)[one.key] = to_row(one)
+    for one in found:
+        hit = cache.get(one.key)
+        assert hit is not None
+        assert (hit, hit.request) == (one, one.request)
+    assert len(list(cache.recordings())) == 20
+
+
+def test_a_hit_reads_one_row(cache: ResponseCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in turns(20, words=20):
+        cache.put(one)
+    read: list[Any] = []
+    fetch = StrictDisk.fetch
+    monkeypatch.setattr(StrictDisk, "fetch", lambda *args: read.append(args) or fetch(*args))
+    hit = cache.get(one.key)
+    assert len(read) == 1
+    assert hit is not None
+    assert hit.request == one.request
+    assert len(read) > 20
+
+
+@pytest.mark.parametrize("shared", [MESSAGES, REST])
+def test_without_what_it_shares_an_answer_is_found_and_its_request_is_not(
+    cache: ResponseCache, shared: str
+) -> None:
+    *_, before, last = turns(20, words=20)
+    cache.put(before)
+    cache.put(last)
+    for name in list(rows(cache)):
+        if name.startswith(shared):
+            del rows(cache)[name]
+    hit = cache.get(last.key)
+    assert hit == last
+    with pytest.raises(LookupError, match="no longer in its cache"):
+        assert hit.request
+    assert list(cache.recordings()) == []
+    cache.put(last)
+    assert [one.request for one in cache.recordings()][:1] == [last.request]
+
+
+def test_shared_rows_that_go_in_a_circle_are_none(cache: ResponseCache) -> None:
+    *_, last = turns(20, words=20)
+    cache.put(last)
+    for name in list(rows(cache)):
+        if name.startswith(MESSAGES):
+            text = json.dumps({"before": name.removeprefix(MESSAGES), "messages": [{}]})
+            rows(cache)[name] = text
+    assert list(cache.recordings()) == []
+
+
+def test_a_miss_late_in_a_long_conversation_is_explained(cache: ResponseCache) -> None:
+    *_, before, last = turns(40, words=20)
+    for one in (before, last):
+        cache.put(one)
+    text = bytes(last.request).replace(b"Question 130", b"Question 131")
+    near = nearest(Asked("", text, Secrets()), cache.recordings())
+    assert near is not None
+    assert near.recording.key == last.key
+    assert near.difference.path == "messages[60].parts[0].text"
 
 
 # The place
