@@ -371,14 +371,9 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     metadata: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        # Not by kinds.checked: a history has many.
-        if type(self.parts) is tuple:
-            for part in self.parts:
-                if not isinstance(part, msgspec.Struct):
-                    break
-            else:
-                return
-        msgspec.structs.force_setattr(self, "parts", as_parts(self.parts))
+        # What is in a tuple is looked at before it is sent: a history has many.
+        if type(self.parts) is not tuple:
+            msgspec.structs.force_setattr(self, "parts", as_parts(self.parts))
 
     @classmethod
     def user(cls, content: Content, **metadata: Any) -> Message:
