@@ -139,6 +139,11 @@ def connect(engine: sql.Engine) -> sql.Connection:
             time.sleep(0.02)
 
 
+def driver_of(connection: sql.Connection) -> Any:
+    """The driver's own connection, such as a :class:`sqlite3.Connection`."""
+    return connection.connection.driver_connection
+
+
 class Done(NamedTuple):
     """What a statement gave: its rows, and how many an update or a deletion changed."""
 
@@ -172,8 +177,7 @@ class Prepared:
         text = self._texts.get(names := tuple(values))
         if text is None:
             text = self._texts[names] = _Text.of(self._statement, names, connection.dialect)
-        driver: Any = connection.connection.driver_connection
-        cursor = driver.execute(text.text, text.bound(values))
+        cursor = driver_of(connection).execute(text.text, text.bound(values))
         return Done([text.read(row) for row in cursor], cursor.rowcount)
 
 

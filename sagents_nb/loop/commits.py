@@ -12,7 +12,7 @@ from ..context import RunContext
 from ..errors import AgentError, NotRunning, StoreError
 from ..events import MessageEnd, MessageStart, TodosUpdated, TokenUsage
 from ..messages import Message, ToolCall, ToolResult
-from ..runtime.thread import runtime
+from ..runtime.futures import woken_by
 from ..state import State
 from .config import Recorder, Transcribe
 from .model_call import ModelAnswer
@@ -139,10 +139,8 @@ class Commits:
         try:
             safe = write()
             while safe is not None and not safe.done():
-                woken = asyncio.get_running_loop().create_future()
-                safe.add_done_callback(partial(runtime.post, _wake, woken))
                 try:
-                    await woken
+                    await woken_by(safe)
                 except asyncio.CancelledError:
                     self.ctx.cancelled.set()
             if safe is not None:
@@ -150,11 +148,6 @@ class Commits:
         except Exception as error:
             self.failure = _store_error(error)
             raise self.failure from error
-
-
-def _wake(woken: asyncio.Future[None], done: object) -> None:
-    if not woken.done():
-        woken.set_result(None)
 
 
 def _store_error(error: BaseException) -> AgentError:

@@ -113,9 +113,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     Arguments that somebody edited say how their numbers are written, as :func:`with_numbers`.
     """
     edited = (result.get("metadata") or {}).get(EDITED)
-    if isinstance(edited, dict):
-        call = with_numbers({"arguments": edited})
-        result = {**result, **{name: call[name] for name in call if name == "numbers"}}
+    if isinstance(edited, dict) and (numbers := dict(_numbers(edited))):
+        result = {**result, "numbers": numbers}
     content = result["content"]
     if isinstance(content, list):
         content = "\n".join(

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from .. import kinds
@@ -124,6 +125,21 @@ executing: ContextVar[RunHandle | None] = ContextVar("sagents_run", default=None
 
 in_tool: ContextVar[RunHandle | None] = ContextVar("sagents_tool", default=None)
 """The run in whose async tool the caller is, on the runtime loop."""
+
+
+def woken_by(future: Future[Any]) -> asyncio.Future[None]:
+    """Done once ``future`` is, whatever came of it; to cancel it leaves that alone.
+
+    On the runtime loop only.
+    """
+    woken = runtime.loop.create_future()
+    future.add_done_callback(partial(runtime.post, _wake, woken))
+    return woken
+
+
+def _wake(woken: asyncio.Future[None], done: object) -> None:
+    if not woken.done():
+        woken.set_result(None)
 
 
 async def wait_uncancelled(work: asyncio.Future[Any]) -> None:

@@ -40,7 +40,7 @@ from ..loop.loop import PAUSE_REASON, Loop
 from ..loop.open_calls import closing_message, end_of, given_up, open_calls, placeholders
 from ..messages import Message, ToolResult, Usage
 from ..runtime.event_stream import EventStream
-from ..runtime.futures import executing, wait_uncancelled
+from ..runtime.futures import executing, wait_uncancelled, woken_by
 from ..runtime.thread import runtime
 from ..state import State, export_state
 from ..store.folding import LastRun
@@ -262,9 +262,7 @@ class Actor:
         future = self.journal.flush() if self.journal is not None else None
         if future is None:
             return None
-        done = runtime.loop.create_future()
-        future.add_done_callback(lambda _: runtime.post(done.set_result, None))
-        await wait_uncancelled(done)
+        await wait_uncancelled(woken_by(future))
         error = future.exception()
         return error if error is None or isinstance(error, AgentError) else AgentError(str(error))
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ..errors import ConfigurationError, NotFound
 from ..serialization import escaped
-from ..sql import Prepared
+from ..sql import Prepared, driver_of
 from ..text import REPLACEMENT, digest, whole
 from . import conversations
 from .database import schema
@@ -184,7 +184,7 @@ def _found_by_index(
     found = _messages(searching.later(connection, {**values, "indexed": index.indexed}).rows)
     all_of_them = " AND ".join('"' + each.replace('"', '""') + '"' for each in trigrams)
     most = search.limit + CANDIDATES
-    numbers = _driver(connection).execute(
+    numbers = driver_of(connection).execute(
         f"SELECT rowid FROM {tables.prefix}search WHERE {tables.prefix}search MATCH ? "
         "ORDER BY rowid DESC LIMIT ?",
         (all_of_them, most),
@@ -214,7 +214,7 @@ class _Index(NamedTuple):
 
 def _brought_up_to_date(connection: sql.Connection, tables: Tables) -> _Index | None:
     """The index, once it has all rows but a few; None if there are too few, or too many as yet."""
-    driver, prefix = _driver(connection), tables.prefix
+    driver, prefix = driver_of(connection), tables.prefix
     is_made = schema.has_text_index(connection, tables)
     indexed, at, sequence, disordered = None, "", 0, _FIRST
     if is_made:
@@ -257,10 +257,6 @@ def _brought_up_to_date(connection: sql.Connection, tables: Tables) -> _Index | 
     )
     few = driver.execute(f"SELECT id {rows} LIMIT ?", (until, BEHIND + 1)).fetchall()
     return _Index(until, disordered) if len(few) <= BEHIND else None
-
-
-def _driver(connection: sql.Connection) -> Any:
-    return connection.connection.driver_connection
 
 
 def change_tool_call(

@@ -222,6 +222,7 @@ class Journal:
         tally = self._check(connection)
         # A number that was used is not used again, though its row may be compacted away.
         first = max(tally.last_seq if tally else 0, self.last_seq) + 1
+        insert = _statements(self.database.tables).insert
         checksums: list[int] = []
         for seq, entry in enumerate(entries, first):
             text, escaped = encoded(entry.data)
@@ -236,7 +237,7 @@ class Journal:
                 "escaped": escaped,
                 "at": at,
             }
-            _statements(self.database.tables).insert(connection, row)
+            insert(connection, row)
         if checksums:
             self.last_seq = first + len(checksums) - 1
             if self._behind is not None:

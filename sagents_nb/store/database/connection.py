@@ -23,6 +23,7 @@ from ...sql import (
     SQLITE,
     connect,
     create_engine,
+    driver_of,
     is_sqlite,
     masked,
     path_of,
@@ -70,16 +71,11 @@ def name_of(url: sql.URL) -> str:
     return f"postgresql://{url.host or ''}{port}/{url.database or ''}"
 
 
-def _sqlite(connection: sql.Connection) -> sqlite3.Connection:
-    driver: Any = connection.connection.driver_connection
-    return driver  # type: ignore[no-any-return]
-
-
 class _Savepoint:
     """One of SQLite's, by the driver: SQLAlchemy's takes longer than what is done in it."""
 
     def __init__(self, connection: sql.Connection) -> None:
-        self._do = _sqlite(connection).execute
+        self._do = driver_of(connection).execute
         self._do("SAVEPOINT work")
 
     def commit(self) -> None:
@@ -173,7 +169,7 @@ class StoreConnection:
             if is_sqlite(self._url):
                 # At once the lock to write: a transaction that reads first and then cannot get
                 # it fails without waiting.
-                _sqlite(connection).execute("BEGIN IMMEDIATE")
+                driver_of(connection).execute("BEGIN IMMEDIATE")
             outcomes = [attempt(connection, work) for work in works]
             mark = self._mark(connection)
         except DBAPIError as error:

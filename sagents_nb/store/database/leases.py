@@ -181,9 +181,8 @@ def check(
     The owner stays so for the transaction.
     """
     why = "was deleted"
-    for held_epoch, held_by, host, pid, tally in _lock(tables)(
-        connection, {"id": conversation_id}
-    ).rows:
+    found = _lock(tables)(connection, {"id": conversation_id}).rows
+    for held_epoch, held_by, host, pid, tally in found:
         if (held_epoch, held_by) == (epoch, owner.text):
             return Tally.read(tally, conversation_id)
         why = f"was taken over by process {pid} on {host}" if held_by else "was closed"
