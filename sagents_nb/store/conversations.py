@@ -17,7 +17,7 @@ import sqlalchemy as sql
 
 from ..errors import Busy, ConfigurationError, NotFound
 from ..serialization import escaped
-from ..sql import Prepared
+from ..sql import Prepared, insert_new
 from .database import leases
 from .database.schema import Tables, forget_deleted_texts
 from .scope import ID_LENGTH
@@ -48,11 +48,12 @@ def create(
             f"The id of a conversation is text of 1 to {ID_LENGTH} characters, not {id!r:.60}."
         )
     table, now = tables.conversations, datetime.now(UTC)
-    if connection.execute(sql.select(table.c.id).where(table.c.id == id)).first():
-        raise ConfigurationError(f"The id {id!r} is taken; choose another.")
     changes = _changes({"title": title, "metadata": metadata or {}})
     times = {"created_at": now, "updated_at": now}
-    connection.execute(table.insert().values(id=id, owner=owner, **times, **changes))
+    # Not looked for first: of two that make it at once, the second would find none, and fail.
+    made = insert_new(connection, table).values(id=id, owner=owner, **times, **changes)
+    if connection.execute(made.returning(table.c.id)).first() is None:
+        raise ConfigurationError(f"The id {id!r} is taken; choose another.")
     leases.begin(connection, tables, id)
     return get(connection, tables, owner, id)
 
