@@ -187,6 +187,7 @@ class Transcript:
         self._lost = False  # the conversation is somebody else's by now
         self._worker: asyncio.Task[None] | None = None
         self._placeholders: set[str] = set()  # ids of calls whose saved result is one
+        self._ended: set[str] = set()  # ids of calls that were told to have, since the last results
 
     def go_along(self, journal: SessionJournal | None) -> None:
         """Write the rows in the transactions of that journal, if it is in the same database.
@@ -218,10 +219,16 @@ class Transcript:
 
     def save(self, message: Message) -> None:
         """Save what there is to see of a message."""
-        self._put(DisplayMessageSaved, "save_message", message)
         for result in message.tool_results:
             if result.is_interrupt:
                 self._placeholders.add(result.tool_call_id)
+            elif result.tool_call_id not in self._ended:  # nothing was run, or a process ended
+                self._status(
+                    result.tool_call_id, "cancelled" if result.is_error else "completed", {}
+                )
+        if message.tool_results:
+            self._ended.clear()
+        self._put(DisplayMessageSaved, "save_message", message)
 
     def forget(self, messages: Collection[Message]) -> None:
         """Save nothing of these messages, if that is not under way."""
@@ -239,6 +246,7 @@ class Transcript:
             self._status(event.tool_call.id, "executing", {})
         elif isinstance(event, ToolExecutionEnd):
             call_id, result = event.tool_call_id, event.result
+            self._ended.add(call_id)
             info = {"duration": event.duration} if event.duration else {}
             self._status(call_id, _ENDS.get(event.status, "failed"), info)
             if call_id in self._placeholders and not result.is_interrupt:

@@ -16,7 +16,7 @@ import sqlalchemy as sql
 from ..errors import StaleOwner, StoreError
 from ..sql import Prepared
 from .database import leases
-from .database.connection import CommitInDoubt, is_contended
+from .database.connection import CommitInDoubt, is_passing
 from .database.schema import Tables
 from .database.thread import Database
 from .entries import (
@@ -170,7 +170,7 @@ class Journal:
                     along(connection)
                 return last_seq
             except BaseException as error:
-                if not is_contended(error):  # else it is done again
+                if not is_passing(error):  # else it is done again
                     self._failed()
                 raise
 

@@ -17,6 +17,7 @@ from sagents_nb.store import ConversationStore
 from sagents_nb.store import store as storing
 from sagents_nb.store.database.connection import StoreConnection
 from sagents_nb.store.database.thread import Database
+from sagents_nb.store.journal import Journal
 from tests.middleware.delegating import helper, parent_of, task
 from tests.session.stored import Disk, folded
 from tests.talking import agent_of, call, of, types, until
@@ -407,8 +408,8 @@ def test_a_message_and_its_rows_are_in_the_store_together_or_not_at_all(
     copies: list[Path] = []
     commit = StoreConnection.commit
 
-    def copying(connection: StoreConnection, works: Any) -> Any:
-        outcomes = commit(connection, works)
+    def copying(connection: StoreConnection, *given: Any) -> Any:
+        outcomes = commit(connection, *given)
         if connection is store.database.connection:
             copies.append(disk.snapshot(store))
         return outcomes
@@ -435,9 +436,9 @@ def test_rows_cost_no_transaction_of_their_own(
     session.send("go").result()
     appended, submit = [], Database.submit
 
-    def counted(database: Database, work: Any, *more: Any) -> Any:
+    def counted(database: Database, work: Any, *more: Any, **options: Any) -> Any:
         appended.append(work)
-        return submit(database, work, *more)
+        return submit(database, work, *more, **options)
 
     monkeypatch.setattr(Database, "submit", counted)
     session.send("and?").result()
@@ -513,3 +514,32 @@ def test_a_session_that_woke_keeps_its_rows(store: ConversationStore) -> None:
     session.close()
     shown = [row.content["text"] for row in store.load_display_messages("c1")]
     assert shown == ["go", "one", "and?", "two"]
+
+
+def test_a_call_that_was_given_up_is_not_shown_as_one_that_waits(
+    store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = stored(store, call("look", where="here"), "Fine.")
+    append, fails = Journal.append, [False, True, True]
+
+    def failing(journal: Journal, *what: Any) -> Any:
+        if fails and fails.pop(0):
+            return journal.database.submit(fail)
+        return append(journal, *what)
+
+    def fail(connection: Any) -> None:
+        raise sa.StoreError("The disk is full.")
+
+    monkeypatch.setattr(Journal, "append", failing)
+    with pytest.raises(sa.StoreError):
+        session.send("go").result()
+    session.send("go on").result()
+    assert session.messages[2].tool_results[0].text == "Cancelled: the run failed."
+    assert rows(store) == [
+        ("user", "text", "completed"),
+        ("assistant", "tool_call", "cancelled"),
+        ("tool", "tool_result", "completed"),
+        ("system", "error", "completed"),
+        ("user", "text", "completed"),
+        ("assistant", "text", "completed"),
+    ]

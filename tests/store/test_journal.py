@@ -236,8 +236,8 @@ def test_after_the_conversation_was_deleted_nothing_is_written(
 def test_who_is_interrupted_while_opening_owns_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(work: Any) -> None:
-        database.submit(work)
+    def run(work: Any, **options: Any) -> None:
+        database.submit(work, **options)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

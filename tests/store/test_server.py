@@ -108,6 +108,25 @@ def test_a_transaction_whose_connection_was_lost_is_done_again(postgres_url: str
         assert len(tries) == 2
 
 
+def test_entries_whose_connection_was_lost_are_written_with_those_behind_them(
+    postgres_url: str,
+) -> None:
+    with database_of(postgres_url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        lost = []
+
+        def lose(connection: sql.Connection) -> None:
+            if not lost:
+                lost.append(1)
+                end(postgres_url, number_of(connection))
+                number_of(connection)
+
+        database.submit(lambda _: time.sleep(0.05))  # so that both are in one transaction
+        first, second = journal.append([note(1)], lose), journal.append([note(2)])
+        assert (first.result(PATIENCE), second.result(PATIENCE)) == (1, 2) or lost
+        assert kept(database) == [1, 2]
+
+
 def test_a_server_that_is_gone_is_told_without_the_password(postgres_url: str) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -261,7 +280,7 @@ def test_a_server_that_starts_again_is_asked_what_became_of_a_commit(
 def test_what_nobody_knows_of_is_not_there_twice_when_it_is_written_again(
     proxy: tuple[Proxy, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_DOUBT_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "DOUBT_SECONDS", 0.1)
     between, url = proxy
     with database_of(url) as database:
         journal, _, _ = Journal.open(database, "c")
@@ -281,7 +300,7 @@ def test_what_nobody_knows_of_is_not_there_twice_when_it_is_written_again(
 def test_rows_of_a_transcript_of_which_nobody_knows_are_there_once(
     proxy: tuple[Proxy, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_DOUBT_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "DOUBT_SECONDS", 0.1)
     between, url = proxy
     store = sa.ConversationStore(url)
     session = sa.Session(agent_of("one", "two"), store=store, id="c")

@@ -44,7 +44,7 @@ _IN_THE_WAY = (_LOCKED, "40001", "40P01")
 
 # How long a server is asked, in seconds, what became of a commit whose connection was lost: it may
 # be starting again.
-_DOUBT_SECONDS = 30.0
+DOUBT_SECONDS = 30.0
 
 
 class Contended(Exception):
@@ -58,8 +58,12 @@ class Contended(Exception):
         self.told = told
 
 
-def is_contended(error: BaseException) -> bool:
-    """Whether it says that somebody else is in the way."""
+def is_passing(error: BaseException) -> bool:
+    """Whether what raised it is done again: it lost its connection, or somebody was in the way."""
+    return isinstance(error, DBAPIError) and (error.connection_invalidated or _is_contended(error))
+
+
+def _is_contended(error: BaseException) -> bool:
     orig = error.orig if isinstance(error, DBAPIError) else None
     return getattr(orig, "sqlstate", None) in _IN_THE_WAY
 
@@ -126,7 +130,7 @@ def attempt(connection: sql.Connection, work: Work) -> Outcome:
         except Exception:  # the database has given up the whole transaction, for this
             raise error from None
         told = failure(url, error)
-        return None, Contended(told) if is_contended(error) else told
+        return None, Contended(told) if _is_contended(error) else told
     return value, None
 
 
@@ -212,7 +216,7 @@ class StoreConnection:
             outcomes = [_in_order(connection, works) for works in groups]
             mark = self._mark(connection)
         except DBAPIError as error:
-            if error.connection_invalidated or is_contended(error):
+            if is_passing(error):
                 raise _Lost from error
             raise
         try:
@@ -234,13 +238,13 @@ class StoreConnection:
 
         Raises :class:`_Lost` if it was not, and :class:`CommitInDoubt` if nobody says so in time.
         """
-        deadline = time.monotonic() + _DOUBT_SECONDS
+        deadline = time.monotonic() + DOUBT_SECONDS
         while time.monotonic() < deadline:
             self.disconnect()
             fate = None
-            with contextlib.suppress(Exception):  # the server may be starting again
-                with self._connected().begin() as transaction:
-                    fate = transaction.connection.scalar(_STATUS, {"mark": mark})
+            # The server may be starting again.
+            with contextlib.suppress(Exception), self._connected().begin() as transaction:
+                fate = transaction.connection.scalar(_STATUS, {"mark": mark})
             if fate == "committed":
                 return
             if fate == "aborted":
@@ -248,7 +252,7 @@ class StoreConnection:
             time.sleep(0.05)
         raise CommitInDoubt(
             f"The store {name_of(self._url)} lost its connection while it saved, and in "
-            f"{_DOUBT_SECONDS:g} s nobody said whether it was saved; see that the server runs, "
+            f"{DOUBT_SECONDS:g} s nobody said whether it was saved; see that the server runs, "
             "then try again: nothing is saved twice."
         ) from lost
 
