@@ -107,6 +107,11 @@ def create_engine(
             settings["poolclass"] = StaticPool  # a closed connection would be a lost database
     elif url.drivername == POSTGRESQL:
         arguments |= {k: v for k, v in _PATIENCE.items() if k not in url.query}
+        # Behind a pool, the next transaction may be on another of the server's connections, where
+        # nothing was prepared.
+        prepare = url.query.get("prepare_threshold")
+        arguments["prepare_threshold"] = _threshold(prepare, owner)
+        url = url.difference_update_query(["prepare_threshold"])
     try:
         engine = sql.create_engine(url, hide_parameters=True, connect_args=arguments, **settings)
     except ImportError as error:
@@ -122,6 +127,18 @@ def create_engine(
     if is_sqlite(url):
         sql.event.listen(engine, "connect", set_up)
     return engine
+
+
+def _threshold(asked: Any, owner: str) -> int | None:
+    """After how many executions PostgreSQL's driver prepares a statement; never by default."""
+    if asked in (None, "None"):
+        return None
+    if not (isinstance(asked, str) and asked.isascii() and asked.isdecimal()):
+        raise ConfigurationError(
+            f"{owner}'s URL has prepare_threshold={asked!r:.40}; write a whole number, or leave it "
+            "out for no prepared statements."
+        )
+    return int(asked)
 
 
 def connect(engine: sql.Engine) -> sql.Connection:

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own; run as a script, installs Debian's where there is none."""
+"""A PostgreSQL of one's own, and a pool; run as a script, installs Debian's where there is none."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 
 # Debian keeps the server's programs off PATH.
 PLACES = "/usr/lib/postgresql"
+POOLER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 # A test's server may lose everything when the machine does.
 SETTINGS = ("fsync=off", "full_page_writes=off", "listen_addresses=127.0.0.1")
@@ -64,6 +65,51 @@ def running() -> Iterator[str]:
         shutil.rmtree(root, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def pooled(url: str, mode: str) -> Iterator[str]:
+    """The URL of a pgbouncer before that server, which hands out its connections by ``mode``."""
+    import sqlalchemy as sql
+
+    server = sql.make_url(url)
+    user = "postgres" if os.geteuid() == 0 else None
+    root = Path(tempfile.mkdtemp(prefix="sagents-pool-"))
+    try:
+        port = _free_port()
+        settings = f"""
+            [databases]
+            * = host=127.0.0.1 port={server.port}
+            [pgbouncer]
+            listen_addr = 127.0.0.1
+            listen_port = {port}
+            unix_socket_dir =
+            auth_type = plain
+            auth_file = {root}/users
+            pool_mode = {mode}
+            default_pool_size = 4
+            ignore_startup_parameters = options
+            """
+        lines = (line.strip() for line in settings.splitlines())
+        (root / "settings").write_text("\n".join(lines))
+        (root / "users").write_text(f'"{server.username}" "{server.password}"\n')
+        if user:
+            account = pwd.getpwnam(user)
+            for path in (root, *root.iterdir()):
+                os.chown(path, account.pw_uid, account.pw_gid)
+        command = [POOLER, root / "settings"]
+        with (
+            (root / "log").open("w") as log,
+            subprocess.Popen(command, user=user, cwd=root, stdout=log, stderr=log) as pool,
+        ):
+            try:
+                _wait_for(pool, port, root / "log")
+                yield server.set(port=port).render_as_string(hide_password=False)
+            finally:
+                pool.send_signal(signal.SIGTERM)
+                pool.wait()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -87,11 +133,13 @@ def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 def main() -> None:
-    """Install Debian's PostgreSQL if there is none and we may."""
-    if find_programs() or not shutil.which("apt-get") or os.geteuid() != 0:
+    """Install Debian's PostgreSQL and pgbouncer if there are none and we may."""
+    missing = [] if find_programs() else ["postgresql"]
+    missing += [] if POOLER else ["pgbouncer"]
+    if not missing or not shutil.which("apt-get") or os.geteuid() != 0:
         return
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "postgresql"]):
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", *missing]):
         subprocess.run(["apt-get", "-qq", *arguments], env=environment, check=True)
 
 
