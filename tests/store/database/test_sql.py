@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -16,7 +17,7 @@ import sqlalchemy as sql
 
 import sagents_nb.sql
 from sagents_nb.errors import StoreError
-from sagents_nb.sql import Prepared, path_of, wal_is_safe
+from sagents_nb.sql import JOURNAL_BYTES, Prepared, path_of, wal_is_safe
 from sagents_nb.store.database.connection import name_of, url_of
 from sagents_nb.store.database.thread import Database
 from tests.store.journals import database_of
@@ -48,7 +49,7 @@ def test_wal_is_used_only_where_it_loses_no_commit(version: tuple[int, ...], saf
     assert wal_is_safe(version) is safe
 
 
-@pytest.mark.parametrize(("safe", "mode"), [(True, "wal"), (False, "truncate")])
+@pytest.mark.parametrize(("safe", "mode"), [(True, "wal"), (False, "persist")])
 def test_every_connection_is_durable(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, safe: bool, mode: str
 ) -> None:
@@ -60,6 +61,49 @@ def test_every_connection_is_durable(
             assert ask(database, "foreign_keys") == 1
             assert ask(database, "trusted_schema") == 0
             database.connection.disconnect()
+
+
+def fill(database: Database, size: int) -> None:
+    """Make a transaction that changes so many bytes of the file which were there before."""
+    note = f"CREATE TABLE IF NOT EXISTS filler AS SELECT zeroblob({size}) AS it"
+    database.run(lambda connection: connection.exec_driver_sql(note))
+    change = f"UPDATE filler SET it = randomblob({size})"
+    database.run(lambda connection: connection.exec_driver_sql(change))
+
+
+def beside(database: Database, ending: str) -> int:
+    """How many bytes the file has that SQLite keeps beside the store's."""
+    return os.stat(f"{path_of(database.url)}-{ending}").st_size
+
+
+def test_a_large_transaction_leaves_no_large_journal(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: False)
+    with database_of(sqlite_url) as database:
+        assert 0 < beside(database, "journal") < JOURNAL_BYTES
+        fill(database, 2 * JOURNAL_BYTES)
+        assert beside(database, "journal") == JOURNAL_BYTES
+
+
+def test_an_older_version_that_empties_the_journal_may_write_in_turn(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: False)
+    path = path_of(url_of(sqlite_url))
+    assert path is not None
+    with database_of(sqlite_url) as ours, contextlib.closing(sqlite3.connect(path)) as older:
+        older.execute("PRAGMA journal_mode=TRUNCATE")
+        older.execute("CREATE TABLE turns (n INTEGER)")
+        for turn in range(0, 20, 2):
+            older.execute(f"INSERT INTO turns VALUES ({turn})")
+            older.commit()
+            assert beside(ours, "journal") == 0
+            mine = f"INSERT INTO turns VALUES ({turn + 1})"
+            ours.run(lambda connection, mine=mine: connection.exec_driver_sql(mine))
+            assert beside(ours, "journal") > 0
+        assert [n for (n,) in older.execute("SELECT n FROM turns ORDER BY n")] == list(range(20))
+        assert older.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 def test_every_connection_to_postgresql_commits_to_its_disk(postgres_url: str) -> None:
@@ -92,7 +136,7 @@ def test_a_wal_that_another_program_has_open_is_not_shared_by_an_old_sqlite(
     with pytest.raises(StoreError, match="cannot safely share; close that program"):
         ask(database, "journal_mode")
     other.close()
-    assert ask(database, "journal_mode") == "truncate"
+    assert ask(database, "journal_mode") == "persist"
     database.close()
 
 
@@ -103,8 +147,8 @@ def test_a_file_that_has_begun_without_wal_stays_so(
     with database_of(sqlite_url) as old:
         monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: True)
         with database_of(sqlite_url) as new:
-            assert ask(new, "journal_mode") == "truncate"
-        assert ask(old, "journal_mode") == "truncate"
+            assert ask(new, "journal_mode") == "persist"
+        assert ask(old, "journal_mode") == "persist"
 
 
 @pytest.mark.parametrize("safe", [True, False])
@@ -116,7 +160,7 @@ def test_many_may_begin_the_same_file_at_once(
         databases = [Database(f"sqlite:///{tmp_path / f'store{n}.db'}") for _ in range(8)]
         in_threads(8, lambda index, them=databases: ask(them[index], "journal_mode"))
         assert {ask(database, "journal_mode") for database in databases} == {
-            "wal" if safe else "truncate"
+            "wal" if safe else "persist"
         }
         for database in databases:
             database.close()
