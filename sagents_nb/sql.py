@@ -259,6 +259,7 @@ def _set_up_sqlite(connection: sqlite3.Connection, owner: str) -> None:
             f"({sqlite3.sqlite_version}) cannot safely share; close that program, or update SQLite."
         )
     connection.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
+    connection.execute("PRAGMA wal_autocheckpoint=1000")  # in pages: a commit waits for 4 MB
     connection.execute("PRAGMA synchronous=FULL")
     if ask("synchronous")[0] != 2:
         raise StoreError(
