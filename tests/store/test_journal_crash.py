@@ -42,18 +42,28 @@ def write_until_killed(url: str, pipe: int, seed: int, life: int) -> NoReturn:
     batch = 0
     while True:
         batch += 1
-        name, size = chance.choice(NAMES), chance.randint(1, 5)
-        filler = "x" * chance.choice([0, 0, 100, 10_000])
-        entries = [note([life, batch, index, size, filler]) for index in range(size)]
-        future = journals[name].append(entries)
-        told = f"kept {name} {life} {batch} {size}\n".encode()
-        future.add_done_callback(lambda done, told=told: done.result() and os.write(pipe, told))
-        if chance.random() < 0.1:
-            last = future.result(PATIENCE)
-            os.write(pipe, f"cut {name} {life} {batch}\n".encode())
-            journals[name].compact([last])
-        elif chance.random() < 0.3:
-            future.result(PATIENCE)
+        write_batch(journals, pipe, chance, life, batch)
+
+
+def write_batch(
+    journals: dict[str, Journal], pipe: int, chance: random.Random, life: int, batch: int
+) -> None:
+    """Append to one of the journals, perhaps wait, and perhaps delete all but the newest entry.
+
+    What is committed is said by the store's thread before it does anything else.
+    """
+    name, size = chance.choice(NAMES), chance.randint(1, 5)
+    filler = "x" * chance.choice([0, 0, 100, 10_000])
+    entries = [note([life, batch, index, size, filler]) for index in range(size)]
+    future = journals[name].append(entries)
+    told = f"kept {name} {life} {batch} {size}\n".encode()
+    future.add_done_callback(lambda done: done.result() and os.write(pipe, told))
+    if chance.random() < 0.1:
+        last = future.result(PATIENCE)
+        os.write(pipe, f"cut {name} {life} {batch}\n".encode())
+        journals[name].compact([last])
+    elif chance.random() < 0.3:
+        future.result(PATIENCE)
 
 
 # Forks the writers: it has loaded everything, and has no thread whose locks they would inherit.

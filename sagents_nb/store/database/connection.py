@@ -274,18 +274,24 @@ def make_file(path: Path) -> None:
 
     An existing file is not opened: closing it would drop the locks that this process has on it.
     """
+    missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in missing:
+        # Its name is to outlive a power cut, too. SQLite sees to the file's, with its journal's.
+        _sync(folder.parent)
     with contextlib.suppress(FileExistsError):
         _make_new(path)
 
 
 def _sync(directory: Path) -> None:
+    """Have its names on the disk. Where that cannot be asked for, SQLite does without it, too."""
     if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        with contextlib.suppress(OSError):
+            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def _make_new(path: Path) -> None:
