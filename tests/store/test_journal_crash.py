@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+import sagents_nb.sql
 from sagents_nb.sql import path_of
 from sagents_nb.store.database.connection import url_of
 from sagents_nb.store.database.thread import Database
@@ -69,8 +70,11 @@ def write_batch(
 # Forks the writers: it has loaded everything, and has no thread whose locks they would inherit.
 NURSERY = """
 import os, sys
+import sagents_nb.sql
 from tests.store.test_journal_crash import Database, write_until_killed
 Database(sys.argv[1])  # which loads the driver
+if sys.argv[2] == "wal":
+    sagents_nb.sql.wal_is_safe = lambda version: True
 for line in sys.stdin:
     seed, life = map(int, line.split())
     pid = os.fork()
@@ -105,12 +109,12 @@ def one_life(nursery: subprocess.Popen[bytes], seed: int, life: int) -> list[lis
     return said
 
 
-def survive(url: str, lives: int, first_seed: int) -> None:
+def survive(url: str, lives: int, first_seed: int, mode: str = "") -> None:
     kept: dict[str, set[tuple[int, ...]]] = {name: set() for name in NAMES}
     cut: dict[str, set[tuple[int, ...]]] = {name: set() for name in NAMES}
     with database_of(url, *NAMES):
         pass
-    command = [sys.executable, "-c", NURSERY, url]
+    command = [sys.executable, "-c", NURSERY, url, mode]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as nursery:
@@ -127,6 +131,8 @@ def survive(url: str, lives: int, first_seed: int) -> None:
                     assert_kept(said(entries), kept[name], cut[name], seed)
             if path := path_of(url_of(url)):
                 with contextlib.closing(sqlite3.connect(path)) as raw:
+                    (found,) = raw.execute("PRAGMA journal_mode").fetchone()
+                    assert mode in ("", found)
                     assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert nursery.stdin
         nursery.stdin.close()
@@ -149,6 +155,30 @@ def test_what_was_acknowledged_outlives_kill_9(url: str) -> None:
     survive(url, 20, first_seed=1)
 
 
+@pytest.fixture
+def wal_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file with WAL, though several processes might not share it with every SQLite: here one
+    begins when the other has ended."""
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: True)
+    return sqlite_url
+
+
+def test_what_was_acknowledged_outlives_kill_9_with_wal(wal_url: str) -> None:
+    survive(wal_url, 20, first_seed=1, mode="wal")
+
+
+FIVE_HUNDRED = pytest.mark.parametrize("first_seed", range(1000, 1500, 100))
+
+
 @pytest.mark.soak
-def test_what_was_acknowledged_outlives_kill_9_300_times(url: str) -> None:
-    survive(url, 300, first_seed=1000)
+@FIVE_HUNDRED
+def test_what_was_acknowledged_outlives_kill_9_500_times(url: str, first_seed: int) -> None:
+    survive(url, 100, first_seed)
+
+
+@pytest.mark.soak
+@FIVE_HUNDRED
+def test_what_was_acknowledged_outlives_kill_9_500_times_with_wal(
+    wal_url: str, first_seed: int
+) -> None:
+    survive(wal_url, 100, first_seed, mode="wal")
