@@ -1,4 +1,4 @@
-"""``sagents-nb``: a demonstration in the terminal, notebooks as tests, a new project, a check."""
+"""``sagents-nb``: a demonstration in the terminal, a new project, notebooks as tests, backups."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ def main(arguments: list[str] | None = None) -> int:
         "setup", help="write a small project to begin with", description=project.DESCRIPTION
     )
     project.add_arguments(setup)
+    copying = commands.add_parser(
+        "backup", help="copy a store's SQLite file, also while it is used"
+    )
+    copying.add_argument("path", metavar="FILE", help="the store's file")
+    copying.add_argument("to", metavar="TO", help="the file to make, which must not be there")
     options = parser.parse_args(arguments)
     try:
         if options.command == "demo":
@@ -51,6 +56,12 @@ def main(arguments: list[str] | None = None) -> int:
             return record(options.paths) if options.record else run_tests(options.paths)
         if options.command == "setup":
             return project.run(options)
+        if options.command == "backup":
+            from .store import ConversationStore
+
+            ConversationStore.backup(options.path, options.to)
+            print(f"{options.path} is copied to {options.to}, as it was at one moment.")
+            return 0
     except SagentsError as error:
         print(f"sagents-nb: {error}", file=sys.stderr)
         return 1

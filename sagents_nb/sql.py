@@ -28,6 +28,10 @@ UNKNOWN = datetime.fromtimestamp(0, UTC)
 LOCK_SECONDS = 5.0
 """How long a locked file, or a locked row of PostgreSQL, is waited for."""
 
+JOURNAL_BYTES = 8 * 2**20
+"""To what SQLite's journal is cut again when a transaction made it larger; so is its WAL, once
+that was copied to the file."""
+
 # In seconds, but the last: how PostgreSQL's driver finds out that a server is gone for good.
 _PATIENCE = {
     "connect_timeout": 10,
@@ -284,7 +288,9 @@ def _set_up_sqlite(connection: sqlite3.Connection, owner: str) -> None:
     safe = wal_is_safe(sqlite3.sqlite_version_info)
     is_wal = ask("journal_mode")[0] == "wal"
     # A file that has begun without WAL stays so: somebody may have it open who must not use WAL.
-    mode = "WAL" if safe and (is_wal or not ask("page_count")[0]) else "TRUNCATE"
+    # Else the journal's file is kept and written over: to cut it and let it grow again with each
+    # transaction takes the disk longer. Others may leave it another way; that changes nothing.
+    mode = "WAL" if safe and (is_wal or not ask("page_count")[0]) else "PERSIST"
     try:
         is_wal = ask(f"journal_mode={mode}")[0] == "wal"
     except sqlite3.OperationalError:
@@ -295,6 +301,8 @@ def _set_up_sqlite(connection: sqlite3.Connection, owner: str) -> None:
             f"{owner}'s file is open in WAL mode in another program, which this SQLite "
             f"({sqlite3.sqlite_version}) cannot safely share; close that program, or update SQLite."
         )
+    connection.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
+    connection.execute("PRAGMA wal_autocheckpoint=1000")  # in pages: a commit waits for 4 MB
     connection.execute("PRAGMA synchronous=FULL")
     if ask("synchronous")[0] != 2:
         raise StoreError(

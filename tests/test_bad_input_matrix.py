@@ -443,6 +443,8 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "SQLStorage.url": lambda w: "sqlite://",
     "ConversationStore.url": lambda w: "sqlite://",
     "ConversationStore.scoped.scope": lambda w: sa.Scope(user=1),
+    "ConversationStore.backup.path": lambda w: _store_file(w),
+    "ConversationStore.backup.to": lambda w: w.folder / f"copy{next(w.numbers)}.db",
     "append_display_message.row": lambda w: {
         "message_type": "assistant",
         "content_type": "text",
@@ -604,6 +606,13 @@ def _saved(world: World) -> Path:
     path = world.folder / "saved.csv"
     if not path.exists():
         sa.save_frame(world.session().to_frame("messages"), path)
+    return path
+
+
+def _store_file(world: World) -> Path:
+    path = world.folder / "agents.db"
+    if not path.exists():
+        sa.ConversationStore(path).close()
     return path
 
 

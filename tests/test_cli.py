@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,17 @@ def test_demo_writes_nothing_where_nobody_can_be_asked(
     out = capsys.readouterr().out
     assert "write_file rejected" in out
     assert "--- /report.md ---" not in out
+
+
+def test_backup_copies_a_store_and_overwrites_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    sa.ConversationStore(tmp_path / "agents.db").close()
+    names = [str(tmp_path / "agents.db"), str(tmp_path / "copy.db")]
+    assert main(["backup", *names]) == 0
+    assert capsys.readouterr().out == "{} is copied to {}, as it was at one moment.\n".format(
+        *names
+    )
+    sa.ConversationStore(tmp_path / "copy.db").close()
+    assert main(["backup", *names]) == 1
+    assert "copy.db is there already" in capsys.readouterr().err

@@ -79,7 +79,7 @@ def rows_of_one_turn(path: Path, turn: Callable[[], Any]) -> list[tuple[list[Any
 def by_hand(path: Path, transactions: list[tuple[list[Any], list[Any]]]) -> Callable[[], None]:
     """A turn that writes such rows, and nothing else."""
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode=TRUNCATE")
+    connection.execute("PRAGMA journal_mode=PERSIST")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
     numbers = itertools.count(10**6)

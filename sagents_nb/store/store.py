@@ -19,6 +19,7 @@ from . import conversations, states
 from . import display_rows as rows
 from . import frames as framing
 from .conversations import Conversation
+from .database.connection import backup
 from .database.schema import Tables
 from .database.thread import Database
 from .display import DisplayMessage, Row, rows_of
@@ -432,6 +433,22 @@ class ConversationStore(ScopedStore):
                 connection, self.database.tables, days
             )
         )
+
+    @staticmethod
+    @kinds.checked(path=kinds.PATH, to=kinds.PATH)
+    def backup(path: str | Path, to: str | Path) -> None:
+        """Copy the SQLite file of a store to a new file, also while sessions write to it.
+
+        The copy is as the store was at one moment. Sessions wait while it is made, unless the file
+        has WAL; the store itself is not changed. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` for what is no store's file and a name that
+        is taken, and :class:`~sagents_nb.errors.StoreError` if it cannot be read or written.
+        """
+        if "://" in str(path) or "://" in str(to):  # with a password perhaps, so it is not shown
+            raise ConfigurationError(
+                "A backup is of an SQLite file, named by its path; PostgreSQL's tool is pg_dump."
+            )
+        backup(Path(path).expanduser(), Path(to).expanduser())
 
     def close(self) -> None:
         """Write what is waiting and close the database. Sessions that use the store end badly."""

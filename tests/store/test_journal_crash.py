@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+import sagents_nb.sql
 from sagents_nb.sql import path_of
 from sagents_nb.store.database.connection import url_of
 from sagents_nb.store.database.thread import Database
@@ -42,25 +43,38 @@ def write_until_killed(url: str, pipe: int, seed: int, life: int) -> NoReturn:
     batch = 0
     while True:
         batch += 1
-        name, size = chance.choice(NAMES), chance.randint(1, 5)
-        filler = "x" * chance.choice([0, 0, 100, 10_000])
-        entries = [note([life, batch, index, size, filler]) for index in range(size)]
-        future = journals[name].append(entries)
-        told = f"kept {name} {life} {batch} {size}\n".encode()
-        future.add_done_callback(lambda done, told=told: done.result() and os.write(pipe, told))
-        if chance.random() < 0.1:
-            last = future.result(PATIENCE)
-            os.write(pipe, f"cut {name} {life} {batch}\n".encode())
-            journals[name].compact([last])
-        elif chance.random() < 0.3:
-            future.result(PATIENCE)
+        write_batch(journals, pipe, chance, life, batch)
+
+
+def write_batch(
+    journals: dict[str, Journal], pipe: int, chance: random.Random, life: int, batch: int
+) -> None:
+    """Append to one of the journals, perhaps wait, and perhaps delete all but the newest entry.
+
+    What is committed is said by the store's thread before it does anything else.
+    """
+    name, size = chance.choice(NAMES), chance.randint(1, 5)
+    filler = "x" * chance.choice([0, 0, 100, 10_000])
+    entries = [note([life, batch, index, size, filler]) for index in range(size)]
+    future = journals[name].append(entries)
+    told = f"kept {name} {life} {batch} {size}\n".encode()
+    future.add_done_callback(lambda done: done.result() and os.write(pipe, told))
+    if chance.random() < 0.1:
+        last = future.result(PATIENCE)
+        os.write(pipe, f"cut {name} {life} {batch}\n".encode())
+        journals[name].compact([last])
+    elif chance.random() < 0.3:
+        future.result(PATIENCE)
 
 
 # Forks the writers: it has loaded everything, and has no thread whose locks they would inherit.
 NURSERY = """
 import os, sys
+import sagents_nb.sql
 from tests.store.test_journal_crash import Database, write_until_killed
 Database(sys.argv[1])  # which loads the driver
+if sys.argv[2] == "wal":
+    sagents_nb.sql.wal_is_safe = lambda version: True
 for line in sys.stdin:
     seed, life = map(int, line.split())
     pid = os.fork()
@@ -95,12 +109,12 @@ def one_life(nursery: subprocess.Popen[bytes], seed: int, life: int) -> list[lis
     return said
 
 
-def survive(url: str, lives: int, first_seed: int) -> None:
+def survive(url: str, lives: int, first_seed: int, mode: str = "") -> None:
     kept: dict[str, set[tuple[int, ...]]] = {name: set() for name in NAMES}
     cut: dict[str, set[tuple[int, ...]]] = {name: set() for name in NAMES}
     with database_of(url, *NAMES):
         pass
-    command = [sys.executable, "-c", NURSERY, url]
+    command = [sys.executable, "-c", NURSERY, url, mode]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as nursery:
@@ -117,6 +131,8 @@ def survive(url: str, lives: int, first_seed: int) -> None:
                     assert_kept(said(entries), kept[name], cut[name], seed)
             if path := path_of(url_of(url)):
                 with contextlib.closing(sqlite3.connect(path)) as raw:
+                    (found,) = raw.execute("PRAGMA journal_mode").fetchone()
+                    assert mode in ("", found)
                     assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert nursery.stdin
         nursery.stdin.close()
@@ -139,6 +155,30 @@ def test_what_was_acknowledged_outlives_kill_9(url: str) -> None:
     survive(url, 20, first_seed=1)
 
 
+@pytest.fixture
+def wal_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file with WAL, though several processes might not share it with every SQLite: here one
+    begins when the other has ended."""
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: True)
+    return sqlite_url
+
+
+def test_what_was_acknowledged_outlives_kill_9_with_wal(wal_url: str) -> None:
+    survive(wal_url, 20, first_seed=1, mode="wal")
+
+
+FIVE_HUNDRED = pytest.mark.parametrize("first_seed", range(1000, 1500, 100))
+
+
 @pytest.mark.soak
-def test_what_was_acknowledged_outlives_kill_9_300_times(url: str) -> None:
-    survive(url, 300, first_seed=1000)
+@FIVE_HUNDRED
+def test_what_was_acknowledged_outlives_kill_9_500_times(url: str, first_seed: int) -> None:
+    survive(url, 100, first_seed)
+
+
+@pytest.mark.soak
+@FIVE_HUNDRED
+def test_what_was_acknowledged_outlives_kill_9_500_times_with_wal(
+    wal_url: str, first_seed: int
+) -> None:
+    survive(wal_url, 100, first_seed, mode="wal")

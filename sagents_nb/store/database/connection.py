@@ -1,4 +1,7 @@
-"""The one connection of a store: to which URL, its transactions, and what its failures mean."""
+"""The one connection of a store: to which URL, its transactions, and what its failures mean.
+
+And how its file is copied, which needs another one.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import ctypes
 import errno
 import os
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -333,9 +337,98 @@ def make_file(path: Path) -> None:
 
     An existing file is not opened: closing it would drop the locks that this process has on it.
     """
+    missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in missing:
+        # Its name is to outlive a power cut, too. SQLite sees to the file's, with its journal's.
+        _sync(folder.parent)
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        _make_new(path)
+
+
+def _sync(directory: Path) -> None:
+    """Have its names on the disk. Where that cannot be asked for, SQLite does without it, too."""
+    if hasattr(os, "O_DIRECTORY"):
+        with contextlib.suppress(OSError):
+            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def _make_new(path: Path) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+def backup(path: Path, to: Path) -> None:
+    """Copy a store's file as it is at one moment, whoever writes to it, into one new file.
+
+    The copy is whole, and on the disk, before it has its name. The store is not changed, and may
+    be of any version. Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no store's
+    file and for a name that is taken, :class:`~sagents_nb.errors.StoreError` for what the disks
+    and SQLite refuse, and for a store that is damaged.
+    """
+    path, to = path.absolute(), to.absolute()
+    try:
+        if not path.is_file():
+            raise ConfigurationError(f"There is no file {str(path)!r:.300}; name the store's.")
+        if not to.parent.is_dir():
+            raise ConfigurationError(
+                f"There is no directory {str(to.parent)!r:.300}; make it, or choose another place."
+            )
+        # To be written as well: what a crash has left unfinished has to be undone first.
+        address = f"{path.as_uri()}?mode=rw"
+        with contextlib.closing(
+            sqlite3.connect(address, uri=True, timeout=LOCK_SECONDS, isolation_level=None)
+        ) as source:
+            source.execute("BEGIN")  # from here on nothing of it changes
+            names = {name for (name,) in source.execute("SELECT name FROM sqlite_master")}
+            prefixes = [name.removesuffix("version") for name in names if name.endswith("version")]
+            if not any({f"{p}conversations", f"{p}journal"} <= names for p in prefixes):
+                raise ConfigurationError(f"{path} is an SQLite database, but no store.")
+            try:
+                _make_new(to)
+            except FileExistsError:
+                raise ConfigurationError(
+                    f"{to} is there already; choose a name that is not taken."
+                ) from None
+            try:
+                _copy(source, path, to)
+            except BaseException:
+                to.unlink()
+                raise
+    except (sqlite3.Error, OSError) as error:
+        url = sql.URL.create(SQLITE, database=str(path))
+        raise failure(url, error, f"be copied to {to}") from error
+
+
+def _copy(source: sqlite3.Connection, path: Path, to: Path) -> None:
+    """Put a whole copy in the place of the empty file ``to``, or raise."""
+    handle, name = tempfile.mkstemp(prefix=f"{to.name}.", dir=to.parent)
+    os.close(handle)
+    copy = Path(name)
+    try:
+        with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as target:
+            target.execute("PRAGMA journal_mode=OFF")  # if it fails, all of it goes
+            target.execute("PRAGMA synchronous=FULL")
+            target.execute("PRAGMA fullfsync=ON")
+            source.backup(target)
+        source.execute("COMMIT")  # nobody waits for the rest
+        # So that SQLite puts no other file beside it, as it would for one with WAL.
+        address = f"{copy.as_uri()}?immutable=1"
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as reading:
+            (found,) = reading.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise StoreError(
+                f"The store {path} is damaged ({found.splitlines()[-1]}) and was not copied; keep "
+                "its files, and recover it with sqlite3's .recover."
+            )
+        copy.replace(to)
+    except BaseException:
+        copy.unlink()
+        raise
+    _sync(to.parent)
 
 
 # By SQLite's primary result code: what is wrong, and what to do.
@@ -355,7 +448,8 @@ _SQLITE = {
     ),
     sqlite3.SQLITE_CORRUPT: (
         "the file is damaged",
-        "keep a copy of it, then move it away or recover it with sqlite3's .recover",
+        "keep a copy of it, then move it away or recover it with sqlite3's .recover; if it was "
+        "copied while it was in use, copy it again with sagents-nb backup",
     ),
     sqlite3.SQLITE_NOTADB: (
         "the file is no SQLite database, or is damaged",
@@ -367,10 +461,11 @@ _SQLITE[sqlite3.SQLITE_LOCKED] = _SQLITE[sqlite3.SQLITE_BUSY]
 _SQLITE[sqlite3.SQLITE_PERM] = _SQLITE[sqlite3.SQLITE_READONLY]
 
 
-def failure(url: sql.URL, error: BaseException) -> BaseException:
+def failure(url: sql.URL, error: BaseException, what_not: str = "be used") -> BaseException:
     """``error`` as people can act on it: a StoreError for what the database or the disk says.
 
-    Errors that are no fault of the database are given back as they are.
+    ``what_not`` says what the store cannot do then. Errors that are no fault of the database are
+    given back as they are.
     """
     if isinstance(error, DBAPIError):
         cause: BaseException = error.orig or error
@@ -392,7 +487,7 @@ def failure(url: sql.URL, error: BaseException) -> BaseException:
         what, step = f"the connection was lost ({what})", "see that the server runs, then try again"
     elif not is_sqlite(url):
         step = "see that the server runs and lets you in, then try again"
-    made = StoreError(f"The store {name_of(url)} cannot be used: {what}; {step}.")
+    made = StoreError(f"The store {name_of(url)} cannot {what_not}: {what}; {step}.")
     made.__cause__ = error
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -16,10 +17,10 @@ import sqlalchemy as sql
 
 import sagents_nb.sql
 from sagents_nb.errors import StoreError
-from sagents_nb.sql import Prepared, path_of, wal_is_safe
+from sagents_nb.sql import JOURNAL_BYTES, Prepared, path_of, wal_is_safe
 from sagents_nb.store.database.connection import name_of, url_of
 from sagents_nb.store.database.thread import Database
-from tests.store.journals import database_of
+from tests.store.journals import begin, database_of
 from tests.talking import in_threads
 
 
@@ -48,7 +49,7 @@ def test_wal_is_used_only_where_it_loses_no_commit(version: tuple[int, ...], saf
     assert wal_is_safe(version) is safe
 
 
-@pytest.mark.parametrize(("safe", "mode"), [(True, "wal"), (False, "truncate")])
+@pytest.mark.parametrize(("safe", "mode"), [(True, "wal"), (False, "persist")])
 def test_every_connection_is_durable(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, safe: bool, mode: str
 ) -> None:
@@ -60,6 +61,103 @@ def test_every_connection_is_durable(
             assert ask(database, "foreign_keys") == 1
             assert ask(database, "trusted_schema") == 0
             database.connection.disconnect()
+
+
+def fill(database: Database, size: int) -> None:
+    """Make a transaction that changes so many bytes of the file which were there before."""
+    note = f"CREATE TABLE IF NOT EXISTS filler AS SELECT zeroblob({size}) AS it"
+    database.run(lambda connection: connection.exec_driver_sql(note))
+    change = f"UPDATE filler SET it = randomblob({size})"
+    database.run(lambda connection: connection.exec_driver_sql(change))
+
+
+def beside(database: Database, ending: str) -> int:
+    """How many bytes the file has that SQLite keeps beside the store's."""
+    return os.stat(f"{path_of(database.url)}-{ending}").st_size
+
+
+def test_a_large_transaction_leaves_no_large_journal(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: False)
+    with database_of(sqlite_url) as database:
+        assert 0 < beside(database, "journal") < JOURNAL_BYTES
+        fill(database, 2 * JOURNAL_BYTES)
+        assert beside(database, "journal") == JOURNAL_BYTES
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An SQLite that may use WAL, and copies nothing to the file by itself unless told."""
+    connect = sqlite3.connect
+
+    def connect_forgetfully(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*args, **options)
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        return connection
+
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", connect_forgetfully)
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: True)
+
+
+def test_a_log_stays_small_however_much_is_written(sqlite_url: str, forgetful: None) -> None:
+    with database_of(sqlite_url) as database:
+        for _ in range(5):
+            fill(database, JOURNAL_BYTES)
+            assert beside(database, "wal") < 1.1 * JOURNAL_BYTES
+        fill(database, 2 * JOURNAL_BYTES)
+        assert beside(database, "wal") > 2 * JOURNAL_BYTES
+        begin(database, "d")
+        assert beside(database, "wal") == JOURNAL_BYTES
+
+
+def test_a_log_is_small_again_once_nobody_reads_what_was_before(
+    sqlite_url: str, forgetful: None
+) -> None:
+    with database_of(sqlite_url) as database:
+        with contextlib.closing(sqlite3.connect(path_of(database.url) or "")) as other:
+            reading = other.execute("SELECT 1 FROM sqlite_master")
+            reading.fetchone()
+            for _ in range(3):
+                fill(database, JOURNAL_BYTES)
+            assert beside(database, "wal") > 3 * JOURNAL_BYTES
+            reading.close()
+        fill(database, JOURNAL_BYTES)
+        begin(database, "d")
+        assert beside(database, "wal") == JOURNAL_BYTES
+
+
+def test_who_closes_a_store_last_leaves_one_file(sqlite_url: str, forgetful: None) -> None:
+    with database_of(sqlite_url, "c") as first:
+        with database_of(sqlite_url, "d") as last:
+            first.close()
+            assert beside(last, "wal") > 0
+        path = path_of(first.url)
+        assert path is not None
+        assert os.listdir(path.parent) == [path.name]
+        with contextlib.closing(sqlite3.connect(path)) as raw:
+            found = raw.execute("SELECT id FROM sagents_conversations ORDER BY id")
+            assert found.fetchall() == [("c",), ("d",)]
+
+
+def test_an_older_version_that_empties_the_journal_may_write_in_turn(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: False)
+    path = path_of(url_of(sqlite_url))
+    assert path is not None
+    with database_of(sqlite_url) as ours, contextlib.closing(sqlite3.connect(path)) as older:
+        older.execute("PRAGMA journal_mode=TRUNCATE")
+        older.execute("CREATE TABLE turns (n INTEGER)")
+        for turn in range(0, 20, 2):
+            older.execute(f"INSERT INTO turns VALUES ({turn})")
+            older.commit()
+            assert beside(ours, "journal") == 0
+            mine = f"INSERT INTO turns VALUES ({turn + 1})"
+            ours.run(lambda connection, mine=mine: connection.exec_driver_sql(mine))
+            assert beside(ours, "journal") > 0
+        assert [n for (n,) in older.execute("SELECT n FROM turns ORDER BY n")] == list(range(20))
+        assert older.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 def test_every_connection_to_postgresql_commits_to_its_disk(postgres_url: str) -> None:
@@ -92,8 +190,48 @@ def test_a_wal_that_another_program_has_open_is_not_shared_by_an_old_sqlite(
     with pytest.raises(StoreError, match="cannot safely share; close that program"):
         ask(database, "journal_mode")
     other.close()
-    assert ask(database, "journal_mode") == "truncate"
+    assert ask(database, "journal_mode") == "persist"
     database.close()
+
+
+# Ends as by kill -9: what it wrote is in the log alone.
+KILLED = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA journal_mode=WAL")
+connection.execute("UPDATE sagents_conversations SET title = 'in the log'")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("safe", "mode"), [(True, "wal"), (False, "persist")])
+def test_what_a_dead_process_left_in_wal_is_there_also_for_an_old_sqlite(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, safe: bool, mode: str
+) -> None:
+    with database_of(sqlite_url, "c") as database:
+        path = str(path_of(database.url))
+    subprocess.run([sys.executable, "-c", KILLED, path], check=True)
+    assert beside(database, "wal") > 0
+    assert b"in the log" not in Path(path).read_bytes()
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: safe)
+    with database_of(sqlite_url, "c") as database:
+        title = sql.select(database.tables.conversations.c.title)
+        assert database.run(lambda connection: connection.scalar(title)) == "in the log"
+        assert ask(database, "journal_mode") == mode
+        assert os.path.exists(f"{path}-wal") is safe
+
+
+def test_a_file_that_was_put_into_wal_by_hand_stays_in_it(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: False)
+    with database_of(sqlite_url) as database:
+        assert ask(database, "journal_mode") == "persist"
+    with contextlib.closing(sqlite3.connect(str(path_of(database.url)))) as raw:
+        raw.execute("PRAGMA journal_mode=WAL")
+    monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: True)
+    with database_of(sqlite_url) as database:
+        assert ask(database, "journal_mode") == "wal"
 
 
 def test_a_file_that_has_begun_without_wal_stays_so(
@@ -103,8 +241,8 @@ def test_a_file_that_has_begun_without_wal_stays_so(
     with database_of(sqlite_url) as old:
         monkeypatch.setattr(sagents_nb.sql, "wal_is_safe", lambda version: True)
         with database_of(sqlite_url) as new:
-            assert ask(new, "journal_mode") == "truncate"
-        assert ask(old, "journal_mode") == "truncate"
+            assert ask(new, "journal_mode") == "persist"
+        assert ask(old, "journal_mode") == "persist"
 
 
 @pytest.mark.parametrize("safe", [True, False])
@@ -116,7 +254,7 @@ def test_many_may_begin_the_same_file_at_once(
         databases = [Database(f"sqlite:///{tmp_path / f'store{n}.db'}") for _ in range(8)]
         in_threads(8, lambda index, them=databases: ask(them[index], "journal_mode"))
         assert {ask(database, "journal_mode") for database in databases} == {
-            "wal" if safe else "truncate"
+            "wal" if safe else "persist"
         }
         for database in databases:
             database.close()
