@@ -25,7 +25,7 @@ from ..entry import FileEntry
 from ..errors import FileChanged, FileError, InvalidPath, taken
 from .base import RESERVED, as_json, check_name, content_of, data_of, folded, metadata_of, segments
 from .confined import CREATE, Confined, check_plain, put, remove_empty
-from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
+from .sidefile import EPOCH, Line, SideFile, hold, locked
 
 log = logging.getLogger(__name__)
 
@@ -247,7 +247,8 @@ class DiskStorage:
         """Create or replace a file or make a directory."""
         names = segments(entry.path)
         as_json(entry.custom, entry.path)
-        self._refresh()
+        if entry.is_directory:
+            self._refresh()
         with self._root.telling(entry.path, "saved"):
             if entry.is_directory:
                 self._save_directory(names, entry)
@@ -258,7 +259,6 @@ class DiskStorage:
         """Save a file if that is still its version; raises FileChanged if it is another."""
         names = segments(entry.path)
         as_json(entry.custom, entry.path)
-        self._refresh()
         with self._root.telling(entry.path, "saved"):
             return self._save_file(names, entry, data_of(entry), version)
 
@@ -333,6 +333,7 @@ class DiskStorage:
     def _save_file(
         self, names: Sequence[str], entry: FileEntry, data: bytes, version: str | None = None
     ) -> str:
+        self._clean()
         try:
             return self._put_file(names, entry, data, version)
         except FileNotFoundError:  # somebody removes directories meanwhile: they are made anew
@@ -344,14 +345,17 @@ class DiskStorage:
         metadata = replace(
             metadata_of(entry), size=len(data), sha256=hashlib.sha256(data).hexdigest()
         )
-        with self._temporary() as (file, temporary):
+        with (
+            self._side.opened() as (folder, above),
+            self._temporary(folder, above) as (file, temporary),
+        ):
             with open(file, "wb", closefd=False) as opened:
                 opened.write(data)
             time = (entry.modified_at - EPOCH) // timedelta(microseconds=1) * 1000
             os.utime(file, ns=(time, time))
             self._root.sync(file)
             with self._root.directory(names[:-1], make=True) as fd:
-                with self._lock, self._side.writing() as (folder, above):
+                with self._lock, locked(folder):
                     before = self._root.status(fd, names)
                     if before is None:
                         self._root.check_free(fd, names)
@@ -416,16 +420,16 @@ class DiskStorage:
         return line is not None and not line.listed
 
     @contextmanager
-    def _temporary(self) -> Iterator[tuple[int, str]]:
+    def _temporary(self, folder: int, above: int) -> Iterator[tuple[int, str]]:
         name = secrets.token_hex(8)
         # Under the lock, in which another process looks for the files of dead ones.
-        with self._lock, self._side.writing() as (_, above):
+        with self._lock, locked(folder):
             file = os.open(name, CREATE, 0o666, dir_fd=above)
             hold(file)
         try:
             yield file, name
         except BaseException:
-            with suppress(OSError, FileError), self._root.directory(TEMPORARY) as above:
+            with suppress(OSError):
                 os.unlink(name, dir_fd=above)
             raise
         finally:
@@ -433,10 +437,14 @@ class DiskStorage:
 
     def _refresh(self) -> None:
         with self._lock:
+            self._clean()
+            self._side.refresh()
+
+    def _clean(self) -> None:
+        with self._lock:
             if not self._started or self._side.crowded:
                 self._side.clean()
                 self._started = True
-            self._side.refresh()
 
 
 def _change(status: os.stat_result) -> tuple[int, int]:
