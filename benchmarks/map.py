@@ -1,7 +1,9 @@
 """What agent.map costs beside the model: 1,000 rows, 50 at a time, an answer after 20 ms.
 
-The same model is asked by a plain asyncio.gather with a semaphore, without any agent. Then a
-study of 100 rows and two models is run twice: once to record it, once from what was kept.
+The same model is asked by a plain asyncio.gather with a semaphore, without any agent. Then one
+that answers at once, for the processor's time of a row, and 10,000 rows that were kept, beside
+json.loads of their lines. Last a study of 100 rows and two models is run twice: once to record it,
+once from what was kept.
 
 Usage: python benchmarks/map.py
 """
@@ -9,6 +11,9 @@ Usage: python benchmarks/map.py
 from __future__ import annotations
 
 import asyncio
+import gc
+import itertools
+import json
 import socket
 import statistics
 import sys
@@ -26,6 +31,7 @@ ROWS, AT_ONCE, ANSWER = 1000, 50, 0.020
 IDEAL = ROWS / AT_ONCE * ANSWER
 GOAL, ROUNDS = 1.5, 5
 REPLAY_GOAL = 10.0
+ROW_GOAL, KEPT_GOAL = 5.0, 1.5
 
 
 class Slow(sa.ChatModel):
@@ -42,6 +48,29 @@ class Slow(sa.ChatModel):
         yield sa.Message.assistant("Yes.", usage=sa.Usage(100, 5, cost_usd=0.001))
 
 
+class Quick(sa.ChatModel):
+    """Answers at once."""
+
+    name = "quick"
+
+    async def stream(self, request: sa.ModelRequest) -> AsyncIterator[Any]:
+        """Answer."""
+        yield sa.Message.assistant("Yes.", usage=sa.Usage(100, 5, cost_usd=0.001))
+
+
+def processor(*works: Callable[[], Any]) -> list[float]:
+    """Seconds of the processor for each, the least of some rounds in which they take turns."""
+
+    def spent(work: Callable[[], Any]) -> float:
+        gc.collect()
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+
+    rounds = [[spent(work) for work in works] for _ in range(ROUNDS + 2)]
+    return [min(times) for times in zip(*rounds, strict=True)]
+
+
 def median(work: Callable[[], Any]) -> float:
     times = []
     for _ in range(ROUNDS):
@@ -51,7 +80,7 @@ def median(work: Callable[[], Any]) -> float:
     return statistics.median(times)
 
 
-def gathered(model: Slow, prompts: list[str]) -> None:
+def gathered(model: sa.ChatModel, prompts: list[str]) -> None:
     """The floor: no agent, no state, no frame."""
 
     async def all_of_them() -> list[str]:
@@ -65,6 +94,35 @@ def gathered(model: Slow, prompts: list[str]) -> None:
         return await asyncio.gather(*(one(prompt) for prompt in prompts))
 
     asyncio.run(all_of_them())
+
+
+def measure_rows(folder: str) -> None:
+    """Print what the processor has to do for a row, and for one that was kept."""
+    prompts = [f"Is {n} prime?" for n in range(2 * ROWS)]
+    model = Quick()
+    agent = sa.Agent(model)
+    files = (f"{folder}/{n}.jsonl" for n in itertools.count())
+    floor, ours, kept = processor(
+        lambda: gathered(model, prompts),
+        lambda: agent.map(prompts, concurrency=AT_ONCE, progress=False),
+        lambda: agent.map(prompts, concurrency=AT_ONCE, progress=False, cache=next(files)),
+    )
+    for name, seconds in (("gather", floor), ("agent.map", ours), ("agent.map, kept", kept)):
+        micros = seconds / len(prompts) * 1e6
+        print(f"{'a row of ' + name:34}{micros:8.1f} µs of the processor")
+    verdict = "met" if ours <= ROW_GOAL * floor else "MISSED"
+    print(f"{verdict:>6}  ≤ {ROW_GOAL:g} × gather: {ours / floor:.1f}")
+    prompts = [f"Is {n} prime?" for n in range(10 * ROWS)]
+    path = Path(folder) / "many.jsonl"
+    agent.map(prompts, concurrency=AT_ONCE, progress=False, cache=path)
+    floor, ours = processor(
+        lambda: [json.loads(line) for line in path.read_bytes().splitlines()],
+        lambda: agent.map(prompts, progress=False, cache=path),
+    )
+    print(f"{'json.loads of 10,000 rows':34}{floor:8.3f} s of the processor")
+    print(f"{'agent.map, 10,000 rows kept':34}{ours:8.3f} s of the processor")
+    verdict = "met" if ours <= KEPT_GOAL * floor else "MISSED"
+    print(f"{verdict:>6}  ≤ {KEPT_GOAL:g} × json.loads: {ours / floor:.2f}")
 
 
 def no_socket(*args: Any, **options: Any) -> Any:
@@ -91,6 +149,7 @@ def main() -> None:
         kept = f"{folder}/kept.jsonl"
         agent.map(prompts, concurrency=AT_ONCE, progress=False, cache=kept)
         again = median(lambda: agent.map(prompts, progress=False, cache=kept))
+        measure_rows(folder)
         models = [Slow("small"), Slow("large")]
         study(folder, models)
         for model in models:

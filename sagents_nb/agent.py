@@ -382,11 +382,12 @@ class Agent:
         its row, and the other rows go on.
 
         ``cache`` names a file, a directory or a ResponseCache that keeps finished rows: those
-        are not run again, after a restart either. Without one, what a stopped map had finished
-        is kept until the next map of this process. ``budget`` is for all rows that are run: once
-        it is used up no row is begun, and those that run may end. ``engine`` runs the rows
-        elsewhere; see :class:`sagents_nb.batch.Engine`. Raises ConfigurationError for wrong
-        arguments and ModelError if no row can be answered, as without a key.
+        are not run again, after a restart or a power cut either. Without one, what a stopped
+        map had finished is kept until the next map of this process. ``budget`` is for all rows
+        that are run: once it is used up no row is begun, and those that run may end. ``engine``
+        runs the rows elsewhere; see :class:`sagents_nb.batch.Engine`. Raises
+        ConfigurationError for wrong arguments and ModelError if no row can be answered, as
+        without a key.
 
         >>> from sagents_nb import Agent, ScriptedModel
         >>> agent = Agent(ScriptedModel(["Hei"]))

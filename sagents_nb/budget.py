@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -49,8 +50,8 @@ class Meter:
     """What a run has used of its budget; shared with its sub-agents."""
 
     def __init__(self, budget: Budget | None = None) -> None:
-        self.budget = budget or Budget()
-        self._limited = self.budget != Budget()
+        self.budget = budget or _unlimited()
+        self._limited = self.budget != _unlimited()
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
@@ -160,6 +161,11 @@ class Meter:
     def _compare(self, name: str, needed: float, limit: int | None) -> None:
         if limit is not None and needed > limit:
             raise _used_up(name, limit)
+
+
+@cache
+def _unlimited() -> Budget:
+    return Budget()
 
 
 def _used_up(name: str, limit: float) -> BudgetExceeded:

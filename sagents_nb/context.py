@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
 from . import kinds
@@ -73,7 +74,8 @@ class AgentProtocol(Protocol):
 class RunContext:
     """One run, as middleware hooks see it. Never stored: it may hold keys and scopes.
 
-    ``values`` is the agent's ``tool_context``; ``files`` the virtual filesystem, or None;
+    ``values`` is the agent's ``tool_context``; ``files`` the virtual filesystem, or None, and is
+    given as it is or as a function that makes it, which is called when it is first asked for;
     ``cancelled`` a :class:`threading.Event` that is set when the run is cancelled; ``agent``
     the agent that runs, ``tools`` its tools by name. ``local`` holds values of this conversation
     that live as long as the process and are never stored. ``usage`` is the sum over the model
@@ -100,7 +102,10 @@ class RunContext:
         self.agent = agent
         self.scope = scope
         self.values: Mapping[str, Any] = values or {}
-        self.files = files
+        if callable(files):
+            self._make_files = files
+        else:
+            self.files = files
         self.tools: Mapping[str, Any] = tools or {}
         self.meter = meter or Meter()
         self.local = {} if local is None else local
@@ -110,6 +115,12 @@ class RunContext:
         self.usage = Usage()
         self.state = State()
         self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
+
+    @cached_property
+    def files(self) -> Any:
+        """The virtual filesystem, or None."""
+        # Tools in threads may ask at once: the one that comes first is everybody's.
+        return vars(self).setdefault("files", self._make_files())
 
     @property
     def agent_id(self) -> str:

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _HOPELESS = ("missing_key", "missing_package", "authentication")
 
 
-class Row(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """What one run is asked. Plain data: msgspec makes JSON of it and reads it again.
 
     ``key`` is the digest of all that decides the answer, so it finds the answer again.
@@ -43,7 +44,7 @@ class Row(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What came of a row. Plain data, like :class:`Row`.
 
     ``fields`` are those of the structured output; ``time`` is in seconds since the epoch.
@@ -100,6 +101,8 @@ def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
 
 
 def _prompt(value: Any) -> Prompt:
+    if type(value) is str and value.strip():  # nearly always
+        return (Message.user(value),)
     if is_missing(value) or value == "":
         return "This row has no prompt."
     if isinstance(value, int | float) or hasattr(value, "item"):  # a number, also numpy's
@@ -115,7 +118,7 @@ def _filled(rows: Iterable[Mapping[Any, Any]], template: str, used: Sequence[str
         if missing:
             prompts.append(f"This row has no {', '.join(missing)}.")
         else:
-            prompts.append([Message.user(_format(template, values))])
+            prompts.append((Message.user(_format(template, values)),))
     return prompts
 
 
@@ -189,17 +192,20 @@ def keyed(asker: Agent | Asking[Agent], prompts: Iterable[Sequence[Message]]) ->
     fixed = f"{asked(agent.model, request).key} {agent.max_runs} {until}".encode()
     if not isinstance(agent.system_prompt, str):
         fixed += _likeness(agent.system_prompt)
-    seen: Counter[bytes] = Counter()
+    begun = hashlib.sha256(fixed + b" ")
+    seen: dict[bytes, int] = {}
     rows = []
+    encode = msgspec.json.Encoder(order="sorted").encode
     for prompt in prompts:
-        forms = [message_form(message) for message in prompt]
+        forms = [*map(message_form, prompt)]
         try:
-            text = msgspec.json.encode(forms, order="sorted")
+            text = encode(forms)
         except (TypeError, ValueError, OverflowError):  # half a character
             text = exact(repr(to_data(forms)))
-        seen[text] += 1
-        digest = hashlib.sha256(b"%s %d %s" % (fixed, seen[text], text)).hexdigest()
-        rows.append(Row(digest, tuple(prompt)))
+        number = seen[text] = seen.get(text, 0) + 1
+        digest = begun.copy()
+        digest.update(b"%d %s" % (number, text))
+        rows.append(Row(digest.hexdigest(), tuple(prompt)))
     return rows
 
 
@@ -213,6 +219,22 @@ def _likeness(function: Any) -> bytes:
     return repr(shown).encode(errors="replace")
 
 
+class _ModelHeard(Emitter):
+    """Hears which model answered last, and makes no event unless a hook listens."""
+
+    __slots__ = ("model",)
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(None, session_id=agent.agent_id, run_id=new_run_id())
+        self.model: str = agent.model.name
+
+    def emit(self, kind: type[Event], /, **fields: Any) -> None:
+        if kind is TokenUsage:
+            self.model = fields["model"]
+        if self.sink is not None:
+            super().emit(kind, **fields)
+
+
 @kinds.checked
 async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     """Run an agent on one row, on the runtime loop; files that it writes are the row's own.
@@ -221,16 +243,9 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     missing key or package, and CancelledError.
     """
     agent = asker.agent if isinstance(asker, Asking) else asker
-    model = agent.model.name
-
-    def sink(event: Event) -> None:
-        nonlocal model
-        if type(event) is TokenUsage:
-            model = event.model
-
-    emitter = Emitter(sink, session_id=agent.agent_id, run_id=new_run_id())
-    own = None if agent.filesystem_scope else FileSystem(("map", row.key))
-    loop = asker.new_run(State(), emitter, local={}, files=own)
+    heard = _ModelHeard(agent)
+    own = None if agent.filesystem_scope else partial(FileSystem, ("map", row.key))
+    loop = asker.new_run(State(), heard, local={}, files=own)
     began = time.perf_counter()
     outcome = await loop.run(row.messages)
     meter = loop.ctx.meter
@@ -240,7 +255,7 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
             row.key,
             status,
             text,
-            model=model,
+            model=heard.model,
             model_calls=meter.model_calls,
             tool_calls=meter.tool_calls,
             usage=meter.usage,

@@ -95,10 +95,11 @@ class MapRun:
         for row, messages in zip(self.rows, prompts, strict=True):
             if isinstance(messages, str):  # why there are none
                 self.answers[row.key] = not_asked(row, "failed", messages)
-            elif row.key in earlier:
-                self.answers[row.key] = earlier[row.key]
-        self.earlier = {key for key in self.answers if key in earlier}
+            elif (answer := earlier.get(row.key)) is not None:
+                self.answers[row.key] = answer
+        self.earlier = self.answers.keys() & earlier.keys()
         self.failed = len(self.answers) - len(self.earlier)
+        self._taken = set(self.answers)  # more than the answers, which are those that are safe
         if budget is not None and not isinstance(budget, Budget):
             raise ConfigurationError(f"budget is a Budget(…); not {type(budget).__name__}.")
         self.meter = Meter(budget)
@@ -122,13 +123,13 @@ class MapRun:
                     self._take(answer)
         finally:
             if self.journal is not None:
-                self.journal.close()
+                await self.journal.close()
             self._ended.set()
 
     def _unanswered(self) -> Iterator[Row]:
         """The rows that have no answer yet, as long as the budget lasts."""
         for row in self.rows:
-            if row.key in self.answers:
+            if row.key in self._taken:
                 continue
             try:
                 self.meter.check(self._tells_cost)
@@ -139,20 +140,28 @@ class MapRun:
 
     async def _work(self, row: Row) -> Answer:
         answer = await run_row(self.asker, row)
-        self._take(answer)  # at once: the map may be stopped before its engine hands it on
+        safe = self._take(answer)  # at once: the map may be stopped before its engine hands it on
+        if safe is not None:  # before the next row: a crash costs no more than ran at once
+            await safe
         return answer
 
-    def _take(self, answer: Answer) -> None:
-        if answer.key in self.answers:
-            return
-        self.answers[answer.key] = answer
+    def _take(self, answer: Answer) -> asyncio.Future[None] | None:
+        """Count an answer that is new; what is done once it is safe, if it is not yet."""
+        if answer.key in self._taken:
+            return None
+        self._taken.add(answer.key)
         if answer.status == "completed" or answer.usage.total_tokens:
             self.meter.add(answer.usage)
         self.meter.model_calls += answer.model_calls
         self.meter.tool_calls += answer.tool_calls
+        if self.journal is None or answer.status != "completed":
+            self._acknowledge(answer)
+            return None
+        return self.journal.keep(answer, self._acknowledge)
+
+    def _acknowledge(self, answer: Answer) -> None:
+        self.answers[answer.key] = answer
         self.failed += answer.status != "completed"
-        if self.journal is not None and answer.status == "completed":
-            self.journal.write(answer)
 
     def cancel(self) -> None:
         """Stop the rows that run, and wait a little for them; from any other thread."""

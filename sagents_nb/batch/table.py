@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from ..extract import Output
@@ -22,12 +23,12 @@ def tabled(
     """One row for each answer; those whose keys are in ``earlier`` are of an earlier time."""
     base = COLUMNS["map"]
     values: dict[str, Any] = {
-        name: [getattr(answer, name) for answer in answers]
+        name: list(map(attrgetter(name), answers))
         for name in Answer.__struct_fields__
         if name in base
     }
     for name in Usage.__struct_fields__:
-        values[name] = [getattr(answer.usage, name) for answer in answers]
+        values[name] = list(map(attrgetter(f"usage.{name}"), answers))
     values["text"] = [a.text if a.model_calls else None for a in answers]
     values["model"] = [answer.model or None for answer in answers]
     values["kept"] = [answer.key in earlier for answer in answers]

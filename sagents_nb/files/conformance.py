@@ -439,6 +439,15 @@ class StorageConformance:
         assert told["n"] == {"n/o"}
         assert told["n/o"] == {"n/o/p.md"}
         assert told["d/e"] == set()
+        if hasattr(storage, "list_within"):
+            other.save(SCOPE, new_file("d/e/f.md", "new"))
+            other.save(SCOPE, new_file("n/g.md", "new"))
+            mark, news = storage.list_within(SCOPE, mark, "d/e", 1)
+            assert {entry.path for entry in news["d/e"]} == {"d/e/f.md"}
+            assert "n" not in news
+            mark, news = storage.list_since(SCOPE, mark)
+            assert {entry.path for entry in news["n"]} == {"n/g.md", "n/o"}
+            told["n"], told["d/e"] = {"n/g.md", "n/o"}, {"d/e/f.md"}
         again = storage.list_since(SCOPE, mark)[1]
         assert {path: {entry.path for entry in entries} for path, entries in again.items()} == {
             path: told.get(path, {"d/b.md", "d/e"}) for path in again

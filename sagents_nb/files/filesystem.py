@@ -136,12 +136,16 @@ class FileSystem:
         if len(self._mounts) and self._versions.refresh(paths, failed):
             self._notices.deliver()
 
-    def _look_around(self) -> None:
-        """Take in what others have added and removed.
+    def _look_around(self, pattern: str = "**") -> None:
+        """Take in what others have added and removed, as far as a glob can mean it.
 
         Not on the runtime loop, which waits for no storage: there it is what is known.
         """
-        if len(self._mounts) and not runtime.here() and self._versions.list_again():
+        if (
+            len(self._mounts)
+            and not runtime.here()
+            and self._versions.list_again(*patterns.reach(pattern))
+        ):
             self._notices.deliver()
 
     @kinds.checked(path=kinds.ANYTHING)
@@ -190,10 +194,10 @@ class FileSystem:
         not read yet is without content (``entry.loaded`` is False). What others have put into
         the directory of a disk that is mounted, or removed there, is seen.
         """
-        self._look_around()
+        self._look_around("**" if pattern is None else pattern)
         with self._lock:
             self._check_open()
-            by_path = self._tree.with_virtual()
+            by_path = self._tree.with_virtual() if pattern is None else self._tree.like(pattern)
         chosen = sorted(by_path) if pattern is None else patterns.matching(sorted(by_path), pattern)
         return [by_path[path] for path in chosen]
 

@@ -14,7 +14,7 @@ from ..errors import ConfigurationError, pass_on
 from . import paths
 from .entry import FileEntry
 from .errors import InvalidPath, ReadOnly, StorageFailed, reason
-from .storages.base import FileStorage, teller
+from .storages.base import FileStorage, teller, teller_of_part
 
 log = logging.getLogger(__name__)
 
@@ -108,12 +108,34 @@ class Stored(NamedTuple):
     mark: Any
 
 
-def stored_in(mount: Mount, scope: str, mark: Any = None) -> Stored:
-    """What its storage has, or what has come or gone since ``mark``; raises StorageFailed."""
+# A directory of a storage, "" for all of it, and how many levels down from there; None: any.
+Part = tuple[str, int | None]
+_ALL: Part = ("", None)
+
+
+def reached(mount: Mount, directory: str, levels: int | None) -> Part | None:
+    """What of a mount lies in a directory, so many levels down; None if nothing does."""
+    if directory == mount.root or paths.is_below(directory, mount.root):
+        return mount.inside(directory), levels
+    if not paths.is_below(mount.root, directory):
+        return None
+    if levels is not None:
+        levels -= paths.depth(mount.root) - paths.depth(directory)
+    return None if levels is not None and levels < 1 else ("", levels)
+
+
+def stored_in(mount: Mount, scope: str, mark: Any = None, part: Part = _ALL) -> Stored:
+    """What its storage has, or what has come or gone since ``mark``; raises StorageFailed.
+
+    In a ``part`` of it, where it tells that apart.
+    """
     since = teller(mount.storage)
+    within = None if part == _ALL else teller_of_part(mount.storage)
     try:
         if since is None:
             directories: Mapping[str, Iterable[FileEntry]] = {"": mount.storage.list(scope)}
+        elif within is not None:
+            mark, directories = within(scope, mark, *part)
         else:
             mark, directories = since(scope, mark)
         return Stored(

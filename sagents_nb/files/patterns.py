@@ -241,6 +241,36 @@ def matching(paths: Iterable[str], pattern: str) -> list[str]:
     return [paths[number - 1] for number in expression.lines_found(paths)]
 
 
+def names(pattern: str) -> list[str]:
+    """The names in a glob: one for each directory on the way, up to one that has "**" in it.
+
+    >>> names("/a/*/b.md"), names("a/**/b.md"), names("a//b")
+    (['a', '*', 'b.md'], ['a', '**'], ['**'])
+    """
+    found = pattern.removeprefix("/").split("/")
+    if not {"", ".", ".."}.isdisjoint(found):  # nothing is known of what it means
+        return ["**"]
+    any_depth = next((place for place, name in enumerate(found) if "**" in name), None)
+    return found if any_depth is None else [*found[:any_depth], "**"]
+
+
+def is_literal(name: str) -> bool:
+    """Whether a name in a glob stands for itself."""
+    return "*" not in name and "?" not in name
+
+
+def reach(pattern: str) -> tuple[str, int | None]:
+    """A directory in which all lies that a glob can mean, and how many levels down; None: any.
+
+    >>> reach("/a/*.md"), reach("/a/*/c"), reach("a/**"), reach("/a.md")
+    (('/a', 1), ('/a', 2), ('/a', None), ('/', 1))
+    """
+    found = names(pattern)
+    literal = list(itertools.takewhile(is_literal, found[:-1]))
+    levels = None if found[-1] == "**" else len(found) - len(literal)
+    return "/" + "/".join(literal), levels
+
+
 @lru_cache(maxsize=256)
 def _translated(pattern: str) -> str:
     from wcmatch import glob

@@ -25,9 +25,8 @@ from ..runtime.workers import workers
 from .entry import FileEntry, with_content
 from .errors import FileChanged, FileError, StorageFailed, reason
 from .loading import Claims, together
-from .mounts import Mount, Stored, stored_in
+from .mounts import Mount, Part, Stored, reached, stored_in
 from .notices import updated
-from .paths import parent
 from .snapshots import same
 from .storages.base import asker, asker_of_many, loaded_content, teller
 from .tree import Move, Tree
@@ -418,23 +417,25 @@ class Versions:
             path,
         )
 
-    def list_again(self) -> bool:
+    def list_again(self, directory: str, levels: int | None) -> bool:
         """Take in what others have added and removed; whether the tree was changed.
 
-        What waits to be saved stays as it is here. A storage that does not tell is taken to be as
-        it was, and also one that cannot be asked.
+        In a directory and so many levels down, None for all, as far as a storage can tell that
+        apart. What waits to be saved stays as it is here. A storage that does not tell is taken to
+        be as it was, and also one that cannot be asked.
         """
         news = False
         for mount in self._tree.mounts:
-            if teller(mount.storage) and self._stored(mount):
+            part = reached(mount, directory, levels)
+            if part and teller(mount.storage) and self._stored(mount, part):
                 with self._claims.on((), trees={mount.root}):  # none of ours is under way
-                    news |= self._take_in(mount, self._stored(mount))
+                    news |= self._take_in(mount, self._stored(mount, part))
         return news
 
-    def _stored(self, mount: Mount) -> Stored | None:
+    def _stored(self, mount: Mount, part: Part) -> Stored | None:
         """What has come or gone, if anything has."""
         try:
-            stored = stored_in(mount, self._scope, self._tree.marks.get(mount.root))
+            stored = stored_in(mount, self._scope, self._tree.marks.get(mount.root), part)
         except StorageFailed as error:
             log.warning("%s", error)
             return None
@@ -450,9 +451,9 @@ class Versions:
             mine = tree.mounts.keeping
             gone = [
                 entry.path
-                for entry in tree
-                if parent(entry.path) in stored.directories
-                and mine(entry.path) is mount
+                for directory in stored.directories
+                for entry in tree.inside(directory)
+                if mine(entry.path) is mount
                 and entry.path not in kept
                 and kinds.get(entry.path) is not entry.is_directory
             ]

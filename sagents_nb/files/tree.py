@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from . import paths
+from . import paths, patterns
 from .entry import FileEntry, Persistence, new_directory
 from .errors import InvalidPath, LimitExceeded, WrongKind, is_directory, missing, taken
 from .mounts import Mounts
@@ -62,7 +62,7 @@ class Tree:
     """Entries by normal path.
 
     ``size`` and ``loaded_size`` (bytes), ``persisted`` and ``unloaded`` (counts) are kept up
-    to date, and so is how much lies below each directory: no write walks the tree. ``written``
+    to date, and so is what lies in each directory: no write walks the tree. ``written``
     (bytes) and ``made`` (a count) are for the limits. ``versions`` are those of a storage from
     which contents came, or as which they were saved; "" where there was no file. ``marks``, by
     root of a mount, are from where its storage tells what others have added and removed.
@@ -80,7 +80,8 @@ class Tree:
         self.unloaded = 0
         self.written = self.made = 0
         self._entries: dict[str, FileEntry] = {}
-        self._below: dict[str, int] = {}
+        # By directory that has something in it, "/" too: the paths right in it.
+        self._inside: dict[str, set[str]] = {}
         # The size of what a storage had at a path; also of what was deleted since, which may be
         # restored.
         self._there: dict[str, int] = {}
@@ -101,7 +102,7 @@ class Tree:
 
     def has(self, path: str) -> bool:
         """Whether there is a file or directory, be it one that nobody made."""
-        return path == "/" or path in self._entries or path in self._below
+        return path == "/" or path in self._entries or path in self._inside
 
     def file(self, path: str) -> FileEntry:
         """The file with that path."""
@@ -122,7 +123,39 @@ class Tree:
 
     def with_virtual(self) -> dict[str, FileEntry]:
         """All entries, and the directories that are there only because of what is in them."""
-        return {path: new_directory(path) for path in self._below} | self._entries
+        made_up = {path: new_directory(path) for path in self._inside if path != "/"}
+        return made_up | self._entries
+
+    def like(self, pattern: str) -> dict[str, FileEntry]:
+        """Such entries and directories, among them all that match a glob.
+
+        Directories that the glob cannot mean are not looked into.
+        """
+        found = ["/"]
+        for name in patterns.names(pattern):
+            if "**" in name:
+                found = [inner for path in found for inner in self._walk(path)]
+                break
+            if patterns.is_literal(name):
+                named = [f"{path.rstrip('/')}/{name}" for path in found]
+                found = [path for path in named if self.has(path)]
+            else:
+                found = [inner for path in found for inner in self._inside.get(path, ())]
+        return {path: self._entries.get(path) or new_directory(path) for path in found}
+
+    def inside(self, directory: str) -> list[FileEntry]:
+        """The stored entries right in a directory."""
+        found = map(self._entries.get, self._inside.get(directory, ()))
+        return [entry for entry in found if entry is not None]
+
+    def _walk(self, path: str) -> Iterator[str]:
+        """That path, unless it is "/", and all below it."""
+        waiting = [path]
+        while waiting:
+            here = waiting.pop()
+            if here != "/":
+                yield here
+            waiting += self._inside.get(here, ())
 
     def copy(self) -> dict[str, FileEntry]:
         """The stored entries by path; pointers only."""
@@ -229,10 +262,10 @@ class Tree:
 
     def below(self, path: str) -> list[FileEntry]:
         """The entry at a path, if it is stored, and all below it."""
-        if path not in self._below:
-            entry = self._entries.get(path)
-            return [] if entry is None else [entry]
-        return [e for e in self if e.path == path or paths.is_below(e.path, path)]
+        if path == "/":
+            return []
+        found = map(self._entries.get, self._walk(path))
+        return [entry for entry in found if entry is not None]
 
     def carry_out(self, move: Move) -> list[FileEntry]:
         """Do what was planned; the entries at their new paths, sorted."""
@@ -270,10 +303,12 @@ class Tree:
             self.loaded_size -= entry.size
         else:
             self.unloaded -= 1
-        for directory in paths.ancestors(path):
-            self._below[directory] -= 1
-            if not self._below[directory]:
-                del self._below[directory]
+        while path != "/" and path not in self._inside and path not in self._entries:
+            above = paths.parent(path)
+            self._inside[above].discard(path)
+            if not self._inside[above]:
+                del self._inside[above]
+            path = above
         return entry
 
     def _store(self, entry: FileEntry) -> None:
@@ -290,8 +325,14 @@ class Tree:
             self.loaded_size += entry.size
         else:
             self.unloaded += 1
-        for directory in paths.ancestors(entry.path):
-            self._below[directory] = self._below.get(directory, 0) + 1
+        path = entry.path
+        while path != "/":
+            above = paths.parent(path)
+            beside = self._inside.setdefault(above, set())
+            if path in beside:
+                break
+            beside.add(path)
+            path = above
 
     # rules
 

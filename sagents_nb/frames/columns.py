@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +156,7 @@ fields of a structured output stand between ``text`` and ``status``."""
 
 
 LARGEST_INTEGER = 2**63 - 1  # of an Int64
+_ENDLESS = LARGEST_INTEGER / 1e6  # seconds, as microseconds beyond it
 
 
 def pandas_module() -> Any:
@@ -225,6 +227,10 @@ def _wholes(values: Sequence[Any]) -> Any:
     import numpy
 
     pandas, count = pandas_module(), len(values)
+    with suppress(TypeError, OverflowError):  # most often none is missing
+        return pandas.arrays.IntegerArray(
+            numpy.fromiter(values, "int64", count), numpy.zeros(count, "bool")
+        )
     missing = numpy.fromiter((v is None for v in values), "bool", count)
     try:
         plain = numpy.fromiter((0 if v is None else v for v in values), "int64", count)
@@ -242,6 +248,10 @@ def _times(values: Sequence[Any]) -> Any:
     import numpy
 
     missing = numpy.iinfo("int64").min
+    with suppress(TypeError, OverflowError):  # most often all are seconds
+        plain = numpy.fromiter(values, "float64", len(values))
+        if ((plain != 0) & (abs(plain) < _ENDLESS)).all():
+            return (plain * 1e6).round().astype("int64").view("datetime64[us]")
     microseconds = numpy.full(len(values), missing, dtype="int64")
     for index, value in enumerate(values):
         seconds = value.timestamp() if isinstance(value, datetime) else value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -52,7 +52,7 @@ def observed(
 
 def new_run_id() -> str:
     """A fresh run id, such as "run-3f0c9a1b22d4"."""
-    return f"run-{uuid.uuid4().hex[:12]}"
+    return f"run-{os.urandom(6).hex()}"
 
 
 def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Message]]:

@@ -218,9 +218,10 @@ class FileSystem(Middleware):
         """List files and directories."""
         if pattern and pattern.endswith("/"):
             pattern += "*"
-        entries = _files(ctx).entries(pattern or None)
+        files = _files(ctx)
+        entries = files.entries(pattern or None)
         if not entries:
-            if pattern and _files(ctx).entries():
+            if pattern and (files.stats().total or files.entries()):
                 return ToolOutput(f"No files match {pattern!r}.")
             return ToolOutput("There are no files yet.")
         listing = as_json([self.entry_to_map(entry) for entry in entries[:MAX_LISTED]])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import gc
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import sagents_nb as sa
 from sagents_nb.batch import Answer, Row, run_row
 from sagents_nb.batch.table import tabled
 from sagents_nb.extract import Output
+from sagents_nb.files import FileSystem
 from sagents_nb.frames import COLUMNS
 from tests.batch.models import Replying, replying
 from tests.talking import call, run
@@ -187,6 +189,29 @@ def test_the_files_that_a_row_writes_are_its_own() -> None:
     assert list(frame.status) == ["completed"] * 3
     assert list(frame.tool_calls) == [1, 1, 1]
     assert list(frame.model_calls) == [2, 2, 2]
+
+
+def test_a_row_has_files_only_once_it_asks_for_them() -> None:
+    found: list[int] = []
+
+    def reply(text: str) -> Any:
+        scopes = [o.scope for o in gc.get_objects() if isinstance(o, FileSystem)]
+        found.append(sum(scope is not None and scope[0] == "map" for scope in scopes))
+        calls = [call("look", id=f"c{n}") for n in range(3)] if text == "look" else []
+        return sa.Message.assistant("done", calls)
+
+    def look(ctx: sa.ToolContext) -> str:
+        seen.append(ctx.files)
+        return "seen"
+
+    gc.collect()
+    seen: list[Any] = []
+    agent = sa.Agent(Replying(reply), tools=[look])
+    mapped(agent, ["a", "look", "b"], concurrency=1)
+    assert found[:2] == [0, 0]
+    assert len(seen) == 3
+    assert len(set(map(id, seen))) == 1  # tools in three threads
+    assert isinstance(seen[0], FileSystem)
 
 
 @dataclass

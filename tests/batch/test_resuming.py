@@ -6,13 +6,17 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.batch import Answer
 from sagents_nb.batch.run import stopped_answers
+from sagents_nb.runtime.thread import runtime
 from tests.batch.models import Replying, replying
 from tests.talking import call, run
 
@@ -296,6 +300,114 @@ def test_a_budget_that_is_raised_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert len(agent.model.asked) == 100  # type: ignore[attr-defined]
 
 
+class Disk:
+    """What happens to the disk during a test: ``synced`` has the size of the file at each sync."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.synced: list[int] = []
+        self.threads: set[int] = set()
+        real = os.fdatasync
+
+        def fdatasync(file: int) -> None:
+            real(file)
+            self.synced.append(os.fstat(file).st_size)
+            self.threads.add(threading.get_ident())
+
+        monkeypatch.setattr(os, "fdatasync", fdatasync)
+
+
+needs_fdatasync = pytest.mark.skipif(not hasattr(os, "fdatasync"), reason="it is called otherwise")
+
+
+@needs_fdatasync
+def test_rows_that_end_together_are_synced_together_away_from_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class InStep(Replying):
+        """Answers when fifty have been asked."""
+
+        async def stream(self, request: sa.ModelRequest) -> AsyncIterator[Any]:
+            self.asked.append(request.messages[-1].text)
+            mine = self.step
+            if len(self.asked) % 50 == 0:
+                self.step = asyncio.Event()
+                mine.set()
+            await mine.wait()
+            yield sa.Message.assistant("done")
+
+        step = asyncio.Event()
+
+    disk = Disk(monkeypatch)
+    agent = sa.Agent(InStep(), replace_default_middleware=True)
+    frame = mapped(agent, cache=tmp_path / "r", concurrency=50)
+    assert set(frame.status) == {"completed"}
+    assert len(frame) == 100
+    assert 1 <= len(disk.synced) <= 4
+    assert disk.synced[-1] == (tmp_path / "r").stat().st_size  # nothing is written after it
+    assert runtime.call(threading.get_ident) not in disk.threads
+
+
+@needs_fdatasync
+def test_a_row_is_on_the_disk_before_the_next_one_in_its_place_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch)
+    before: list[int] = []
+
+    def reply(text: str) -> str:
+        before.append(len(disk.synced))
+        return text
+
+    mapped(replying(reply), ["a", "b", "c"], cache=tmp_path / "r", concurrency=1)
+    assert before == [0, 1, 2]
+    assert len(disk.synced) == 3
+
+
+@needs_fdatasync
+def test_what_another_machine_answers_is_synced_together_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere:
+        async def run(self, rows: Any, work: Any) -> AsyncIterator[Answer]:
+            for row in rows:
+                yield Answer(row.key, "completed", "there")
+
+    disk = Disk(monkeypatch)
+    frame = mapped(replying(), cache=tmp_path / "r", engine=Elsewhere())
+    assert set(frame.status) == {"completed"}
+    assert len(disk.synced) <= 2
+    assert len((tmp_path / "r").read_bytes().splitlines()) == len(frame)
+
+
+@needs_fdatasync
+def test_a_row_that_waits_for_the_disk_when_the_map_is_stopped_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = threading.Event()
+    goes_on = threading.Event()
+    real = os.fdatasync
+
+    def fdatasync(file: int) -> None:
+        syncs.set()
+        goes_on.wait(30)
+        real(file)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+
+    async def stopped() -> str:
+        task = asyncio.create_task(replying().amap(["a"], cache=tmp_path / "r", progress=False))
+        await asyncio.to_thread(syncs.wait, 30)
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.01, goes_on.set)
+        try:
+            await task
+        except asyncio.CancelledError as error:
+            return error.__notes__[0]
+        raise AssertionError
+
+    assert run(stopped()).startswith("1 of 1 rows are done and kept")
+
+
 FULL = """
 import os, resource, signal, sys
 import sagents_nb as sa
@@ -332,4 +444,39 @@ def test_a_row_that_fits_only_in_part_is_told_and_takes_no_other_with_it(
         cwd=Path(__file__).parents[2],
     )
     assert done.stdout.split() == ["6", kept], done.stderr
+    assert done.stderr.count("Rows are not kept in") == 1
+
+
+TOGETHER = """
+import resource, signal, sys
+import sagents_nb as sa
+from sagents_nb.batch import Answer
+from tests.batch.models import replying
+
+class Elsewhere:
+    async def run(self, rows, work):
+        for row in rows:
+            yield Answer(row.key, "completed", "there " * 50)
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+agent = replying()
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+options = {"cache": sys.argv[1], "progress": False}
+print((agent.map(list("abcdef"), engine=Elsewhere(), **options).status == "completed").sum())
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+frame = agent.map(list("abcdef"), **options)
+print("".join(row for row, kept in zip("abcdef", frame.kept) if kept))
+print(agent.map(list("abcdef"), **options).kept.all())
+"""
+
+
+def test_of_rows_that_end_together_those_that_fit_are_kept(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TOGETHER, str(tmp_path / "rows.jsonl")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.split() == ["6", "ab", "True"], done.stderr
     assert done.stderr.count("Rows are not kept in") == 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sagents_nb.files import Expression, FileError, split_lines
+from sagents_nb.files import Expression, FileError, FileSystem, split_lines
+from sagents_nb.files.patterns import matching
 from tests.talking import PATIENCE
 
 PIECES = (
@@ -55,6 +57,52 @@ def test_what_is_in_a_line_of_one_of_many_texts_may_be_in_that(
     lines = [[line.removesuffix("\r") for line in split_lines(text)] for text in texts]
     found = [number for number, some in enumerate(lines) if expression.lines_found(some)]
     assert set(found) <= set(expression.may_be_in_each(texts)) <= set(range(len(texts)))
+
+
+globs = st.lists(
+    st.sampled_from(["a", "b", "ab", "*", "a*", "?", "**", "a**", "", ".", "..", "[a]", "\\"]),
+    max_size=5,
+).map("/".join)
+some_paths = st.lists(st.sampled_from(["a", "b", "ab", "[a]"]), min_size=1, max_size=4).map(
+    "/".join
+)
+changes = st.tuples(st.sampled_from(["write", "mkdir", "delete"]), some_paths)
+
+
+@settings(max_examples=400)
+@given(st.lists(changes, max_size=10), globs, st.booleans())
+@example([("write", "a/b"), ("delete", "a/b")], "*", False)
+@example([("write", "a/b/a"), ("delete", "a")], "*", False)
+def test_a_glob_finds_what_looking_at_all_paths_finds(
+    changes: list[tuple[str, str]], glob: str, rooted: bool
+) -> None:
+    fs = FileSystem()
+    for change, path in changes:
+        with suppress(FileError):
+            getattr(fs, change)(*([path, "text"] if change == "write" else [path]))
+    glob = "/" * rooted + glob
+    everything = [entry.path for entry in fs.entries()]
+    assert [entry.path for entry in fs.entries(glob)] == matching(everything, glob)
+
+
+@pytest.mark.parametrize("count", [10, 1000])
+def test_a_glob_of_one_folder_looks_at_no_other(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs = FileSystem()
+    for number in range(count):
+        fs.write(f"/d{number}/a.md", "text")
+        fs.write(f"/d{number}/b/c.md", "text")
+    looked: list[str] = []
+
+    def seen(paths: list[str], pattern: str) -> list[str]:
+        looked.extend(paths)
+        return matching(paths, pattern)
+
+    monkeypatch.setattr("sagents_nb.files.patterns.matching", seen)
+    assert fs.list("/d7/*.md") == ["/d7/a.md"]
+    assert fs.list("/d7/b/c.md") == ["/d7/b/c.md"]
+    assert looked == ["/d7/a.md", "/d7/b", "/d7/b/c.md"]
 
 
 def test_of_many_texts_those_with_a_hit_are_told_apart() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.events import FileDeleted, FileUpdated
@@ -26,6 +30,7 @@ from sagents_nb.files import (
     StorageFailed,
 )
 from sagents_nb.files.entry import new_file
+from sagents_nb.files.patterns import matching
 from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.middleware import FileSystem as FileTools
 from tests.files.doubles import HandClock
@@ -534,6 +539,80 @@ def test_a_mount_in_a_mount_lists_its_own(folder: Path) -> None:
     assert fs.list() == ["/a.md", "/deep/down/b.md", "/drafts/in/i.md", "/o.md"]
     (inner / "i.md").unlink()
     assert fs.list() == ["/a.md", "/deep/down/b.md", "/o.md"]
+
+
+def test_a_glob_asks_for_no_more_of_a_disk_than_it_can_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    real = os.stat
+
+    def stat(*args: Any, **options: Any) -> os.stat_result:
+        asked[-1:] = [asked[-1] + 1] if asked else []
+        return real(*args, **options)
+
+    for count in (10, 100):
+        folder = tmp_path / str(count)
+        for number in range(count):
+            (folder / f"d{number}" / "deep").mkdir(parents=True)
+            (folder / f"d{number}" / "a.md").write_text("a")
+        for path in (folder, *folder.rglob("*")):
+            os.utime(path, (1, 1))
+        fs = of_folder(folder, "m")
+        fs.mount(Mount("other", DiskStorage(tmp_path / "other", fsync=False)))
+        monkeypatch.setattr(os, "stat", stat)
+        asked.append(0)
+        assert fs.list("/m/d7/*.md") == ["/m/d7/a.md"]
+        assert fs.list("/nowhere/*") == []
+        monkeypatch.setattr(os, "stat", real)
+    assert asked == [2, 2]  # the folder and the one above
+
+
+def test_what_a_glob_did_not_ask_for_is_found_later(folder: Path) -> None:
+    fs = of_folder(folder)
+    (folder / "new" / "inner").mkdir(parents=True)
+    (folder / "new" / "inner" / "n.md").write_text("n")
+    (folder / "deep" / "d.md").write_text("d")
+    assert fs.list("/*.md") == ["/a.md"]
+    assert fs.list("/deep/*.md") == ["/deep/d.md"]
+    shutil.rmtree(folder / "deep" / "down")
+    assert fs.list("/new/*") == []
+    assert fs.list("/new/*/*.md") == ["/new/inner/n.md"]
+    assert fs.list() == ["/a.md", "/deep/d.md", "/new/inner/n.md"]
+    shutil.rmtree(folder / "new")
+    assert fs.list("/deep/*") == ["/deep/d.md"]
+    assert fs.list("**/n.md") == []
+
+
+NAMES = st.sampled_from("ab")
+PLACES = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.booleans(),
+            PLACES,
+            st.lists(st.sampled_from(["a", "*", "**"]), min_size=1).map("/".join),
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_others_add_and_remove_each_glob_finds_what_is_there(
+    tmp_path: Path, steps: list[tuple[bool, str, str]]
+) -> None:
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    fs = of_folder(folder)
+    for adds, place, pattern in steps:
+        if adds:
+            (folder / place).mkdir(parents=True, exist_ok=True)
+            (folder / place / "f").write_text("f")
+        else:
+            shutil.rmtree(folder / place, ignore_errors=True)
+        there = sorted(f"/{path.relative_to(folder)}" for path in folder.rglob("f"))
+        for glob in (f"{pattern}/f", pattern):
+            assert fs.list(glob) == matching(there, glob)
 
 
 def test_a_disk_that_cannot_be_listed_is_taken_to_be_as_it_was(

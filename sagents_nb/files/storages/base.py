@@ -47,6 +47,9 @@ class FileStorage(Protocol):
       mount itself) in which something came or went since that mark, by directory; all for None.
       New directories are among them, with all below; one that is gone has []. It is asked before
       files are listed, so that what others add and remove is seen; it should be quick.
+    - ``list_within(scope, mark, directory, levels)``: the same for a directory ("" for the mount
+      itself) and so many levels down from there, 1 for what lies right in it and None for all.
+      The mark holds for the rest as it did.
     - ``save_over(scope, entry, version)``: save a file if that is still its version ("": if it
       is not there), and give the new one; raises FileChanged. One that is gone is saved too.
       Without it, the version is asked for before a save and after it.
@@ -74,7 +77,9 @@ class FileStorage(Protocol):
 # What a storage may have besides, as FileStorage says.
 Version = Callable[[str, str], str | None]
 Versions = Callable[[str, Sequence[str]], Mapping[str, str | None]]
-ListSince = Callable[[str, Any], tuple[Any, Mapping[str, Iterable[FileEntry]]]]
+News = tuple[Any, Mapping[str, Iterable[FileEntry]]]
+ListSince = Callable[[str, Any], News]
+ListWithin = Callable[[str, Any, str, int | None], News]
 
 
 def asker(storage: FileStorage) -> Version | None:
@@ -92,6 +97,12 @@ def asker_of_many(storage: FileStorage) -> Versions | None:
 def teller(storage: FileStorage) -> ListSince | None:
     """How it tells what others have added and removed, if it does."""
     tell: ListSince | None = getattr(storage, "list_since", None)
+    return tell
+
+
+def teller_of_part(storage: FileStorage) -> ListWithin | None:
+    """How it tells that of a directory only, if it does."""
+    tell: ListWithin | None = getattr(storage, "list_within", None)
     return tell
 
 

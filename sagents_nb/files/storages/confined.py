@@ -110,6 +110,9 @@ class Confined:
         name = names[-1]
         make = made is not None
         try:
+            if name in self._listing(fd).names:
+                with suppress(FileNotFoundError):  # it went a moment ago
+                    return os.open(name, DIRECTORY, dir_fd=fd)
             if made is not None:
                 with self._lock:
                     if not self.check_free(fd, names):

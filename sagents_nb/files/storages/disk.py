@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from ... import kinds
 from ...errors import ConfigurationError
 from ..entry import FileEntry
-from ..errors import FileChanged, FileError, taken
+from ..errors import FileChanged, FileError, InvalidPath, taken
 from .base import RESERVED, as_json, check_name, content_of, data_of, folded, metadata_of, segments
 from .confined import CREATE, Confined, check_plain, put, remove_empty
-from .sidefile import EPOCH, TEMPORARY, Line, SideFile, hold
+from .sidefile import EPOCH, Line, SideFile, hold, locked
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +41,12 @@ class Looked(NamedTuple):
     """When a directory had last changed (ns, and its inode) as it was listed.
 
     Not ``certain``: that was so short a time before that a later change may be told as the same.
+    ``inside`` are the names of the directories in it.
     """
 
     changed: tuple[int, int] | None
     certain: bool
+    inside: frozenset[str] = frozenset()
 
 
 Seen = dict[tuple[str, ...], Looked]
@@ -98,26 +100,39 @@ class DiskStorage:
 
     def list_since(self, scope: str, mark: Seen | None) -> tuple[Seen, dict[str, Entries]]:
         """What lies in each directory in which something came or went since ``mark``."""
-        seen: Seen = {}
+        return self.list_within(scope, mark, "", None)
+
+    def list_within(
+        self, scope: str, mark: Seen | None, directory: str, levels: int | None
+    ) -> tuple[Seen, dict[str, Entries]]:
+        """The same for a directory and so many levels down; others are not looked at."""
+        known = seen = mark or {}
+        try:
+            target = tuple(segments(directory)) if directory else ()
+        except InvalidPath:  # nothing of ours can lie there
+            return seen, {}
         found: dict[str, Found] = {}
         # Those above first: what one has no more is not looked for in another that is in its place.
-        folders = deque(mark or [()])
+        folders = deque[tuple[str, ...]]([()])
         with self._root.telling("The files", "listed"):
             while folders:
                 names = folders.popleft()
-                if names and not _still(names, seen, found):
-                    found["/".join(names)] = {}
-                    continue
-                known = mark.get(names) if mark else None
-                if known and known.certain and self._changed(names) == known.changed:
-                    seen[names] = known
-                    continue
-                changed, inside = self._scan(names)
-                seen[names] = changed
-                found["/".join(names)] = inside
-                for name, status in inside.items():
-                    if stat.S_ISDIR(status.st_mode) and (*names, name) not in (mark or ()):
-                        folders.append((*names, name))
+                before = known.get(names)
+                looked = before
+                if not before or not before.certain or self._changed(names) != before.changed:
+                    seen = dict(known) if seen is known else seen
+                    looked, found["/".join(names)] = self._scan(names)
+                    seen[names] = looked
+                    for name in before.inside - looked.inside if before else ():
+                        _lose((*names, name), seen, found)
+                assert looked is not None
+                depth = len(names)
+                if depth < len(target):
+                    folders += [target[: depth + 1]] * (target[depth] in looked.inside)
+                elif levels is None or depth + 1 < len(target) + levels:
+                    folders += [(*names, name) for name in looked.inside]
+        if not found:
+            return seen, {}
         # After the files: what is known of them is written down before they are put in place.
         with self._lock:
             self._refresh()
@@ -167,7 +182,8 @@ class DiskStorage:
             odd.append(error)
         if odd:
             log.warning("%d files in %s/%s are left out: %s", len(odd), self.path, above, odd[0])
-        return looked, found
+        directories = (name for name, status in found.items() if stat.S_ISDIR(status.st_mode))
+        return looked._replace(inside=frozenset(directories)), found
 
     def load(self, scope: str, path: str) -> FileEntry:
         """A file with its content, also one that somebody else has put there."""
@@ -231,7 +247,8 @@ class DiskStorage:
         """Create or replace a file or make a directory."""
         names = segments(entry.path)
         as_json(entry.custom, entry.path)
-        self._refresh()
+        if entry.is_directory:
+            self._refresh()
         with self._root.telling(entry.path, "saved"):
             if entry.is_directory:
                 self._save_directory(names, entry)
@@ -242,7 +259,6 @@ class DiskStorage:
         """Save a file if that is still its version; raises FileChanged if it is another."""
         names = segments(entry.path)
         as_json(entry.custom, entry.path)
-        self._refresh()
         with self._root.telling(entry.path, "saved"):
             return self._save_file(names, entry, data_of(entry), version)
 
@@ -317,6 +333,7 @@ class DiskStorage:
     def _save_file(
         self, names: Sequence[str], entry: FileEntry, data: bytes, version: str | None = None
     ) -> str:
+        self._clean()
         try:
             return self._put_file(names, entry, data, version)
         except FileNotFoundError:  # somebody removes directories meanwhile: they are made anew
@@ -328,14 +345,17 @@ class DiskStorage:
         metadata = replace(
             metadata_of(entry), size=len(data), sha256=hashlib.sha256(data).hexdigest()
         )
-        with self._temporary() as (file, temporary):
+        with (
+            self._side.opened() as (folder, above),
+            self._temporary(folder, above) as (file, temporary),
+        ):
             with open(file, "wb", closefd=False) as opened:
                 opened.write(data)
             time = (entry.modified_at - EPOCH) // timedelta(microseconds=1) * 1000
             os.utime(file, ns=(time, time))
             self._root.sync(file)
             with self._root.directory(names[:-1], make=True) as fd:
-                with self._lock, self._side.writing() as (folder, above):
+                with self._lock, locked(folder):
                     before = self._root.status(fd, names)
                     if before is None:
                         self._root.check_free(fd, names)
@@ -400,16 +420,16 @@ class DiskStorage:
         return line is not None and not line.listed
 
     @contextmanager
-    def _temporary(self) -> Iterator[tuple[int, str]]:
+    def _temporary(self, folder: int, above: int) -> Iterator[tuple[int, str]]:
         name = secrets.token_hex(8)
         # Under the lock, in which another process looks for the files of dead ones.
-        with self._lock, self._side.writing() as (_, above):
+        with self._lock, locked(folder):
             file = os.open(name, CREATE, 0o666, dir_fd=above)
             hold(file)
         try:
             yield file, name
         except BaseException:
-            with suppress(OSError, FileError), self._root.directory(TEMPORARY) as above:
+            with suppress(OSError):
                 os.unlink(name, dir_fd=above)
             raise
         finally:
@@ -417,10 +437,14 @@ class DiskStorage:
 
     def _refresh(self) -> None:
         with self._lock:
+            self._clean()
+            self._side.refresh()
+
+    def _clean(self) -> None:
+        with self._lock:
             if not self._started or self._side.crowded:
                 self._side.clean()
                 self._started = True
-            self._side.refresh()
 
 
 def _change(status: os.stat_result) -> tuple[int, int]:
@@ -431,13 +455,13 @@ def _looked(status: os.stat_result) -> Looked:
     return Looked(_change(status), abs(time.time_ns() - status.st_mtime_ns) > STEP)
 
 
-def _still(names: tuple[str, ...], seen: Seen, found: dict[str, Found]) -> bool:
-    """Whether the directory above, which was looked at before, has that one."""
-    *above, name = names
-    if tuple(above) not in seen:
-        return False
-    inside = found.get("/".join(above))
-    return inside is None or (name in inside and stat.S_ISDIR(inside[name].st_mode))
+def _lose(names: tuple[str, ...], seen: Seen, found: dict[str, Found]) -> None:
+    """Have nothing any more in a directory and all that are in it."""
+    looked = seen.pop(names, None)
+    if looked is not None:
+        found["/".join(names)] = {}
+        for name in looked.inside:
+            _lose((*names, name), seen, found)
 
 
 def _version(status: os.stat_result) -> str:

@@ -114,13 +114,18 @@ class SideFile:
     # the folder and the lock
 
     @contextmanager
-    def writing(self, *, make: bool = True) -> Iterator[tuple[int, int]]:
-        """The descriptors of the folder and of its "tmp", with the folder locked."""
+    def opened(self, *, make: bool = True) -> Iterator[tuple[int, int]]:
+        """The descriptors of the folder and of its "tmp"."""
         with (
             self._root.directory(FOLDER, make=make) as folder,
             self._root.child(folder, TEMPORARY, make=make) as temporary,
-            _locked(folder),
         ):
+            yield folder, temporary
+
+    @contextmanager
+    def writing(self, *, make: bool = True) -> Iterator[tuple[int, int]]:
+        """The same, with the folder locked."""
+        with self.opened(make=make) as (folder, temporary), locked(folder):
             yield folder, temporary
 
     @property
@@ -162,12 +167,12 @@ class SideFile:
         but one, also if an earlier save wrote its line and failed then.
         """
         data = as_json(line, line.path) + b"\n"
-        self._read(folder)
-        fitting = self._fitting_line(line.path, before) if before else None
-        if fitting is not None and fitting is not self.last(line.path):
-            data = as_json(fitting, line.path) + b"\n" + data
         file = self._open(folder, os.O_RDWR | os.O_APPEND)
         try:
+            self._read_on(file)
+            fitting = self._fitting_line(line.path, before) if before else None
+            if fitting is not None and fitting is not self.last(line.path):
+                data = as_json(fitting, line.path) + b"\n" + data
             if not self._head:
                 data = _heading() + data
             elif self._torn:
@@ -217,13 +222,20 @@ class SideFile:
         except (FileNotFoundError, FileError):
             self._forget()
             return
-        with open(file, "rb", buffering=0) as opened:
-            head, size = os.pread(file, HEAD, 0), os.fstat(file).st_size
-            if head != self._head or size < self._offset:
-                self._forget()
-                self._head = head
-            opened.seek(self._offset)
-            data = opened.readall()
+        try:
+            self._read_on(file)
+        finally:
+            os.close(file)
+
+    def _read_on(self, file: int) -> None:
+        """Read the lines that were added since."""
+        head, size = os.pread(file, HEAD, 0), os.fstat(file).st_size
+        if head != self._head or size < self._offset:
+            self._forget()
+            self._head = head
+        data = b""
+        while part := os.pread(file, size - self._offset - len(data), self._offset + len(data)):
+            data += part
         whole = data.rfind(b"\n") + 1
         self._offset += whole
         self._torn = whole < len(data)
@@ -263,7 +275,8 @@ def _heading() -> bytes:
 
 
 @contextmanager
-def _locked(folder: int) -> Iterator[None]:
+def locked(folder: int) -> Iterator[None]:
+    """Nobody else, in this process or another, writes there meanwhile."""
     file = os.open(
         "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder
     )

@@ -443,6 +443,36 @@ def test_a_save_that_fails_leaves_nothing_behind(root: Path, disk: DiskStorage) 
     assert set(listed(root)) == {"d", "d/a.md"}
 
 
+OPENS = """
+import sys
+from sagents_nb.files.entry import new_file
+from sagents_nb.files.storages.disk import DiskStorage
+
+disk = DiskStorage(sys.argv[1], fsync=False)
+for number in range(int(sys.argv[2])):
+    disk.save_over("user:1", new_file(f"d/{number}.md", "text"), "")
+events = []
+sys.addaudithook(lambda event, args: events.append((event, args[0])))
+disk.save_over("user:1", new_file("d/new.md", "text"), "")
+opened = [what for event, what in events if event == "open" and not isinstance(what, int)]
+print(len(opened), sum(event in ("os.listdir", "os.scandir") for event, _ in events))
+"""
+
+
+@pytest.mark.parametrize("count", [2, 50])
+def test_a_new_file_opens_each_directory_on_its_way_once(root: Path, count: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OPENS, str(root), str(count)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[3],
+    )
+    # The root, what is beside the files (3), the temporary file, the lock twice, the log; and the
+    # root and the directory of the file itself.
+    assert done.stdout.split() == ["10", "0"], done.stderr
+
+
 def test_threads_that_save_like_names_get_one_of_them(root: Path, disk: DiskStorage) -> None:
     for number in range(20):
         outcomes = []
