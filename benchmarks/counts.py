@@ -128,7 +128,7 @@ def statements(folder: Path) -> Measured:
 def told_work(folder: Path) -> None:
     """Does the work, and says to whoever follows its calls what is which."""
     (folder / "files").mkdir()
-    files = FileSystem([Mount("data", DiskStorage(folder / "files"))])
+    files = FileSystem(("counted", 1), [Mount("data", DiskStorage(folder / "files"))])
     numbers = itertools.count()
 
     def write() -> None:

@@ -10,7 +10,6 @@ import pytest
 import sqlalchemy as sql
 
 import sagents_nb as sa
-from sagents_nb.files import FileSystem
 from sagents_nb.store.journal import Journal
 from tests.store import postgres
 from tests.store.journals import database_of, kept, note
@@ -81,12 +80,12 @@ def test_one_owner_at_a_time(pool: str) -> None:
 
 def test_files_are_kept(pool: str) -> None:
     storage = sa.SQLStorage(pool)
-    files = FileSystem([sa.Mount("kept", storage)])
+    files = sa.open_filesystem(("user", "pooled"), [sa.Mount("kept", storage)])
     for n in range(12):
         files.write(f"/kept/{n}.md", f"text {n}")
     files.flush()
     files.close()
-    again = FileSystem([sa.Mount("kept", storage)])
+    again = sa.open_filesystem(("user", "pooled"), [sa.Mount("kept", storage)])
     assert {again.read(f"/kept/{n}.md").text for n in range(12)} == {f"text {n}" for n in range(12)}
     again.close()
     storage.close()
