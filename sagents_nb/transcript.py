@@ -14,7 +14,7 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u20
 _SHOWN = 2000
 
 MOST = 100_000
-"""Characters of a transcript that a notebook's file keeps, beside one turn that may have more."""
+"""Characters of a transcript that a notebook keeps; up to twice as many, to begin at a question."""
 
 
 def visible(text: str) -> str:
@@ -256,20 +256,21 @@ def markdown(messages: Iterable[Message]) -> str:
 def latest_markdown(messages: Sequence[Message]) -> str:
     """The latest turns as Markdown, about MOST characters of it, below a word on those before.
 
-    What is shown as the last line of a cell is kept in the notebook's file.
+    What is shown as the last line of a cell is kept in the notebook's file. Of a turn that has
+    more than that again, its latest messages are shown.
     """
-    turns: list[str] = []
+    steps: list[str] = []
     shown, end = 0, len(messages)
-    while end and shown < MOST:
+    while end and (shown < MOST or (shown < 2 * MOST and messages[end].role != "user")):
         first = end - 1
-        while first and messages[first].role != "user":
+        while first and messages[first].role == "tool":  # results are shown with their calls
             first -= 1
-        turns.append(markdown(messages[first:end]))
-        shown, end = shown + len(turns[-1]), first
+        steps.append(markdown(messages[first:end]))
+        shown, end = shown + len(steps[-1]), first
     if end:
         what = "message is" if end == 1 else "messages are"
-        turns.append(f"*{end:,} earlier {what} not shown here; to_frame('messages') has them.*")
-    return "\n\n".join(turn for turn in reversed(turns) if turn)
+        steps.append(f"*{end:,} earlier {what} not shown here; to_frame('messages') has them.*")
+    return "\n\n".join(step for step in reversed(steps) if step)
 
 
 def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:

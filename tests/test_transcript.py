@@ -284,15 +284,24 @@ def test_of_a_long_conversation_the_latest_turns_are_shown_whole_and_the_rest_is
     assert latest_markdown([]) == ""
 
 
-def test_one_turn_is_shown_however_long_it_is() -> None:
-    messages = [sa.Message.user("Before."), *talk(1, 2 * MOST)]
+def test_a_turn_is_shown_whole_unless_it_is_very_long() -> None:
+    messages = [sa.Message.user("Before."), *talk(1, int(1.5 * MOST))]
     text = latest_markdown(messages)
     assert text.startswith("*1 earlier message is not shown here;")
-    assert "> Question 0." in text
-    assert "seen 0." in text
-    assert len(text) > 2 * MOST
+    assert text.partition("\n\n")[2] == markdown(messages[1:])
     no_question = talk(1, 5)[1:]
     assert latest_markdown(no_question) == markdown(no_question)
+
+
+def test_of_a_turn_with_very_many_messages_the_latest_are_shown_and_calls_with_results() -> None:
+    calls = [m for m in talk(5_000, 0) if m.role != "user"]
+    messages = [sa.Message.user("Do it all."), *calls]
+    text = latest_markdown(messages)
+    left_out = int(re.findall(r"[\d,]+", text)[0].replace(",", ""))
+    assert markdown(messages[left_out:]) == text.partition("\n\n")[2]
+    assert messages[left_out].role == "assistant"
+    assert 2 * MOST < len(text) < 2.2 * MOST
+    assert "waits for a decision" not in text
 
 
 def test_what_is_left_out_is_not_read() -> None:

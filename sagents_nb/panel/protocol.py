@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ..events import Event, MessageEnd, MessageQueued, MessageStart, MessageUpdate
-from ..messages import EDITED, Delta, ToolCallDelta
+from ..events import Event, MessageEnd, MessageStart, MessageUpdate, ToolExecutionStart
+from ..messages import EDITED, Delta, Message, ToolCall, ToolCallDelta
 from ..state import to_data
 from ..text import whole_data
 
@@ -25,27 +25,94 @@ SHOWN_ENTRIES = 200
 SHORTENED_AT = 20_000
 _EXACT = 2**53 - 1  # up to here a page knows each integer
 
-# What the wire leaves out because another event has said it already.
-_LEFT_OUT = {"turn_end": ("message", "tool_results"), "agent_end": ("messages",)}
+# Of which events a page takes the time, and the run.
+_DATED = {"agent_start", "message_end", "agent_end"}
+_OF_A_RUN = {*_DATED, "message_start", "message_update", "interrupt"}
+# What the wire leaves out because another event says it, or no page asks.
+_LEFT_OUT = {
+    "message_queued": ("message",),
+    "tool_execution_end": ("result",),
+    "turn_end": ("message", "tool_results"),
+    "agent_end": ("messages",),
+    "status_changed": ("previous",),
+}
+# The field of a message's part that its deltas have said.
+_STREAMED = {"text": "text", "thinking": "text", "tool_call": "arguments"}
 
 
-def wire(event: Event) -> dict[str, Any]:
-    """An event as it travels."""
-    if isinstance(event, MessageStart | MessageEnd | MessageQueued):
+def travels(event: Event) -> bool:
+    """Whether a page knows anything else after that event."""
+    if isinstance(event, MessageStart):
+        return event.message.role == "assistant"
+    return event.type in REDUCERS
+
+
+def wire(event: Event, partial: dict[str, Any] | None = None) -> dict[str, Any]:
+    """An event as it travels to pages whose view state has that ``partial``."""
+    if isinstance(event, MessageStart):
+        event = replace(event, message=Message(event.message.role))
+    elif isinstance(event, MessageEnd):
         event = replace(event, message=event.message.shown)
+    elif isinstance(event, ToolExecutionStart):
+        event = replace(event, tool_call=ToolCall(event.tool_call.id, event.tool_call.name))
     data: dict[str, Any] = to_data(event)
     data.pop("session_id", None)
     for name in _LEFT_OUT.get(data["type"], ()):
         data.pop(name, None)
-    if data["type"] in ("message_start", "message_end"):
-        data["message"] = shortened_message(data["message"])
-    elif data["type"] == "tool_execution_end":
-        data["result"] = shortened(data["result"])
+    if data["type"] not in _DATED:
+        data.pop("ts", None)
+    if data["type"] not in _OF_A_RUN:
+        data.pop("run_id", None)
+    if data["type"] == "message_end":
+        data["message"] = _unsaid(shortened_message(data["message"]), partial)
     elif data["type"] == "file_updated":
         data["entry"] = file_data(data.get("entry") or {"path": data["path"]})
     elif data["type"] == "interrupt":
         data["interrupt"] = interrupt_data(data["interrupt"])
     return data
+
+
+def _unsaid(message: dict[str, Any], partial: dict[str, Any] | None) -> dict[str, Any]:
+    """A message whose parts say by ``streamed`` which one of ``partial`` has their text."""
+    if message["role"] != "assistant" or partial is None or "parts" not in message:
+        return message
+    written = partial["parts"]
+    parts, left = [], 0
+    for part in message["parts"]:
+        alike = (n for n in range(left, len(written)) if written[n]["type"] == part["type"])
+        place = next(alike, None)
+        if place is not None and (field := _STREAMED[part["type"]]) in part:
+            left = place + 1
+            if _same(part[field], written[place]["text"], field):
+                part = {name: said for name, said in part.items() if name != field}
+                part["streamed"] = place
+        parts.append(part)
+    return {**message, "parts": parts}
+
+
+def _same(said: Any, text: str, field: str) -> bool:
+    """Whether what the deltas said comes to the same for a page."""
+    if field == "text":
+        return bool(said == text)
+    try:
+        return encoded(msgspec.json.decode(text)) == encoded(said)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def _said(message: dict[str, Any], partial: dict[str, Any] | None) -> dict[str, Any]:
+    """The whole message again."""
+    parts = message.get("parts", ())
+    if partial is None or not any("streamed" in part for part in parts):
+        return message
+    whole = []
+    for part in parts:
+        if "streamed" in part:
+            field, text = _STREAMED[part["type"]], partial["parts"][part["streamed"]]["text"]
+            part = {**part, field: text if field == "text" else msgspec.json.decode(text)}
+            del part["streamed"]
+        whole.append(part)
+    return {**message, "parts": whole}
 
 
 def interrupt_data(interrupt: dict[str, Any]) -> dict[str, Any]:
@@ -110,17 +177,21 @@ def shortened_message(message: dict[str, Any]) -> dict[str, Any]:
 def shortened(result: dict[str, Any]) -> dict[str, Any]:
     """A tool result with at most the first 20,000 characters of text and no binary data.
 
-    Arguments that somebody edited say how their numbers are written, as :func:`with_numbers`.
+    Of its metadata a page shows the arguments that somebody edited; they say how their numbers
+    are written, as :func:`with_numbers`.
     """
-    edited = (result.get("metadata") or {}).get(EDITED)
-    if isinstance(edited, dict) and (numbers := dict(_numbers(edited))):
-        result = {**result, "numbers": numbers}
+    result = dict(result)
+    edited = (result.pop("metadata", None) or {}).get(EDITED)
+    if isinstance(edited, dict):
+        result["metadata"] = {EDITED: edited}
+        if numbers := dict(_numbers(edited)):
+            result["numbers"] = numbers
     content = result["content"]
     if isinstance(content, list):
         content = "\n".join(
             part.get("text") or f"[{part['type']}]" for part in content if isinstance(part, dict)
         )
-        result = {**result, "content": content}
+        result["content"] = content
     if len(content) > SHORTENED_AT:
         return {**result, "content": content[:SHORTENED_AT], "shortened": len(content)}
     return result
@@ -245,7 +316,7 @@ def _message_update(state: dict[str, Any], event: dict[str, Any]) -> None:
 
 
 def _message_end(state: dict[str, Any], event: dict[str, Any]) -> None:
-    message = event["message"]
+    message = _said(event["message"], state["partial"])
     entry = {"seq": event["seq"], "run_id": _run_id(event), "ts": event.get("ts", 0)}
     state["entries"].append({**entry, "message": message})
     if message["role"] == "assistant":

@@ -18,11 +18,8 @@ import msgspec
 from ..events import (
     REPLACED,
     RESTS,
-    DisplayMessageSaved,
-    DisplayMessageUpdated,
     Event,
     StatusChanged,
-    SubagentEvent,
 )
 from ..messages import Message
 from ..runtime.thread import runtime
@@ -38,13 +35,11 @@ from .protocol import (
     reduce,
     shortened_message,
     snapshot_of,
+    travels,
     wire,
 )
 
 logger = logging.getLogger(__name__)
-
-# Pages show the progress of the parent's call, and the messages themselves.
-UNSEEN = (SubagentEvent, DisplayMessageSaved, DisplayMessageUpdated)
 
 # Takes a message to a page, or to several that share a way. It is called on the runtime loop and
 # serialises at once: others get the same message, and a snapshot is the state itself.
@@ -119,7 +114,7 @@ class Publisher:
 
     def push(self, event: Event) -> None:
         """Take an event; it travels with the next batch."""
-        if isinstance(event, UNSEEN):
+        if not travels(event):
             return
         if isinstance(event, StatusChanged) and event.reason in RESTS:
             return  # a request wakes it, so nothing has changed for a person
@@ -196,7 +191,7 @@ class Publisher:
         for i, event in enumerate(waiting):
             self.seq = event.seq
             try:
-                data = encoded(wire(event))
+                data = encoded(wire(event, self.state["partial"]))
                 reduce(self.state, msgspec.json.decode(data))
             except Exception:  # the rest of the conversation is still worth seeing
                 logger.exception("A page cannot be told of %s", event.type)

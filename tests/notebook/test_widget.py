@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import html
+import json
 import weakref
 
 import pytest
@@ -50,16 +51,24 @@ def test_what_shows_a_session_does_not_keep_it_alive(sent: list[str]) -> None:
     assert sent[-2:] == ["closed", "closed"]
 
 
-def test_beside_its_panel_a_long_conversation_keeps_its_latest_turns_in_the_notebook() -> None:
+@pytest.mark.parametrize("questions", [5_000, 1])
+def test_of_10_000_messages_the_notebook_keeps_the_latest_and_a_word_on_the_others(
+    questions: int,
+) -> None:
     answer = sa.Message.assistant("word " * 100)
-    said = [m for n in range(2000) for m in (sa.Message.user(f"{n}?"), answer)]
+    said = [m for n in range(5_000) for m in (sa.Message.user(f"{n}?"), answer)]
+    if questions == 1:
+        said = [said[0], *[answer] * 9_999]
     session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=sa.State(messages=said))
     for data, _ in (live_bundle(session), panel_of(session)._repr_mimebundle_()):
         text = data.get("text/markdown") or html.unescape(data["text/html"])
-        assert "> 1999?" in text
-        assert "earlier messages are not shown here" in text
-        assert len(text) < 2 * MOST
-    assert "> 0?" in frozen_bundle(session)[0]["text/markdown"], "who freezes it wants all"
+        assert "earlier messages are not shown here; to_frame('messages') has them." in text
+        assert text.rstrip().removesuffix("</pre></details>").endswith("word")
+        assert len(json.dumps(data)) < 2.2 * MOST
+    everything = frozen_bundle(session)[0]["text/markdown"]
+    assert "> 0?" in everything, "who freezes it wants all"
+    assert everything.count("word") == sum(100 for m in said if m.role == "assistant")
+    assert len(session.to_frame("messages")) == 10_000
 
 
 def test_a_session_has_one_panel_that_a_page_still_finds_when_it_is_closed(

@@ -237,39 +237,86 @@ def test_the_wire_leaves_out_what_another_event_says_and_all_defaults() -> None:
     ]
     assert [wire(event) for event in made] == [
         {"type": "agent_start", "seq": 1, "ts": 2.0, "run_id": "r"},
-        {"type": "turn_end", "seq": 2, "ts": 2.0, "run_id": "r"},
+        {"type": "turn_end", "seq": 2},
         {"type": "agent_end", "seq": 3, "ts": 2.0, "run_id": "r", "status": "completed"},
-        {"type": "status_changed", "seq": 4, "ts": 2.0, "status": "idle"},
+        {"type": "status_changed", "seq": 4, "status": "idle"},
     ]
 
 
-def result_event(content: Any) -> dict[str, Any]:
-    result = sa.ToolResult("c1", "ls", content)
-    found: dict[str, Any] = wire(
-        ev.ToolExecutionEnd(
-            seq=1, tool_call_id="c1", tool_name="ls", result=result, status="completed"
-        )
-    )["result"]
+def told_result(content: Any, **metadata: Any) -> dict[str, Any]:
+    result = sa.ToolResult("c1", "ls", content, metadata=metadata)
+    event = ev.MessageEnd(seq=1, message=sa.Message.tool([result]))
+    found: dict[str, Any] = wire(event)["message"]["parts"][0]
     return found
 
 
 def test_a_long_tool_result_keeps_its_beginning_and_says_how_long_it_was() -> None:
     long = "0123456789" * 5000
-    told = result_event(long)
+    told = told_result(long)
     assert told["content"] == long[:20_000]
     assert told["shortened"] == 50_000
-    message = wire(
-        ev.MessageEnd(seq=2, message=sa.Message.tool([sa.ToolResult("c1", "ls", long)]))
-    )["message"]
-    assert message["parts"][0] == told
+
+
+def ended(partial: list[dict[str, Any]], *parts: Any) -> list[dict[str, Any]]:
+    """The parts of a finished message on the wire, after those deltas."""
+    event = ev.MessageEnd(seq=1, message=sa.Message("assistant", parts))
+    found: list[dict[str, Any]] = wire(event, {"parts": partial})["message"]["parts"]
+    return found
+
+
+def test_what_deltas_have_said_is_named_and_not_said_again() -> None:
+    text = {"type": "text", "text": "I look."}
+    assert ended([text], sa.TextPart("I look.")) == [{"type": "text", "streamed": 0}]
+    assert ended([text], sa.TextPart("I looked.")) == [{"type": "text", "text": "I looked."}]
+    thought = {"type": "thinking", "text": "Hm."}
+    told = ended([thought, text], sa.TextPart("I look."), sa.TextPart("I look."))
+    assert told == [{"type": "text", "streamed": 1}, text]
+    assert wire(ev.MessageEnd(seq=1, message=sa.Message.assistant("Hi")))["message"]["parts"]
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    [
+        ('{"a": 1, "b": [1.50, "x"]}', True),
+        ('{"b": [1.5, "x"], "a": 1}', False),
+        ('{"a": 1.0, "b": [1.5, "x"]}', False),
+        ('{"a": true, "b": [1.5, "x"]}', False),
+        ('{"a": 1, "b": [1.5, "x"]', False),
+        ("", False),
+        ("[" * 100_000, False),
+    ],
+)
+def test_arguments_are_named_where_the_deltas_came_to_the_same(said: str, same: bool) -> None:
+    arguments = {"a": 1, "b": [1.5, "x"]}
+    delta = {"type": "tool_call", "index": 0, "id": "c1", "name": "f", "text": said}
+    told = ended([delta], sa.ToolCall("c1", "f", arguments))[0]
+    assert ("streamed" in told, told.get("arguments")) == (same, None if same else arguments)
+
+
+def test_what_changes_nothing_for_a_page_does_not_travel() -> None:
+    session = session_of(["x", write()], "y")
+    events = events_of(session)
+    session.send("Go").result()
+    quiet = [event for event in events if not protocol.travels(event)]
+    assert {"turn_start", "message_start", "token_usage"} <= {event.type for event in quiet}
+    for event in quiet:
+        state = new_view_state("s", "m") | {"queued": 1}
+        reduce(state, plain(wire(event)))
+        assert state == new_view_state("s", "m") | {"queued": 1}
+
+
+def test_of_what_a_result_is_marked_with_a_page_is_told_the_arguments_that_were_edited() -> None:
+    told = told_result("done", edited_arguments={"a": 1}, rows=[1, 2, 3])
+    assert told["metadata"] == {"edited_arguments": {"a": 1}}
+    assert "metadata" not in told_result("done", rows=[1, 2, 3])
 
 
 def test_a_tool_result_of_exactly_the_limit_is_whole() -> None:
-    assert "shortened" not in result_event("x" * 20_000)
+    assert "shortened" not in told_result("x" * 20_000)
 
 
 def test_parts_of_a_tool_result_become_text_without_their_binary_data() -> None:
-    told = result_event([sa.TextPart("a"), sa.ImagePart(data="QUJD" * 50_000), sa.TextPart("b")])
+    told = told_result([sa.TextPart("a"), sa.ImagePart(data="QUJD" * 50_000), sa.TextPart("b")])
     assert told["content"] == "a\n[image]\nb"
 
 

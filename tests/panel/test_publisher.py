@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jupyter_client.session import json_packer
 
 import sagents_nb as sa
 from sagents_nb import events as ev
@@ -287,7 +290,7 @@ def test_large_batches_stay_under_a_megabyte_a_second(passing: Hours) -> None:
         passing.pass_by(0.02)
         return text
 
-    turns = [[text, sa.ToolCall(f"c{i}", "big", {"n": i})] for i in range(12)]
+    turns = [[text, sa.ToolCall(f"c{i}", "big", {"n": i})] for i in range(30)]
     session = session_of(*turns, "Done.", tools=[big], chunk=20_000)
     publisher, wire = published(session, passing.monotonic)
     page = Page(lambda have: hello(publisher, wire, have))
@@ -305,6 +308,48 @@ def test_large_batches_stay_under_a_megabyte_a_second(passing: Hours) -> None:
         assert sent <= 1_050_000 * wire.times[i] + 20_000
 
 
+def sent_for(call: sa.ToolCall, tools: Sequence[Any] = ()) -> tuple[dict[str, int], str]:
+    """What a page is sent for a run with that call: the bytes by type of event, and all of it."""
+    session = session_of([sa.ThinkingPart("A thought."), "I begin.", call], "Done.", tools=tools)
+    publisher, wire = published(session)
+    hello(publisher, wire)
+    session.send("Go").result()
+    flush(publisher)
+    sizes: Counter[str] = Counter()
+    for message in wire.of("events"):
+        for event in message["events"]:
+            sizes[event["type"]] += len(json_packer(event))
+    assert len(publisher.state["entries"]) == 4
+    return sizes, json.dumps(wire.of("events"))
+
+
+def test_what_a_model_and_its_tools_say_travels_once(no_clock: None) -> None:
+    @sa.tool
+    def look(where: str) -> str:
+        """Look."""
+        return "What was seen: " + "much " * 400
+
+    sizes, text = sent_for(sa.ToolCall("c1", "look", {"where": "In the attic. " * 50}), [look])
+    for said in ("A thought.", "I begin.", "In the attic. " * 50, "What was seen:", "Done."):
+        assert text.count(said) == 1, said
+    assert max(sizes, key=lambda kind: sizes[kind]) == "message_end"
+    assert sizes["tool_execution_start"] + sizes["tool_execution_end"] < 300
+
+
+@pytest.mark.parametrize(
+    ("call", "most"),
+    [
+        (sa.ToolCall("c1", "ls", {}), 2_300),
+        (plan(*[f"Do the thing number {i} of all" for i in range(20)]), 6_000),
+        (write(text="word " * 400), 4_700),
+    ],
+    ids=["a call", "20 to-dos", "a file of 2 kB"],
+)
+def test_a_run_with_one_call_sends_few_bytes(no_clock: None, call: sa.ToolCall, most: int) -> None:
+    sizes, _ = sent_for(call)
+    assert sum(sizes.values()) < most, dict(sizes)
+
+
 def test_one_event_that_cannot_travel_does_not_end_the_stream(
     no_clock: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -315,10 +360,10 @@ def test_one_event_that_cannot_travel_does_not_end_the_stream(
     page.ask()
     original = module.wire
 
-    def broken(event: ev.Event) -> dict[str, Any]:
+    def broken(event: ev.Event, partial: Any) -> dict[str, Any]:
         if isinstance(event, ev.MessageEnd) and event.message.text == "Go":
             raise ValueError("no")
-        return original(event)
+        return original(event, partial)
 
     monkeypatch.setattr(module, "wire", broken)
     session.send("Go").result()

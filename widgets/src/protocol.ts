@@ -126,19 +126,22 @@ type Delta =
   | { type: "thinking"; text: string }
   | { type: "tool_call"; index: number; text?: string; id?: string; name?: string };
 
+/** A part of a message, or what is left of it where the partial's part of that index says the rest. */
+type WirePart = Part | ({ type: string; streamed: number } & { [field: string]: Json });
+type WireMessage = Omit<Message, "parts"> & { parts?: WirePart[] };
+
 /** An event on the wire; fields that hold their default are left out. */
 export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
   | { type: "agent_start" }
-  | { type: "message_start"; message: Message }
+  | { type: "message_start"; message: { role: string } }
   | { type: "message_update"; delta: Delta }
-  | { type: "message_end"; message: Message }
+  | { type: "message_end"; message: WireMessage }
   | { type: "tool_execution_start"; tool_call: ToolCall; display_text?: string }
   | { type: "tool_execution_update"; tool_call_id: string; text: string; fraction?: number }
   | {
       type: "tool_execution_end";
       tool_call_id: string;
       tool_name: string;
-      result: ToolResult;
       status: string;
       duration?: number;
     }
@@ -147,7 +150,7 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
   | { type: "decision"; tool_call_id: string; decision: { type: string }; by?: string }
   | { type: "agent_end"; status: string; error?: string }
   | { type: "status_changed"; status: string; previous?: string; reason?: string }
-  | { type: "message_queued"; message: Message; when?: string }
+  | { type: "message_queued"; when?: string }
   | { type: "file_updated"; path: string; entry?: FileEntry }
   | { type: "file_deleted"; path: string }
   | { type: "file_moved"; old_path: string; path: string }
@@ -263,7 +266,8 @@ function grow(parts: PartialPart[], delta: Delta): PartialPart[] {
   return [...parts.slice(0, -1), { ...last, text: last.text + text }];
 }
 
-function endMessage(state: ViewState, message: Message, where: Omit<Entry, "message">): ViewState {
+function endMessage(state: ViewState, sent: WireMessage, where: Omit<Entry, "message">): ViewState {
+  const message = whole(sent, state.partial);
   const entries = [...state.entries, { ...where, message }];
   const taken = message.role === "user" && state.queued > 0 ? 1 : 0;
   return {
@@ -273,6 +277,17 @@ function endMessage(state: ViewState, message: Message, where: Omit<Entry, "mess
     partial: message.role === "assistant" ? null : state.partial,
     usage: message.usage ? addUsage(state.usage, message.usage) : state.usage,
   };
+}
+
+/** The message with the texts of `partial` that it names. */
+function whole(message: WireMessage, partial: Partial | null): Message {
+  const parts = message.parts?.map((part) => {
+    if (!("streamed" in part)) return part;
+    const { streamed, ...rest } = part;
+    const text = partial?.parts[streamed]?.text ?? "";
+    return { ...rest, ...(part.type === "tool_call" ? { arguments: JSON.parse(text) } : { text }) } as Part;
+  });
+  return parts ? { ...message, parts } : (message as Message);
 }
 
 /** The sum, field by field; a field that neither has stays away. */

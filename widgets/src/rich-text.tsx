@@ -1,23 +1,69 @@
 // Markdown on the page: blocks of sanitised HTML, and code blocks with a copy button.
-import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { CopyButton, copyButtonFor } from "./copy";
 import { highlight } from "./highlight";
+import { useLatestFirst } from "./latest-first";
 import { MarkdownStream, type Block } from "./markdown";
 import { sanitize } from "./sanitize";
+import { useSeen } from "./seen";
+
+/** Characters after which blocks are in another run. */
+const RUN = 4_000;
+
+/** Told after a text has been drawn further by itself. */
+export const Drawn = createContext(() => {});
 
 /** A complete text as markdown, or, with `streaming`, one that grows. */
 export function RichText({ text, streaming = false }: { text: string; streaming?: boolean }) {
   const stream = useMemo(() => new MarkdownStream(), []);
-  const blocks = useMemo(
-    () => (streaming ? stream.blocks(text) : stream.whole(text)),
-    [text, streaming],
-  );
-  return (
-    <div class="sagents-md">
-      {blocks.map((block, index) => (
-        <BlockView key={index} block={block} />
-      ))}
-    </div>
+  const before = useRef<Block[][]>([]);
+  const runs = useMemo(() => {
+    const blocks = streaming ? stream.blocks(text) : stream.whole(text);
+    return (before.current = runsOf(blocks, before.current));
+  }, [text, streaming]);
+  const from = useLatestFirst(runs.length, (index) => runs[index]!.reduce((sum, block) => sum + lengthOf(block), 0));
+  const drawn = useContext(Drawn);
+  const first = useRef(from);
+  useLayoutEffect(() => {
+    if (from !== first.current) drawn();
+  }, [from]);
+  return <div class="sagents-md">{runs.map((run, index) => index >= from && <Run key={index} blocks={run} />)}</div>;
+}
+
+const lengthOf = (block: Block) => (block.kind === "html" ? block.html : block.code).length;
+
+/**
+ * The blocks in runs, each of which is compared, laid out and painted as one: what grows costs its
+ * last run. A run of the same blocks as one `before` is the same object.
+ */
+function runsOf(blocks: Block[], before: Block[][]): Block[][] {
+  const runs: Block[][] = [];
+  let length = RUN;
+  for (const block of blocks) {
+    if (length >= RUN) {
+      runs.push([]);
+      length = 0;
+    }
+    runs.at(-1)!.push(block);
+    length += lengthOf(block);
+  }
+  return runs.map((run, index) => {
+    const old = before[index];
+    return old?.length === run.length && run.every((block, place) => block === old[place]) ? old : run;
+  });
+}
+
+function Run({ blocks }: { blocks: Block[] }) {
+  return useMemo(
+    () => (
+      <div class="sagents-md-run">
+        {blocks.map((block, index) => (
+          <BlockView key={index} block={block} />
+        ))}
+      </div>
+    ),
+    [blocks],
   );
 }
 
@@ -45,11 +91,13 @@ function HtmlBlock({ html }: { html: string }) {
 
 type CodeProps = { code: string; language?: string; coloured?: boolean; bare?: boolean };
 
-/** Code with its language and a copy button. Plain while it grows, so a selection survives. */
+/** Code with its language and a copy button. Plain while it grows, so a selection survives, and until it is near. */
 export function CodeBlock({ code, language = "", coloured = true, bare = false }: CodeProps) {
-  const html = useMemo(() => (coloured ? highlight(code, language) : null), [code, language, coloured]);
+  const root = useRef<HTMLDivElement>(null);
+  const seen = useSeen(root, !bare);
+  const html = useMemo(() => (coloured && seen ? highlight(code, language) : null), [code, language, coloured, seen]);
   return (
-    <div class="sagents-code">
+    <div class="sagents-code" ref={root}>
       {!bare && (
         <div class="sagents-code-head">
           <span>{language || "text"}</span>

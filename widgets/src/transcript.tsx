@@ -1,14 +1,15 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { TurnBoundary } from "./boundary";
-import { AssistantTurn, NoteTurn, UserTurn } from "./turns";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Turn } from "./turns";
 import { count } from "./format";
 import { Icon } from "./icons";
 import { ownersOf, resultsByEntry } from "./calls";
-import { wants, type ToolInfo, type ViewState } from "./protocol";
+import { useLatestFirst } from "./latest-first";
+import { wants, type Entry, type ToolInfo, type ViewState } from "./protocol";
+import { Drawn } from "./rich-text";
 
-/** Messages that are drawn before the page has its turn. */
-const AT_ONCE = 20;
+/** What a message costs beside its text, in characters. */
+const MESSAGE = 600;
 
 export function Transcript({ state, runId = "" }: { state: ViewState; runId?: string }) {
   const results = useMemo(() => resultsByEntry(state.entries), [state.entries]);
@@ -23,36 +24,26 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
   const failed = !runId || ["error", "failed"].includes(state.runs[runId]?.status ?? "");
   const told = entries.at(-1)?.entry.message.error != null;
   const empty = entries.length === 0 && !partial;
-  const latest = useLatestFirst(entries.length);
-  const turns = entries.slice(-latest).map(({ entry, key }) => {
-    const { role } = entry.message;
+  const from = useLatestFirst(entries.length, (index) => sizeOf(entries[index]!.entry));
+  const first = useRef(from).current;
+  const turns = entries.slice(from).map(({ entry, key }, index) => {
     // Results stand in the cards of their calls.
-    if (role === "tool") return null;
+    if (entry.message.role === "tool") return null;
     return (
-      <TurnBoundary key={key} role={role} parts={entry.message.parts ?? []} stage="entry">
-        {role === "user" ? (
-          <UserTurn entry={entry} compact={runId !== ""} />
-        ) : role !== "assistant" ? (
-          <NoteTurn entry={entry} />
-        ) : (
-          <AssistantTurn
-            entry={entry}
-            results={results.get(entry) ?? {}}
-            infoOf={(id) => (owners.get(id) === entry ? (asked[id] ?? state.tools[id]) : undefined)}
-            over={isOver(state, entry.run_id)}
-          />
-        )}
-      </TurnBoundary>
+      <Turn
+        key={key}
+        entry={entry}
+        compact={runId !== ""}
+        results={results.get(entry)}
+        infoOf={(id) => (owners.get(id) === entry ? (asked[id] ?? state.tools[id]) : undefined)}
+        over={isOver(state, entry.run_id)}
+        far={from + index < first}
+      />
     );
   });
-  const pane = useStickyPane(state, latest);
-  if (partial)
-    // With the key of the message that it becomes it keeps its place, and all that is on the screen.
-    turns.push(
-      <TurnBoundary key={state.earlier + state.entries.length} role="assistant" parts={partial.parts} stage="partial">
-        <AssistantTurn partial={partial} />
-      </TurnBoundary>,
-    );
+  const pane = useStickyPane(state, from);
+  // With the key of the message that it becomes it keeps its place, and all that is on the screen.
+  if (partial) turns.push(<Turn key={state.earlier + state.entries.length} partial={partial} />);
 
   return (
     <div class="sagents-pane-frame">
@@ -61,7 +52,7 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
           <p class="sagents-faint sagents-earlier">{count(state.earlier, "earlier message")} not shown here</p>
         )}
         {empty && !runId && <p class="sagents-empty">Nothing said yet.</p>}
-        {turns}
+        <Drawn.Provider value={pane.soon}>{turns}</Drawn.Provider>
         {state.error && failed && !told && (
           <div class="sagents-banner sagents-banner-error" role="alert" data-testid="run-error">
             <Icon name="alert" />
@@ -96,30 +87,35 @@ function isOver(state: ViewState, runId: string): boolean {
   return run?.ended != null && !(run.status === "interrupted" && state.interrupt);
 }
 
-/** How many of so many are drawn: the latest at first, a few more each time the page has drawn those. */
-function useLatestFirst(all: number): number {
-  const [latest, setLatest] = useState(AT_ONCE);
-  useEffect(() => {
-    if (latest === Infinity) return;
-    const next = setTimeout(() => setLatest(latest < all ? latest + AT_ONCE : Infinity));
-    return () => clearTimeout(next);
-  }, [latest]);
-  return latest;
+function sizeOf({ message: { role, parts = [] } }: Entry): number {
+  if (role === "tool") return 0;
+  return parts.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : MESSAGE), MESSAGE);
 }
 
 /** Keeps the end in sight as long as the reader has not scrolled away from it. */
-function useStickyPane(state: ViewState, latest: number) {
+function useStickyPane(state: ViewState, from: number) {
   const ref = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
   const [away, setAway] = useState(false);
   // Only this pane scrolls: scrollIntoView would move the notebook under the reader.
   const toEnd = () => {
+    if (!ref.current) return;
     stuck.current = true;
-    ref.current!.scrollTop = ref.current!.scrollHeight;
+    ref.current.scrollTop = ref.current.scrollHeight;
   };
-  useLayoutEffect(() => {
+  const follow = useCallback(() => {
     if (stuck.current) toEnd();
-  }, [state.entries, state.partial, state.tools, state.error, latest]);
+  }, []);
+  // To ask for the end has all be laid out, so what is drawn in batches asks once a frame.
+  const frame = useRef(0);
+  const soon = useCallback(() => {
+    frame.current ||= requestAnimationFrame(() => {
+      frame.current = 0;
+      follow();
+    });
+  }, []);
+  useLayoutEffect(follow, [state.entries, state.partial, state.tools, state.error]);
+  useLayoutEffect(soon, [from]);
   useLayoutEffect(() => {
     const pane = ref.current!;
     let height = pane.scrollHeight;
@@ -134,12 +130,12 @@ function useStickyPane(state: ViewState, latest: number) {
     };
     pane.addEventListener("scroll", onScroll, { passive: true });
     // A pane of another width has its end elsewhere.
-    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => stuck.current && toEnd());
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(follow);
     observer?.observe(pane);
     return () => {
       pane.removeEventListener("scroll", onScroll);
       observer?.disconnect();
     };
   }, []);
-  return { ref, away, toEnd };
+  return { ref, away, toEnd, soon };
 }

@@ -1,9 +1,11 @@
 // Messages: finished ones, and the one that is being written.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { TurnBoundary } from "./boundary";
 import { isCall } from "./calls";
 import { oneLine } from "./format";
 import { Icon } from "./icons";
 import { RichText } from "./rich-text";
+import { useSeen } from "./seen";
 import { Line } from "./text-block";
 import { ToolCard } from "./tool-card";
 import type { ContentPart, Entry, Part, Partial, PartialPart, ToolInfo, ToolResult } from "./protocol";
@@ -11,7 +13,7 @@ import type { ContentPart, Entry, Part, Partial, PartialPart, ToolInfo, ToolResu
 const textOf = (parts: Part[]) => parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
 
 /** In a run the prompt is in the cell above already, so one line of it is enough. */
-export function UserTurn({ entry, compact }: { entry: Entry; compact: boolean }) {
+function UserTurn({ entry, compact }: { entry: Entry; compact: boolean }) {
   const [whole, setWhole] = useState(!compact);
   const parts = entry.message.parts ?? [];
   const text = textOf(parts);
@@ -39,44 +41,72 @@ export function UserTurn({ entry, compact }: { entry: Entry; compact: boolean })
   );
 }
 
-type AssistantProps = {
+type TurnProps = {
   /** The message, or what there is of it while it is written. */
   entry?: Entry;
   partial?: Partial;
+  compact?: boolean;
   results?: Record<string, ToolResult>;
   infoOf?: (id: string) => ToolInfo | undefined;
   /** Whether the run of this message has ended, so that nothing of it can be on its way. */
   over?: boolean;
+  /** Whether it begins off the screen: then its text is plain until the reader comes near. */
+  far?: boolean;
 };
 
-export function AssistantTurn({ entry, partial, results = {}, infoOf, over = false }: AssistantProps) {
+/** A message, or its text as it came where it cannot be drawn. */
+export function Turn({ entry, partial, compact = false, results = {}, infoOf, over = false, far }: TurnProps) {
+  const role = entry?.message.role ?? "assistant";
   const parts: (Part | PartialPart)[] = partial?.parts ?? entry?.message.parts ?? [];
   const calls = (entry?.message.parts ?? []).filter(isCall);
   const live = calls.flatMap((call) => [infoOf?.(call.id), results[call.id]]);
-  const last = parts.length - 1;
   // Equal inputs give the very same tree, which is not compared again while others stream.
   return useMemo(
     () => (
-      <article
-        class="sagents-turn"
-        data-testid={partial ? "partial" : "entry"}
-        data-role="assistant"
-        aria-busy={partial ? "true" : undefined}
-      >
-        <h6 class="sagents-sr">Agent</h6>
-        {last < 0 && partial && <p class="sagents-shimmer">Thinking…</p>}
-        {parts.map((part, index) => {
-          if (part.type === "text") return part.text.trim() && <RichText key={index} text={part.text} streaming={!!partial} />;
-          if (part.type === "thinking")
-            return part.text.trim() && <Thinking key={index} text={part.text} streaming={partial && index === last} />;
-          if ("index" in part) return <ComingCall key={index} part={part} />;
-          if (!isCall(part)) return <OtherPart key={index} part={part} />;
-          return <ToolCard key={index} call={part} info={infoOf?.(part.id)} result={results[part.id]} over={over} />;
-        })}
-        {entry && <StopNote entry={entry} />}
-      </article>
+      <TurnBoundary role={role} parts={parts} stage={partial ? "partial" : "entry"}>
+        {role === "user" ? (
+          <UserTurn entry={entry!} compact={compact} />
+        ) : role !== "assistant" ? (
+          <NoteTurn entry={entry!} />
+        ) : (
+          <AssistantTurn entry={entry} partial={partial} parts={parts} results={results} infoOf={infoOf} over={over} far={far} />
+        )}
+      </TurnBoundary>
     ),
-    [entry, partial, over, ...live],
+    [entry, partial, compact, over, ...live],
+  );
+}
+
+type AssistantProps = TurnProps & { parts: (Part | PartialPart)[] };
+
+function AssistantTurn({ entry, partial, parts, results = {}, infoOf, over = false, far = false }: AssistantProps) {
+  const root = useRef<HTMLElement>(null);
+  const near = useSeen(root, far);
+  const last = parts.length - 1;
+  return (
+    <article
+      class="sagents-turn"
+      data-testid={partial ? "partial" : "entry"}
+      data-role="assistant"
+      aria-busy={partial ? "true" : undefined}
+      ref={root}
+    >
+      <h6 class="sagents-sr">Agent</h6>
+      {last < 0 && partial && <p class="sagents-shimmer">Thinking…</p>}
+      {parts.map((part, index) => {
+        if (part.type === "text") {
+          if (!part.text.trim()) return null;
+          if (!near) return <div key={index} class="sagents-far">{part.text}</div>;
+          return <RichText key={index} text={part.text} streaming={!!partial} />;
+        }
+        if (part.type === "thinking")
+          return part.text.trim() && <Thinking key={index} text={part.text} streaming={partial && index === last} />;
+        if ("index" in part) return <ComingCall key={index} part={part} />;
+        if (!isCall(part)) return <OtherPart key={index} part={part} />;
+        return <ToolCard key={index} call={part} info={infoOf?.(part.id)} result={results[part.id]} over={over} />;
+      })}
+      {entry && <StopNote entry={entry} />}
+    </article>
   );
 }
 
@@ -95,7 +125,7 @@ function ComingCall({ part }: { part: Extract<PartialPart, { type: "tool_call" }
   );
 }
 
-export function NoteTurn({ entry }: { entry: Entry }) {
+function NoteTurn({ entry }: { entry: Entry }) {
   const { role, parts = [] } = entry.message;
   return (
     <article class="sagents-turn sagents-note" data-testid="entry" data-role={role}>

@@ -436,8 +436,84 @@ test("a call that waits for a person says so in the transcript, and a free one b
 
 const said = (...parts: object[]) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts } }) as never;
 
+const long = Array.from({ length: 60 }, (_, n) => `Paragraph ${n} ${"goes on ".repeat(60)}\n\n\`\`\`js\nlet a = ${n};\n\`\`\``).join("\n\n");
+
+test("what a long answer has said stays untouched while it goes on, and at its end", async () => {
+  await show(emptyState({ status: "running", runs: { r1: { status: "running", started: 1, ended: null } } }));
+  const half = long.length / 2;
+  model.events([
+    { type: "message_start", seq: 2, run_id: "r1", message: { role: "assistant" } },
+    { type: "message_update", seq: 3, delta: { type: "text", text: long.slice(0, half) } },
+  ]);
+  await settle();
+  const runs = () => [...el.querySelectorAll(".sagents-md-run")];
+  const touched: Node[] = [];
+  const watcher = new MutationObserver((changes) => touched.push(...changes.map((change) => change.target)));
+  watcher.observe(el, { childList: true, subtree: true, characterData: true });
+  const said = runs().slice(0, -1);
+  expect(said.length).toBeGreaterThan(2);
+  for (let at = half, seq = 4; at < long.length; at += 500, seq += 1) {
+    model.events([{ type: "message_update", seq, delta: { type: "text", text: long.slice(at, at + 500) } }]);
+    await settle();
+  }
+  expect(touched.length).toBeGreaterThan(10);
+  expect(runs().length).toBeGreaterThan(said.length + 2);
+  expect(said.every((run, index) => run === runs()[index])).toBe(true);
+  expect(touched.filter((node) => said.some((run) => run.contains(node)))).toEqual([]);
+  touched.length = 0;
+  const written = [...el.querySelectorAll("article *")];
+  model.events([{ type: "message_end", seq: 9999, run_id: "r1", message: { role: "assistant", parts: [{ type: "text", text: long }] } }]);
+  await settle();
+  expect(find("entry")).toHaveLength(1);
+  const stays = [...el.querySelectorAll("article *")];
+  expect(stays.length).toBe(written.length);
+  expect(stays.every((node, index) => node === written[index])).toBe(true);
+  expect(touched.filter((node) => node.parentElement?.closest("article"))).toEqual([]);
+  watcher.disconnect();
+});
+
+test("a long answer that is opened is drawn from its end on, in batches, and then is all there", async () => {
+  const drawn: string[] = [];
+  const watcher = new MutationObserver(() => drawn.push(el.querySelector("article .sagents-md")?.textContent ?? ""));
+  watcher.observe(el, { childList: true, subtree: true });
+  const text = Array.from({ length: 5 }, () => long).join("\n\n");
+  await show(emptyState({ entries: [said({ type: "text", text })] }));
+  await vi.waitFor(() => expect(el.querySelectorAll("article pre")).toHaveLength(300));
+  watcher.disconnect();
+  const first = drawn.find(Boolean)!;
+  expect(first).toContain("let a = 59;");
+  expect(first.length).toBeLessThan(text.length / 8);
+  expect(new Set(drawn.map((shown) => shown.length)).size).toBeGreaterThan(3);
+});
+
+test("what begins off the screen is plain text until the reader comes near", async () => {
+  const watched = new Map<Element, () => void>();
+  vi.stubGlobal("IntersectionObserver", class {
+    constructor(private look: (changes: object[]) => void) {}
+    observe = (element: Element) => watched.set(element, () => this.look([{ isIntersecting: true }]));
+    disconnect = () => {};
+  });
+  try {
+    const text = `**Bold** words\n\n\`\`\`js\nlet a = 1;\n\`\`\`\n\n${"More. ".repeat(400)}`;
+    await show(emptyState({ entries: Array.from({ length: 10 }, () => said({ type: "text", text })) }));
+    const [oldest, latest] = [find("entry")[0]!, find("entry").at(-1)!];
+    expect(latest.querySelector("strong")!.textContent).toBe("Bold");
+    expect(oldest.querySelector("strong")).toBeNull();
+    expect(oldest.textContent).toContain(text);
+    watched.get(oldest)!();
+    await settle();
+    expect(oldest.querySelector("strong")!.textContent).toBe("Bold");
+    expect(oldest.querySelector(".hljs")).toBeNull();
+    watched.get(oldest.querySelector(".sagents-code")!)!();
+    await settle();
+    expect(oldest.querySelector(".hljs")!.textContent).toBe("let a = 1;");
+  } finally {
+    vi.unstubAllGlobals();
+  }
+});
+
 test("of a long conversation the latest are drawn first, and soon all, in their order", async () => {
-  const entries = Array.from({ length: 90 }, (_, n) => said({ type: "text", text: `Answer ${n}.` }));
+  const entries = Array.from({ length: 90 }, (_, n) => said({ type: "text", text: `Answer ${n}. ${"More. ".repeat(400)}` }));
   const counts = new Set<number>();
   const watcher = new MutationObserver(() => counts.add(find("entry").length));
   watcher.observe(el, { childList: true, subtree: true });
