@@ -422,3 +422,35 @@ def test_of_many_that_make_the_same_conversation_one_does(postgres_url: str) -> 
         assert sorted(told[4 * n : 4 * n + 4]) == sorted([f"c{n}", taken, taken, taken])
     for store in stores:
         store.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "statement", "told"),
+    [
+        ("", "SELECT pg_sleep(0) FROM nowhere", "a part of it is gone .*restore it from a backup"),
+        ("", "SET ROLE pg_monitor; SELECT * FROM pg_authid", "lacks a right .*grant it"),
+        (
+            "-cstatement_timeout=300",
+            "SELECT pg_sleep(300)",
+            "ended what took too long .*raise its statement_timeout",
+        ),
+        (
+            "-cdefault_transaction_read_only=on",
+            "CREATE TABLE t (x int)",
+            "takes no writes .*connect to one that does",
+        ),
+        ("", "DO $$BEGIN RAISE SQLSTATE '53100'; END$$", "disk of the server is full; free some"),
+        ("", "DO $$BEGIN RAISE SQLSTATE '53300'; END$$", "no more connections .*a pool before it"),
+    ],
+)
+def test_what_a_server_refuses_is_told_with_what_to_do(
+    postgres_url: str, options: str, statement: str, told: str
+) -> None:
+    with database_of(postgres_url):
+        pass
+    database = Database(f"{postgres_url}%20{options}" if options else postgres_url)
+    with pytest.raises(StoreError, match=told) as caught:
+        database.run(lambda connection: connection.exec_driver_sql(statement))
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).count(". ") == 0
+    database.close()

@@ -461,6 +461,47 @@ _SQLITE[sqlite3.SQLITE_LOCKED] = _SQLITE[sqlite3.SQLITE_BUSY]
 _SQLITE[sqlite3.SQLITE_PERM] = _SQLITE[sqlite3.SQLITE_READONLY]
 
 
+_GONE = "a part of it is gone ({})", "restore it from a backup, or choose another table_prefix"
+
+# By PostgreSQL's SQLSTATE, or the class that its first two characters are: what is wrong, with what
+# the server says of it, and what to do. https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRESQL = {
+    _LOCKED: _SQLITE[sqlite3.SQLITE_BUSY],
+    "40": ("others were in its way ({})", "try again"),
+    "53100": ("the disk of the server is full", "free some space there, then try again"),
+    "53300": (
+        "the server takes no more connections ({})",
+        "close some, raise its max_connections, or put a pool before it",
+    ),
+    "53": ("the server lacks what it needs ({})", "look after the server, then try again"),
+    "42501": ("its user lacks a right ({})", "have the owner of the tables grant it"),
+    "42P01": (
+        "a part of it is gone ({})",
+        "restore it from a backup, or choose another table_prefix",
+    ),
+    "42703": (
+        "a part of it is gone ({})",
+        "restore it from a backup, or choose another table_prefix",
+    ),
+    "3F": ("there is no such schema ({})", "make it, or set the user's search_path to one"),
+    "3D": ("there is no such database ({})", "make it, or correct the URL"),
+    "28": ("the server lets this user not in ({})", "correct the user and the password of the URL"),
+    "25006": (
+        "the server takes no writes ({})",
+        "connect to one that does, or switch default_transaction_read_only off",
+    ),
+    "57014": (
+        "the server ended what took too long ({})",
+        "raise its statement_timeout, then try again",
+    ),
+    "57": ("the server ended the connection ({})", "see that the server runs, then try again"),
+}
+
+
+def _told_by_server(state: str | None) -> tuple[str, str] | None:
+    return _POSTGRESQL.get(state or "") or _POSTGRESQL.get((state or "")[:2])
+
+
 def failure(url: sql.URL, error: BaseException, what_not: str = "be used") -> BaseException:
     """``error`` as people can act on it: a StoreError for what the database or the disk says.
 
@@ -477,8 +518,9 @@ def failure(url: sql.URL, error: BaseException, what_not: str = "be used") -> Ba
     code = getattr(cause, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _SQLITE:
         what, step = _SQLITE[code & 0xFF]
-    elif getattr(cause, "sqlstate", None) == _LOCKED:
-        what, step = _SQLITE[sqlite3.SQLITE_BUSY]
+    elif told := _told_by_server(getattr(cause, "sqlstate", None)):
+        reason, step = told
+        what = reason.format(what)
     elif isinstance(cause, OSError):
         full = cause.errno == errno.ENOSPC
         what, step = _SQLITE[sqlite3.SQLITE_FULL if full else sqlite3.SQLITE_CANTOPEN]

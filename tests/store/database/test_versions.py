@@ -262,7 +262,7 @@ def test_of_many_that_open_a_new_database_one_makes_the_tables(url: str, look: A
     assert look("SELECT version_num FROM sagents_version") == [(schema.VERSION,)]
 
 
-@pytest.mark.parametrize("version", ["0004", "", "٣"])
+@pytest.mark.parametrize("version", ["0004", "0000", "", "٣"])
 def test_a_newer_store_is_refused_and_left_as_it_is(url: str, look: Any, version: str) -> None:
     released.load(url)
     look(f"UPDATE sagents_version SET version_num = '{version}'")
