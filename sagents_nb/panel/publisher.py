@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -74,7 +74,7 @@ class Publisher:
         self.seq = 0
         self.backlog: deque[Batch] = deque()
         self.backlog_bytes = 0
-        self._listeners: list[Listener] = []
+        self._listeners: dict[Listener, None] = {}  # in the order in which they came
         self._listened = False  # nobody has said hello: nothing needs to travel yet
         self._waiting: list[Event] = []
         self._flushing = False
@@ -160,7 +160,7 @@ class Publisher:
         self._listened = True
         self.leave(listener)
         self._send_waiting()
-        self._listeners.append(listener)
+        self._listeners[listener] = None
         asker = [listener]
         missing = [batch for batch in self.backlog if batch[0] >= have]
         if have and have == self.seq:
@@ -174,8 +174,7 @@ class Publisher:
 
     def leave(self, listener: Listener) -> None:
         """Tell that listener no more."""
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        self._listeners.pop(listener, None)
 
     def _send_waiting(self) -> None:
         """What waits becomes a batch, for those who may come back and those who listen."""
@@ -214,13 +213,13 @@ class Publisher:
         while self.backlog_bytes > BACKLOG_BYTES:
             self.backlog_bytes -= len(self.backlog.popleft()[2])
 
-    def _go_on(self, listeners: Sequence[Listener]) -> None:
+    def _go_on(self, listeners: Collection[Listener]) -> None:
         if self._waiting:
             self._flush_later()
         elif self._closed:
             self._send({"type": "closed"}, listeners)
 
-    def _send_batch(self, batch: Batch, listeners: Sequence[Listener]) -> None:
+    def _send_batch(self, batch: Batch, listeners: Collection[Listener]) -> None:
         if not listeners:
             return
         after, seq, events = batch
@@ -228,7 +227,7 @@ class Publisher:
         message = {"type": "events", "after": after, "seq": seq}
         self._send({**message, "events": msgspec.json.decode(events)}, listeners)
 
-    def _send_snapshot(self, listeners: Sequence[Listener]) -> None:
+    def _send_snapshot(self, listeners: Collection[Listener]) -> None:
         self.state["model"] = self.session.agent.model.name
         state = snapshot_of(self.state)
         self._pay(len(msgspec.json.encode(state)))
@@ -239,7 +238,7 @@ class Publisher:
         now = runtime.loop.time()
         self._free_at = max(now, self._free_at) + size / BYTES_A_SECOND
 
-    def _send(self, message: dict[str, Any], listeners: Sequence[Listener]) -> None:
+    def _send(self, message: dict[str, Any], listeners: Collection[Listener]) -> None:
         for listener in tuple(listeners):
             try:
                 listener(message)
