@@ -41,20 +41,33 @@ def create(
     metadata: Mapping[str, Any] | None,
     id: str | None,
 ) -> Conversation:
-    """A new one."""
+    """A new one, whose journal is empty."""
+    id = add(connection, tables, owner, title, metadata, id)
+    leases.begin(connection, tables, id)
+    return get(connection, tables, owner, id)
+
+
+def add(
+    connection: sql.Connection,
+    tables: Tables,
+    owner: str,
+    title: str | None,
+    metadata: Mapping[str, Any] | None,
+    id: str | None,
+) -> str:
+    """A new one, by its id; what its journal has is for the caller to say."""
     id = str(uuid4()) if id is None else id
     if not isinstance(id, str) or not 1 <= len(escaped(id)) <= ID_LENGTH:
         raise ConfigurationError(
             f"The id of a conversation is text of 1 to {ID_LENGTH} characters, not {id!r:.60}."
         )
-    table, now = tables.conversations, datetime.now(UTC)
-    if connection.execute(sql.select(table.c.id).where(table.c.id == id)).first():
+    there, insert = _creating(tables)
+    if there(connection, {"found": id}).rows:
         raise ConfigurationError(f"The id {id!r} is taken; choose another.")
-    changes = _changes({"title": title, "metadata": metadata or {}})
+    now, changes = datetime.now(UTC), _changes({"title": title, "metadata": metadata or {}})
     times = {"created_at": now, "updated_at": now}
-    connection.execute(table.insert().values(id=id, owner=owner, **times, **changes))
-    leases.begin(connection, tables, id)
-    return get(connection, tables, owner, id)
+    insert(connection, {"id": id, "owner": owner, **times, **changes})
+    return id
 
 
 def find(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation | None:
@@ -163,6 +176,13 @@ def _conversation(row: Iterable[Any]) -> Conversation:
         created_at=created_at,
         updated_at=updated_at,
     )
+
+
+@functools.cache
+def _creating(tables: Tables) -> tuple[Prepared, Prepared]:
+    table = tables.conversations
+    there = sql.select(table.c.id).where(table.c.id == sql.bindparam("found"))
+    return Prepared(there), Prepared(table.insert())
 
 
 @functools.cache

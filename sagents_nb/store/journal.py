@@ -54,10 +54,30 @@ class Journal:
         self.epoch = epoch
         self.last_seq = 0
         self._failures = 0
+        self._make: Callable[[sql.Connection], Any] | None = None  # the conversation, if it is new
         # The checksums of the rows that were written since the tally with that number; None where
         # it is not known which were. Numbers of those that were not are a gap, and no loss.
         self._since = -1
         self._behind: list[int] | None = None
+
+    @classmethod
+    def of_new(
+        cls, database: Database, conversation_id: str, make: Callable[[sql.Connection], Any]
+    ) -> Journal:
+        """That of a conversation which ``make`` makes, in the transaction of the first entries.
+
+        What ``make`` raises is what their future raises; then there is neither.
+        """
+        journal = cls(database, conversation_id, 1)
+
+        def begin(connection: sql.Connection) -> None:
+            make(connection)
+            leases.take(connection, database.tables, database.owner, conversation_id, False)
+            database.held.add((conversation_id, journal.epoch))
+            journal._keep(connection, Tally())
+
+        journal._make = begin
+        return journal
 
     @classmethod
     def open(
@@ -144,6 +164,7 @@ class Journal:
                 )
         at = datetime.now(UTC)
         failures = self._failures
+        make, self._make = self._make, None
         began = False
 
         def write(connection: sql.Connection) -> int:
@@ -157,6 +178,8 @@ class Journal:
                     "those before them were not; append them again."
                 )
             try:
+                if make is not None:
+                    make(connection)
                 last_seq = self.write(connection, entries, at)
                 if along is not None:
                     along(connection)
