@@ -371,27 +371,28 @@ class _Read(msgspec.Struct, frozen=True):
         later: list[int] = []  # the numbers of rows that the tally lacks
         odd: list[int] = []  # checksums of damaged rows that may be of these or not
         for row in rows:
-            if row.place in places:  # an index that is damaged may lead to a row twice
+            place, number, _, _, _, kept, _ = row
+            if place in places:  # an index that is damaged may lead to a row twice
                 continue
-            places.add(row.place)
-            is_later = tally is not None and not (is_number(row.seq) and row.seq <= tally.last_seq)
-            if row.checksum is not None and not is_later:
-                found.append(row.checksum)
+            places.add(place)
+            is_later = tally is not None and not (is_number(number) and number <= tally.last_seq)
+            if kept is not None and not is_later:
+                found.append(kept)
             try:
                 entry, checksum = entry_of(conversation_id, row)
-                if entry.seq in entries:
-                    raise Damaged(row.place, row.seq, "there is another one of its number")
+                if number in entries:
+                    raise Damaged(place, number, "there is another one of its number")
             except Damaged as problem:
                 damaged.append(problem)
-                if row.checksum is not None and is_later:
-                    odd.append(row.checksum)
+                if kept is not None and is_later:
+                    odd.append(kept)
                 continue
-            entries[entry.seq] = entry
+            entries[number] = entry
             whole.append(checksum)
-            if row.checksum is None:
-                without[row.place] = checksum
+            if kept is None:
+                without[place] = checksum
             elif is_later:
-                later.append(entry.seq)
+                later.append(number)
         differs = UNKNOWN if tally is None else tally.differs(found, later, odd)
         return cls(
             [entries[seq] for seq in sorted(entries)],
@@ -445,10 +446,13 @@ def _rows(
     if which is not None:
         query = query.where(which)
     found = connection.execute(query.where(c.conversation_id == conversation_id).order_by(c.seq))
-    if connection.dialect.name == "sqlite":
-        return [StoredRow(*row) for row in found]
-    rows = (StoredRow(*row) for row in found)
-    return [row._replace(kind=row.kind.encode(), data=row.data.encode()) for row in rows]
+    if found.cursor is not None and connection.dialect.name == "sqlite":
+        rows = found.cursor.fetchall()  # the driver's, of their types already
+        found.close()
+        return list(rows)
+    return [
+        (place, seq, kind.encode(), data.encode(), *rest) for place, seq, kind, data, *rest in found
+    ]
 
 
 def _if_type(column: sql.Column[Any], name: str, kind: Any) -> sql.ColumnElement[Any]:

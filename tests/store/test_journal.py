@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -12,9 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sagents_nb.errors import NotFound, StaleOwner
+from sagents_nb.messages import Message, ToolCall, ToolResult
 from sagents_nb.runtime.thread import runtime
+from sagents_nb.serialization import VERSION, to_data
 from sagents_nb.store.database.thread import Database
-from sagents_nb.store.entries import Entry
+from sagents_nb.store.entries import Entry, StoredMessage
+from sagents_nb.store.folding import fold
 from sagents_nb.store.journal import Journal
 from tests.store.database.test_thread import hold
 from tests.store.journals import begin, count, database_of, kept, note, said
@@ -99,6 +103,53 @@ def test_entries_are_numbered_and_dated(database: Database, journal: Journal) ->
     assert [entry.data for entry in entries[2:]] == [None, []]
     begun = database.run(lambda c: c.execute(database.tables.leases.select()).one().began_at)
     assert all(abs(entry.at - begun.timestamp()) < 60 for entry in entries)
+
+
+SAID = [
+    Message.user("Grüße, 👋🏽", source="page"),
+    Message.assistant(
+        "", [ToolCall("c1", "look", {"deep": [1, 2.5, {"n": 10**25}], "s": "\ud800"})]
+    ),
+    Message.tool([ToolResult("c1", "look", "nothing\0\ufffe", is_error=True)]),
+    Message("system", "be kind"),
+]
+
+
+def test_messages_are_read_straight_from_their_rows(database: Database, journal: Journal) -> None:
+    entries = [Entry("message", {"n": n, **to_data(said)}) for n, said in enumerate(SAID, 1)]
+    journal.append([Entry("begin", {"version": VERSION}), *entries]).result(PATIENCE)
+    _, read, problems = Journal.open(database, "c", take_over=True)
+    assert problems == []
+    folded = fold((entry.seq, entry.kind, entry.data) for entry in read)
+    assert folded.state.messages == SAID
+    plain = [entry.data for entry in read if type(entry.data) is StoredMessage]
+    assert [stored.message for stored in plain] == [SAID[0], SAID[3]]  # the others are escaped
+    assert folded.state.messages[0] is plain[0].message
+    assert [json.loads(stored.text) for stored in plain] == [stored.data for stored in plain]
+
+
+def test_messages_of_an_older_version_are_migrated_before_they_are_read(
+    database: Database, journal: Journal
+) -> None:
+    older = Entry("message", {"n": 1, "role": "user", "content": "Grüße"})
+    journal.append([Entry("begin", {"version": 0}), older]).result(PATIENCE)
+    _, read, _ = Journal.open(database, "c", take_over=True)
+    folded = fold((entry.seq, entry.kind, entry.data) for entry in read)
+    assert folded.state.messages == [Message.user("Grüße")]
+    assert folded.damaged == {}
+
+
+def test_a_message_that_is_none_is_told_though_it_is_what_was_written(
+    database: Database, journal: Journal
+) -> None:
+    wrong = [{"n": 1, "role": 5}, {"role": "user"}, {"n": "1", "role": "user"}]
+    rows = [Entry("message", data) for data in wrong]
+    journal.append([Entry("begin", {"version": VERSION}), *rows]).result(PATIENCE)
+    _, read, problems = Journal.open(database, "c", take_over=True)
+    assert problems == []
+    folded = fold((entry.seq, entry.kind, entry.data) for entry in read)
+    assert sorted(folded.damaged) == [2, 3, 4]
+    assert folded.state.messages == []
 
 
 def test_what_is_appended_is_written_in_the_order_of_the_calls(
