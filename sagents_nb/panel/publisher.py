@@ -29,6 +29,7 @@ from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
 from .protocol import (
+    SHOWN_ENTRIES,
     encoded,
     file_data,
     interrupt_data,
@@ -111,8 +112,10 @@ class Publisher:
             }
 
     def _set_entries(self, messages: list[Message]) -> None:
-        """Show these messages, of which no event tells."""
-        shown = [shortened_message(to_data(message.shown)) for message in messages]
+        """Show these messages, of which no event tells; a page is shown the last of them only."""
+        self.state["earlier"] = max(0, len(messages) - SHOWN_ENTRIES)
+        newest = messages[-SHOWN_ENTRIES:]
+        shown = [shortened_message(to_data(message.shown)) for message in newest]
         self.state["entries"] = [
             {"seq": 0, "run_id": "", "ts": 0, "message": message} for message in plain(shown)
         ]

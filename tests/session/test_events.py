@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +14,7 @@ from sagents_nb.session import event_log
 from sagents_nb.session.event_log import EventLog
 from tests.grammar import ungrammatical
 from tests.session.gates import Gate
-from tests.talking import agent_of, all_of, call, of, run, session_of, types, until
+from tests.talking import agent_of, all_of, call, calls_of, of, run, session_of, types, until
 
 
 def test_subscribers_hear_every_event_once_in_order() -> None:
@@ -198,23 +196,6 @@ def test_a_reader_who_went_away_costs_nothing() -> None:
     session.send("b").result()
     assert len(session.actor.log.subscribers) == before
     assert len(session.actor.log.streams) == 0
-
-
-def calls_of(function: Callable[[], Any]) -> int:
-    """How many functions are called meanwhile, by it and by each other."""
-    number = 0
-
-    def count(frame: Any, what: str, arg: Any) -> None:
-        nonlocal number
-        number += what in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
-    return number
 
 
 def log_of(number: int) -> EventLog:
