@@ -10,12 +10,14 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
+import sqlalchemy as sql
 from hypothesis import HealthCheck, given, settings
 
-from sagents_nb.errors import NotFound, StaleOwner
+from sagents_nb.errors import NotFound, Owned, StaleOwner
 from sagents_nb.messages import Message, ToolCall, ToolResult
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.serialization import VERSION, to_data
+from sagents_nb.store import conversations
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry, StoredMessage
 from sagents_nb.store.folding import fold
@@ -113,6 +115,38 @@ SAID = [
     Message.tool([ToolResult("c1", "look", "nothing\0\ufffe", is_error=True)]),
     Message("system", "be kind"),
 ]
+
+
+def test_a_new_conversation_is_there_with_its_first_entries_or_not_at_all(
+    database: Database,
+) -> None:
+    tables = database.tables
+
+    def make(connection: sql.Connection) -> None:
+        conversations.add(connection, tables, "", None, None, "new")
+
+    def make_and_fail(connection: sql.Connection) -> None:
+        make(connection)
+        raise ValueError("no")
+
+    failed = Journal.of_new(database, "new", make_and_fail)
+    with pytest.raises(ValueError, match="no"):
+        failed.append([note(1)]).result(PATIENCE)
+    with pytest.raises(NotFound):
+        Journal.open(database, "new")
+    refused = Journal.of_new(database, "new", make)
+    with pytest.raises(AttributeError):
+        refused.append([Entry("run", None)]).result(PATIENCE)
+    with pytest.raises(NotFound):
+        Journal.open(database, "new")
+    journal = Journal.of_new(database, "new", make)
+    assert journal.append([note(2), note(3)]).result(PATIENCE) == 2
+    assert journal.append([note(4)]).result(PATIENCE) == 3
+    with pytest.raises(Owned):
+        Journal.open(database, "new")
+    again, entries, problems = Journal.open(database, "new", take_over=True)
+    assert (journal.epoch, again.epoch, problems) == (1, 2, [])
+    assert said(entries) == [2, 3, 4]
 
 
 def test_messages_are_read_straight_from_their_rows(database: Database, journal: Journal) -> None:
