@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sql
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import StaticPool
 
@@ -116,12 +117,10 @@ def create_engine(
         ) from error
 
     def set_up(connection: Any, record: object) -> None:
-        if is_sqlite(url):
-            _set_up_sqlite(connection, owner)
-        elif url.drivername == POSTGRESQL:
-            _set_up_postgres(connection)
+        _set_up_sqlite(connection, owner)
 
-    sql.event.listen(engine, "connect", set_up)
+    if is_sqlite(url):
+        sql.event.listen(engine, "connect", set_up)
     return engine
 
 
@@ -142,6 +141,33 @@ def connect(engine: sql.Engine) -> sql.Connection:
 def driver_of(connection: sql.Connection) -> Any:
     """The driver's own connection, such as a :class:`sqlite3.Connection`."""
     return connection.connection.driver_connection
+
+
+def set_patience(connection: sql.Connection, seconds: float | None = None) -> None:
+    """Have PostgreSQL wait so long for what is locked, in the transaction that has just begun.
+
+    By default that is ``LOCK_SECONDS``.
+
+    Nor does it wait for us if we stand still in it: who waits for what we have locked gets it. A
+    commit is one on the disk. What is set for a connection is also for others behind a pool.
+    """
+    locked = LOCK_SECONDS if seconds is None else seconds
+    in_ms = {"locked": f"{locked * 1000:.0f}", "idle": f"{LOCK_SECONDS * 800:.0f}"}
+    connection.execute(_PATIENCE_OF_ONE, in_ms)
+
+
+_PATIENCE_OF_ONE = sql.text(
+    "SELECT set_config('lock_timeout', :locked, true), "
+    "set_config('idle_in_transaction_session_timeout', :idle, true), "
+    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') "
+    "WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
+)
+
+
+def insert_new(connection: sql.Connection, table: sql.Table) -> Any:
+    """An insert that does nothing, and returns no row, where there is such a row already."""
+    made = (sqlite if is_sqlite(connection.engine.url) else postgresql).insert(table)
+    return made.on_conflict_do_nothing()
 
 
 class Done(NamedTuple):
@@ -257,13 +283,3 @@ def _set_up_sqlite(connection: sqlite3.Connection, owner: str) -> None:
         raise StoreError(
             "SQLite does not take synchronous=FULL; use a Python with an ordinary SQLite."
         )
-
-
-def _set_up_postgres(connection: Any) -> None:
-    # Nobody may keep a thread waiting for good, and a commit is one on the disk.
-    connection.execute(f"SET lock_timeout TO {round(LOCK_SECONDS * 1000)}")
-    connection.execute(
-        "SELECT set_config('synchronous_commit', 'on', false) "
-        "WHERE current_setting('synchronous_commit') = 'off'"
-    )
-    connection.commit()

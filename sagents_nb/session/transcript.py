@@ -14,7 +14,7 @@ import logging
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -325,6 +325,8 @@ class Transcript:
     def taken(self, error: BaseException | None, undone: Collection[Message]) -> None:
         """What came of them; those behind one that failed are given again with what comes next."""
         ride, self._ride = self._ride, None
+        if ride is not None and error is not None:
+            self._doubt(ride, error)
         if undone:
             self.forget(undone)
         if isinstance(error, StaleOwner):  # nothing of this session is kept any more
@@ -336,14 +338,24 @@ class Transcript:
             self._tell_of(self._jobs.popleft().kind, saved)
         if ride.error is not None:
             job = self._jobs[0]
-            job.tries += 1
+            job.tries += not ride.contended  # nothing is wrong with one that waits for somebody
             self._failed(job, ride.error)
             if job.tries >= TRIES:
                 self._jobs.popleft()
 
+    def _doubt(self, ride: InTurn, error: BaseException) -> None:
+        """Rows of which nobody knows whether they were saved are saved again, and not twice."""
+        from ..store.database.connection import CommitInDoubt
+
+        if isinstance(error, CommitInDoubt):
+            done = zip(self._jobs, ride.done, strict=False)
+            added = [saved for job, saved in done if job.kind is DisplayMessageSaved]
+            ids = [row.id for saved in added for row in _rows_of(saved)]
+            remove = _Job(DisplayMessageUpdated, "remove_rows", (*self._whose, ids))
+            self._jobs.appendleft(remove)
+
     def _tell_of(self, kind: type[Event], saved: Any) -> None:
-        rows = [saved] if isinstance(saved, DisplayMessage) else saved or ()
-        for row in rows:
+        for row in _rows_of(saved):
             data = to_data(asdict(row)) if isinstance(row, DisplayMessage) else to_data(row)
             self._tell(kind, display_message=data)
 
@@ -352,6 +364,10 @@ class Transcript:
         problem = f"A row of the transcript was not saved and {what}: {text_or_why(error)}"
         logger.warning("Session %r: %s", self._whose[1], problem)
         self._trouble(problem)
+
+
+def _rows_of(saved: Any) -> Sequence[Any]:
+    return [saved] if isinstance(saved, DisplayMessage) else saved or ()
 
 
 def _error_row(error: AgentError) -> Row:

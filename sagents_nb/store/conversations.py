@@ -17,7 +17,7 @@ import sqlalchemy as sql
 
 from ..errors import Busy, ConfigurationError, NotFound
 from ..serialization import escaped
-from ..sql import Prepared
+from ..sql import Prepared, insert_new
 from .database import leases
 from .database.schema import Tables, forget_deleted_texts
 from .scope import ID_LENGTH
@@ -61,12 +61,13 @@ def add(
         raise ConfigurationError(
             f"The id of a conversation is text of 1 to {ID_LENGTH} characters, not {id!r:.60}."
         )
-    there, insert = _creating(tables)
-    if there(connection, {"found": id}).rows:
-        raise ConfigurationError(f"The id {id!r} is taken; choose another.")
-    now, changes = datetime.now(UTC), _changes({"title": title, "metadata": metadata or {}})
+    table, now = tables.conversations, datetime.now(UTC)
+    changes = _changes({"title": title, "metadata": metadata or {}})
     times = {"created_at": now, "updated_at": now}
-    insert(connection, {"id": id, "owner": owner, **times, **changes})
+    # Not looked for first: of two that make it at once, the second would find none, and fail.
+    made = insert_new(connection, table).values(id=id, owner=owner, **times, **changes)
+    if connection.execute(made.returning(table.c.id)).first() is None:
+        raise ConfigurationError(f"The id {id!r} is taken; choose another.")
     return id
 
 
@@ -176,13 +177,6 @@ def _conversation(row: Iterable[Any]) -> Conversation:
         created_at=created_at,
         updated_at=updated_at,
     )
-
-
-@functools.cache
-def _creating(tables: Tables) -> tuple[Prepared, Prepared]:
-    table = tables.conversations
-    there = sql.select(table.c.id).where(table.c.id == sql.bindparam("found"))
-    return Prepared(there), Prepared(table.insert())
 
 
 @functools.cache

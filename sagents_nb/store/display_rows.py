@@ -79,6 +79,16 @@ def append(
     return [message for each in values for message in _messages(adding(connection, each).rows)]
 
 
+def remove(
+    connection: sql.Connection, tables: Tables, owner: str, conversation_id: str, ids: Sequence[str]
+) -> None:
+    """Rows of a conversation are there no more, as far as they were."""
+    conversations.touch(connection, tables, owner, conversation_id)
+    c = tables.display_messages.c
+    which = c.conversation_id == conversation_id, c.id.in_(ids)
+    connection.execute(tables.display_messages.delete().where(*which))
+
+
 @functools.cache
 def _appending(tables: Tables) -> tuple[Prepared, Prepared]:
     """What tells when the newest row of a conversation came, and what adds rows; made once."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sql
@@ -16,6 +16,7 @@ import sqlalchemy as sql
 from ..errors import StaleOwner, StoreError
 from ..sql import Prepared
 from .database import leases
+from .database.connection import CommitInDoubt, is_contended
 from .database.schema import Tables
 from .database.thread import Database
 from .entries import (
@@ -37,6 +38,8 @@ from .entries import (
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _AT_ONCE = 500  # how many rows one statement deletes
 
 
@@ -55,6 +58,9 @@ class Journal:
         self.last_seq = 0
         self._failures = 0
         self._make: Callable[[sql.Connection], Any] | None = None  # the conversation, if it is new
+        # The numbers of rows of which nobody knows whether they were committed: who appended them
+        # was told that they were not, and appends them again.
+        self._doubtful: list[int] = []
         # The checksums of the rows that were written since the tally with that number; None where
         # it is not known which were. Numbers of those that were not are a gap, and no loss.
         self._since = -1
@@ -71,6 +77,7 @@ class Journal:
         journal = cls(database, conversation_id, 1)
 
         def begin(connection: sql.Connection) -> None:
+            journal.last_seq = 0  # of a transaction that was lost nothing is left, nor a gap
             make(connection)
             leases.take(connection, database.tables, database.owner, conversation_id, False)
             database.held.add((conversation_id, journal.epoch))
@@ -104,11 +111,11 @@ class Journal:
                 leases.release(connection, tables, owner, conversation_id, epoch)
 
         try:
-            used, tally, rows = database.run(begin)
+            used, tally, rows = database.run(begin, about=conversation_id)
             journal = cls(database, conversation_id, epochs[-1])
             return journal, *journal._read(rows, used, tally)
         except BaseException:  # also where somebody interrupts the waiting
-            database.submit(give_up)
+            database.submit(give_up, about=conversation_id)
             raise
 
     def _read(
@@ -144,7 +151,7 @@ class Journal:
                 connection.execute(change, rows)
             self._keep(connection, tally)
 
-        return self.database.submit(mend)
+        return self._submit(mend)
 
     def append(
         self, entries: Sequence[Entry], along: Callable[[sql.Connection], Any] | None = None
@@ -165,13 +172,13 @@ class Journal:
         at = datetime.now(UTC)
         failures = self._failures
         make, self._make = self._make, None
-        began = False
+        before: int | None = None
 
         def write(connection: sql.Connection) -> int:
-            nonlocal began
-            if began:  # the database lost the first transaction
+            nonlocal before
+            if before is not None:  # the database lost the first transaction
                 self._behind = None
-            began = True
+            before = self.last_seq
             if failures != self._failures:
                 raise StoreError(
                     f"Entries of conversation {self.conversation_id!r} were not written because "
@@ -180,38 +187,58 @@ class Journal:
             try:
                 if make is not None:
                     make(connection)
+                if self._doubtful:
+                    self._delete(connection, self._doubtful)
                 last_seq = self.write(connection, entries, at)
                 if along is not None:
                     along(connection)
                 return last_seq
             except BaseException as error:
-                self._failed(error)
+                if not is_contended(error):  # else it is done again
+                    self._failed()
                 raise
 
-        return self.database.submit(write, self._failed)
+        def failed(error: BaseException) -> None:
+            if isinstance(error, CommitInDoubt) and before is not None:
+                self._doubtful += range(before + 1, self.last_seq + 1)
+            self._failed()
 
-    def _failed(self, error: BaseException) -> None:
+        future: Future[int] = self._submit(write, failed)
+        if doubtful := tuple(self._doubtful):
+
+            def gone(written: Future[int]) -> None:
+                if written.exception() is None:
+                    self._doubtful = [seq for seq in self._doubtful if seq not in doubtful]
+
+            future.add_done_callback(gone)
+        return future
+
+    def _failed(self) -> None:
         self._failures += 1
         self._behind = None
+
+    def _submit(
+        self,
+        work: Callable[[sql.Connection], T],
+        failed: Callable[[BaseException], None] | None = None,
+    ) -> Future[T]:
+        return self.database.submit(work, failed, about=self.conversation_id)
 
     def compact(self, superseded: Iterable[int]) -> Future[None]:
         """Delete the entries with these seqs; those that are gone already do no harm."""
         seqs = list(superseded)
 
-        def delete(connection: sql.Connection) -> None:
-            tally = self._settled(connection, self._check(connection))
-            of_them = _statements(self.database.tables)
-            for first in range(0, len(seqs), _AT_ONCE):
-                some = {
-                    "conversation": self.conversation_id,
-                    "numbers": seqs[first : first + _AT_ONCE],
-                }
-                gone = connection.execute(of_them.checksums, some).scalars().all()
-                connection.execute(of_them.delete, some)
-                tally = tally and tally.minus([c for c in gone if c is not None])
-            self._keep(connection, tally)
+        return self._submit(lambda connection: self._delete(connection, seqs))
 
-        return self.database.submit(delete)
+    def _delete(self, connection: sql.Connection, seqs: Sequence[int]) -> None:
+        tally = self._settled(connection, self._check(connection))
+        of_them = _statements(self.database.tables)
+        for first in range(0, len(seqs), _AT_ONCE):
+            some = {"conversation": self.conversation_id, "numbers": seqs[first : first + _AT_ONCE]}
+            gone = connection.execute(of_them.checksums, some).scalars().all()
+            connection.execute(of_them.delete, some)
+            tally = tally and tally.minus([c for c in gone if c is not None])
+        self._keep(connection, tally)
 
     def release(self) -> Future[None]:
         """Give the conversation up, after all that was appended; what comes then is refused."""
@@ -224,7 +251,7 @@ class Journal:
                     self._keep(connection, self._settled(connection, tally))
             leases.release(connection, *self._lease)
 
-        return self.database.submit(give_up)
+        return self._submit(give_up)
 
     @property
     def _lease(self) -> tuple[Tables, leases.Owner, str, int]:
@@ -291,7 +318,7 @@ class Journal:
                 tally = tally and tally.minus(gone)
             self._keep(connection, tally)
 
-        return self.database.submit(move)
+        return self._submit(move)
 
     @property
     def _is_of_it(self) -> sql.ColumnElement[bool]:

@@ -60,8 +60,8 @@ class ScopedStore:
     def _run(self, query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self.database.run(self._work(query, *args, **kwargs))
 
-    async def _await(self, query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.wrap_future(self.database.submit(self._work(query, *args, **kwargs)))
+    def _run_on(self, id: str | None, query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.database.run(self._work(query, *args, **kwargs), about=id)
 
     # conversations
 
@@ -73,17 +73,17 @@ class ScopedStore:
         id: str | None = None,
     ) -> Conversation:
         """A new conversation; ``id`` is its own by default, and one that is taken is refused."""
-        return self._run(conversations.create, title, metadata, id)
+        return self._run_on(id, conversations.create, title, metadata, id)
 
     @kinds.checked
     def get_conversation(self, id: str) -> Conversation:
         """The conversation of that id."""
-        return self._run(conversations.get, id)
+        return self._run_on(id, conversations.get, id)
 
     @kinds.checked
     def find_conversation(self, id: str) -> Conversation | None:
         """The conversation of that id, or None."""
-        return self._run(conversations.find, id)
+        return self._run_on(id, conversations.find, id)
 
     @kinds.checked(title=kinds.of(str | None), metadata=kinds.of(Mapping[str, Any] | None))
     def update_conversation(self, id: str, **changes: Any) -> Conversation:
@@ -92,7 +92,7 @@ class ScopedStore:
             raise ConfigurationError(
                 f"A conversation has a title and metadata, not {', '.join(unknown)}."
             )
-        return self._run(conversations.update, id, changes)
+        return self._run_on(id, conversations.update, id, changes)
 
     @kinds.checked
     def delete_conversation(self, id: str) -> None:
@@ -100,7 +100,7 @@ class ScopedStore:
 
         Raises :class:`~sagents_nb.errors.Busy` while it is open in a session that lives.
         """
-        self._run(conversations.delete, id)
+        self._run_on(id, conversations.delete, id)
 
     @kinds.checked(limit=kinds.whole(0), offset=kinds.whole(0))
     def list_conversations(self, limit: int = 50, offset: int = 0) -> list[Conversation]:
@@ -121,7 +121,7 @@ class ScopedStore:
         A conversation that a session was opened on has a journal, which is its state: it takes
         no other.
         """
-        self._run(states.save, id, exported)
+        self._run_on(id, states.save, id, exported)
 
     @kinds.checked
     def load_agent_state(self, id: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class ScopedStore:
 
         Raises :class:`~sagents_nb.errors.NotFound` also for a conversation that has none yet.
         """
-        found = self._run(states.load, id)
+        found = self._run_on(id, states.load, id)
         if found is None:
             raise NotFound(f"Conversation {id!r:.300} has no state yet.")
         return found
@@ -137,7 +137,7 @@ class ScopedStore:
     @kinds.checked
     def load_todos(self, id: str) -> list[Todo]:
         """The to-do list, read without an agent; empty for a conversation that is not there."""
-        return self._run(states.todos, id)
+        return self._run_on(id, states.todos, id)
 
     # the transcript
 
@@ -154,17 +154,17 @@ class ScopedStore:
                 f"A row has {', '.join(Row.__struct_fields__)}, of which the last two may be left "
                 f"out; this one has {', '.join(map(str, row)) or 'nothing'}."
             )
-        return self._run(rows.append, id, [Row(**row)])[0]
+        return self._run_on(id, rows.append, id, [Row(**row)])[0]
 
     @kinds.checked
     def append_text_message(self, id: str, message_type: str, text: str) -> DisplayMessage:
         """Add a row of text; ``message_type`` is who says it, such as "assistant"."""
-        return self._run(rows.append, id, [Row(message_type, "text", {"text": text})])[0]
+        return self._run_on(id, rows.append, id, [Row(message_type, "text", {"text": text})])[0]
 
     @kinds.checked
     def load_display_messages(self, id: str) -> list[DisplayMessage]:
         """The transcript, in order; empty for a conversation that is not there."""
-        return self._run(rows.load, id)
+        return self._run_on(id, rows.load, id)
 
     # the life of a tool call; the newest of that id, in all conversations unless one is named
 
@@ -173,7 +173,7 @@ class ScopedStore:
         self, tool_call_id: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
         """A pending call runs now."""
-        return self._run(rows.change_tool_call, tool_call_id, conversation_id, "executing", {})
+        return self._changed(tool_call_id, conversation_id, "executing", {})
 
     @kinds.checked(metadata=_METADATA)
     def complete_tool_call(
@@ -184,9 +184,7 @@ class ScopedStore:
         conversation_id: str | None = None,
     ) -> DisplayMessage:
         """A call that was pending, executing or interrupted has ended well."""
-        return self._run(
-            rows.change_tool_call, tool_call_id, conversation_id, "completed", metadata
-        )
+        return self._changed(tool_call_id, conversation_id, "completed", metadata)
 
     @kinds.checked(metadata=_METADATA)
     def fail_tool_call(
@@ -197,7 +195,7 @@ class ScopedStore:
         conversation_id: str | None = None,
     ) -> DisplayMessage:
         """A call that was pending, executing or interrupted has failed."""
-        return self._run(rows.change_tool_call, tool_call_id, conversation_id, "failed", metadata)
+        return self._changed(tool_call_id, conversation_id, "failed", metadata)
 
     @kinds.checked(metadata=_METADATA)
     def interrupt_tool_call(
@@ -208,16 +206,20 @@ class ScopedStore:
         conversation_id: str | None = None,
     ) -> DisplayMessage:
         """A pending or executing call waits for people."""
-        return self._run(
-            rows.change_tool_call, tool_call_id, conversation_id, "interrupted", metadata
-        )
+        return self._changed(tool_call_id, conversation_id, "interrupted", metadata)
 
     @kinds.checked
     def cancel_tool_call(
         self, tool_call_id: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
         """A call that was pending, executing or interrupted will have no result."""
-        return self._run(rows.change_tool_call, tool_call_id, conversation_id, "cancelled", {})
+        return self._changed(tool_call_id, conversation_id, "cancelled", {})
+
+    def _changed(
+        self, call_id: str, conversation_id: str | None, status: str, metadata: Any
+    ) -> DisplayMessage:
+        change = rows.change_tool_call
+        return self._run_on(conversation_id, change, call_id, conversation_id, status, metadata)
 
     @kinds.checked
     def record_hitl_decision(
@@ -230,14 +232,18 @@ class ScopedStore:
         """Somebody decided: "hitl_decision" in the metadata of the call and of its result."""
         if decision not in ("approved", "rejected"):
             raise ConfigurationError(f"A decision is 'approved' or 'rejected', not {decision!r}.")
-        return self._run(rows.record_decision, tool_call_id, conversation_id, decision)
+        return self._run_on(
+            conversation_id, rows.record_decision, tool_call_id, conversation_id, decision
+        )
 
     @kinds.checked
     def resolve_interrupted_tool_result(
         self, tool_call_id: str, content: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
         """A result that stood for an interrupt is ``content`` now; any other is left alone."""
-        return self._run(rows.resolve_result, tool_call_id, conversation_id, content)
+        return self._run_on(
+            conversation_id, rows.resolve_result, tool_call_id, conversation_id, content
+        )
 
     @kinds.checked
     def to_frame(self, kind: str) -> pandas.DataFrame:
@@ -252,7 +258,7 @@ class ScopedStore:
     @kinds.checked
     def history(self, id: str) -> Framed:
         """What frames are made of for one conversation: its state, and events of what is known."""
-        return self._run(framing.one, id)
+        return self._run_on(id, framing.one, id)
 
     # what a session calls: AgentPersistence and DisplayMessagePersistence
 
@@ -261,13 +267,14 @@ class ScopedStore:
     ) -> None:
         """Keep a state that has no journal, and the title that a generated one gives."""
         self._check(scope)
-        await self._await(states.keep, conversation_id, exported, context)
+        work = self._work(states.keep, conversation_id, exported, context)
+        await asyncio.wrap_future(self.database.submit(work, about=conversation_id))
 
     async def load_state(self, scope: Any, conversation_id: str) -> dict[str, Any] | None:
         """The exported state, or None where there is none to be seen."""
         self._check(scope)
         work = _if_there(self._work(states.load, conversation_id))
-        return await asyncio.wrap_future(self.database.submit(work))
+        return await asyncio.wrap_future(self.database.submit(work, about=conversation_id))
 
     async def save_message(
         self, scope: Any, conversation_id: str, message: Message
@@ -325,8 +332,13 @@ class ScopedStore:
         return self._work(conversations.add, None, None, id)
 
     def work_of(self, method: str, scope: Any, id: str, *args: Any) -> Callable[..., Any]:
-        """What one of these five methods does, for a transaction of somebody else's."""
+        """What one of these five methods does, for a transaction of somebody else's.
+
+        Or "remove_rows": undo what the first two did, where nobody knows whether it was committed.
+        """
         self._check(scope)
+        if method == "remove_rows":
+            return self._work(rows.remove, id, *args)
         if method == "save_message":
             return self._work(rows.append, id, rows_of(*args))
         if method == "save_row":
@@ -340,8 +352,9 @@ class ScopedStore:
         }
         return _if_there(self._work(changes[method], call_id, id, *rest))
 
-    async def _awaited(self, method: str, *args: Any) -> Any:
-        return await asyncio.wrap_future(self.database.submit(self.work_of(method, *args)))
+    async def _awaited(self, method: str, scope: Any, id: str, *args: Any) -> Any:
+        work = self.work_of(method, scope, id, *args)
+        return await asyncio.wrap_future(self.database.submit(work, about=id))
 
     def _check(self, scope: Any) -> None:
         if scope is not None and owner_of(scope) != self._owner:

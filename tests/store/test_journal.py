@@ -12,6 +12,7 @@ import hypothesis.strategies as st
 import pytest
 import sqlalchemy as sql
 from hypothesis import HealthCheck, given, settings
+from sqlalchemy.exc import DBAPIError
 
 from sagents_nb.errors import NotFound, Owned, StaleOwner
 from sagents_nb.messages import Message, ToolCall, ToolResult
@@ -147,6 +148,28 @@ def test_a_new_conversation_is_there_with_its_first_entries_or_not_at_all(
     again, entries, problems = Journal.open(database, "new", take_over=True)
     assert (journal.epoch, again.epoch, problems) == (1, 2, [])
     assert said(entries) == [2, 3, 4]
+
+
+def test_a_new_conversation_whose_first_transaction_was_lost_begins_without_a_gap(
+    database: Database,
+) -> None:
+    def make(connection: sql.Connection) -> None:
+        conversations.add(connection, database.tables, "", None, None, "new")
+
+    class Conflict(Exception):
+        sqlstate = "40001"  # as the server says it to one of two that are in each other's way
+
+    lost = [DBAPIError("INSERT", None, Conflict())]
+
+    def lose(connection: sql.Connection) -> None:
+        if lost:
+            raise lost.pop()
+
+    journal = Journal.of_new(database, "new", make)
+    assert journal.append([note(1), note(2)], lose).result(PATIENCE) == 2
+    assert not lost
+    _, entries, problems = Journal.open(database, "new", take_over=True)
+    assert (said(entries), problems) == ([1, 2], [])
 
 
 def test_messages_are_read_straight_from_their_rows(database: Database, journal: Journal) -> None:
@@ -321,8 +344,8 @@ def test_after_the_conversation_was_deleted_nothing_is_written(
 def test_who_is_interrupted_while_opening_owns_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(work: Any) -> None:
-        database.submit(work)
+    def run(work: Any, **about: Any) -> None:
+        database.submit(work, **about)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

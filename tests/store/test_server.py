@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,10 +17,11 @@ import sqlalchemy as sql
 import sagents_nb as sa
 import sagents_nb.sql
 from sagents_nb.errors import StoreError
+from sagents_nb.store.database import connection
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import database_of, kept, note
-from tests.talking import PATIENCE
+from tests.talking import PATIENCE, agent_of
 
 
 def test_a_row_that_stays_locked_is_told_and_recovered_from(
@@ -75,7 +79,8 @@ def end(url: str, connection: int) -> None:
 
 def number_of(connection: sql.Connection) -> int:
     """By which the server knows it."""
-    return connection.execute(sql.select(sql.func.pg_backend_pid())).scalar_one()
+    found: int = connection.execute(sql.select(sql.func.pg_backend_pid())).scalar_one()
+    return found
 
 
 def test_a_connection_that_was_lost_between_two_transactions_goes_unnoticed(
@@ -151,6 +156,8 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self.cut = ""
         self.cuts = 0
+        self.refuses = False
+        self.refused = 0
         self._told = threading.Event()
         self._server = port
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -168,6 +175,10 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self.refuses:
+                self.refused += 1
+                client.close()
+                continue
             server = socket.create_connection(("127.0.0.1", self._server))
             silent = threading.Event()
             threading.Thread(target=self._up, args=(client, server, silent), daemon=True).start()
@@ -176,12 +187,14 @@ class Proxy:
     def _up(self, client: socket.socket, server: socket.socket, silent: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
-                cut = self.cut if b"COMMIT" in data else ""
+                cut = self.cut if b"COMMIT\0" in data else ""
                 if cut:
                     self.cut, self.cuts = "", self.cuts + 1
                     silent.set()
                 if cut == "before":
                     break
+                if cut == "away":
+                    self.refuses = True
                 if cut == "late":
                     self._told.clear()
                     client.shutdown(socket.SHUT_RDWR)
@@ -213,7 +226,7 @@ def proxy(postgres_url: str) -> Iterator[tuple[Proxy, str]]:
 
 
 @pytest.mark.parametrize("cut", ["before", "after", "late"])
-def test_a_connection_lost_at_its_commit_is_told_as_what_became_of_the_commit(
+def test_what_is_committed_when_the_connection_is_lost_is_written_once(
     proxy: tuple[Proxy, str], cut: str
 ) -> None:
     between, url = proxy
@@ -226,4 +239,167 @@ def test_a_connection_lost_at_its_commit_is_told_as_what_became_of_the_commit(
             if future.exception(PATIENCE) is None:
                 expected.append(n)
         assert between.cuts == 5
-        assert kept(database) == expected == ([] if cut == "before" else list(range(5)))
+        assert kept(database) == expected == list(range(5))
+
+
+def test_a_server_that_starts_again_is_asked_what_became_of_a_commit(
+    proxy: tuple[Proxy, str],
+) -> None:
+    between, url = proxy
+    with database_of(url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        between.cut = "away"
+        future = journal.append([note("once")])
+        while between.refused < 3:
+            time.sleep(0.01)
+        assert not future.done()
+        between.refuses = False
+        assert future.result(PATIENCE) == 1
+        assert kept(database) == ["once"]
+
+
+def test_what_nobody_knows_of_is_not_there_twice_when_it_is_written_again(
+    proxy: tuple[Proxy, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_DOUBT_SECONDS", 0.1)
+    between, url = proxy
+    with database_of(url) as database:
+        journal, _, _ = Journal.open(database, "c")
+        journal.append([note("before")]).result(PATIENCE)
+        between.cut = "away"
+        with pytest.raises(StoreError, match="nobody said whether it was saved"):
+            journal.append([note("once"), note("too")]).result(PATIENCE)
+        between.refuses = False
+        rows = sql.select(database.tables.journal.c.seq)
+        assert database.run(lambda c: c.scalars(rows).all()) == [1, 2, 3]  # it was committed
+        journal.append([note("once"), note("too")]).result(PATIENCE)
+        journal.append([note("after")]).result(PATIENCE)
+        journal.release().result(PATIENCE)
+        assert kept(database) == ["before", "once", "too", "after"]
+
+
+def test_rows_of_a_transcript_of_which_nobody_knows_are_there_once(
+    proxy: tuple[Proxy, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_DOUBT_SECONDS", 0.1)
+    between, url = proxy
+    store = sa.ConversationStore(url)
+    session = sa.Session(agent_of("one", "two"), store=store, id="c")
+    session.send("first").result()
+    between.cut = "away"
+    with pytest.raises(StoreError, match="nobody said whether it was saved"):
+        session.send("second").result()
+    between.refuses = False
+    session.send("second").result()
+    session.close()
+    shown = [row.content["text"] for row in store.load_display_messages("c")]
+    assert [text for text in shown if text in ("first", "one", "second", "two")] == [
+        "first", "one", "second", "two",
+    ]  # fmt: skip
+    again = sa.Session.open("c", agent=agent_of(), store=store)
+    assert [message.text for message in again.messages] == ["first", "one", "second", "two"]
+    assert again.info()["problems"] == []
+    again.close()
+    store.close()
+
+
+def appended(store: sa.ConversationStore, ids: list[str], times: int) -> list[BaseException]:
+    """What several threads at once are told that append to these conversations."""
+    refused: list[BaseException] = []
+
+    def append(seed: int) -> None:
+        chosen = random.Random(seed)
+        for _ in range(times):
+            try:
+                store.append_text_message(chosen.choice(ids), "user", "x")
+            except StoreError as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=append, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    return refused
+
+
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+def test_nobody_is_refused_where_many_write_to_the_same_conversations(
+    postgres_url: str, level: str
+) -> None:
+    usual = level.replace(" ", "%5C%20")
+    url = f"{postgres_url}%20-cdefault_transaction_isolation%3D{usual}"
+    stores = [sa.ConversationStore(url) for _ in range(3)]
+    ids = [f"s{n}" for n in range(4)]
+    for id in ids:
+        stores[0].create_conversation(id=id)
+    with ThreadPoolExecutor(len(stores)) as pool:
+        refused = list(pool.map(lambda store: appended(store, ids, 15), stores))
+    assert refused == [[], [], []]
+    assert sum(len(stores[0].load_display_messages(id)) for id in ids) == 3 * 8 * 15
+    for store in stores:
+        store.close()
+
+
+def test_while_one_conversation_is_locked_all_others_go_on(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", PATIENCE)
+    with database_of(postgres_url, "c", "d") as database:
+        c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
+        engine = sql.create_engine(postgres_url)
+        table = database.tables.leases
+        with engine.connect() as other:
+            other.execute(table.update().where(table.c.conversation_id == "c").values(pid=0))
+            waiting = [c.append([note(n)]) for n in range(3)]
+            for n in range(20):
+                d.append([note(n)]).result(PATIENCE)
+            assert not any(future.done() for future in waiting)
+        engine.dispose()
+        assert [future.result(PATIENCE) for future in waiting] == [1, 2, 3]
+        assert kept(database) == [0, 1, 2]
+
+
+def test_nobody_waits_for_a_process_that_stands_still_in_a_transaction(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 1.0)
+    go_on = threading.Event()
+    with database_of(postgres_url, "c") as frozen:
+        table, tries = frozen.tables.conversations, []
+
+        def stand_still(connection: sql.Connection) -> None:
+            tries.append(1)
+            connection.execute(table.update().where(table.c.id == "c").values(title="frozen"))
+            if len(tries) == 1:
+                assert go_on.wait(PATIENCE)
+
+        future = frozen.submit(stand_still)
+        while not tries:
+            time.sleep(0.01)
+        monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", PATIENCE)
+        store = sa.ConversationStore(postgres_url)
+        store.update_conversation("c", title="alive")
+        go_on.set()
+        future.result(PATIENCE)  # it is done again
+        assert len(tries) == 2
+        assert store.get_conversation("c").title == "frozen"
+        store.close()
+
+
+def test_of_many_that_make_the_same_conversation_one_does(postgres_url: str) -> None:
+    stores = [sa.ConversationStore(postgres_url) for _ in range(4)]
+
+    def make(number: int) -> str:
+        try:
+            return stores[number % 4].create_conversation(id=f"c{number // 4}").id
+        except sa.ConfigurationError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(make, range(80)))
+    for n in range(20):
+        taken = f"The id 'c{n}' is taken; choose another."
+        assert sorted(told[4 * n : 4 * n + 4]) == sorted([f"c{n}", taken, taken, taken])
+    for store in stores:
+        store.close()

@@ -226,12 +226,14 @@ class SQLStorage:
         """A transaction; what the database says against it is raised as FileError."""
         import sqlalchemy as sql
 
-        from ...sql import connect, masked
+        from ...sql import connect, masked, set_patience
 
         try:
             with self._turn, connect(self._engine) as connection:
                 self._make_table(connection)
                 with connection.begin():
+                    if connection.dialect.name == "postgresql":
+                        set_patience(connection)
                     yield connection
         except (sql.exc.SQLAlchemyError, StoreError) as error:
             if isinstance(error, StoreError):

@@ -28,17 +28,40 @@ from ...sql import (
     masked,
     path_of,
     read_url,
+    set_patience,
 )
 from . import versions
 from .schema import Tables
 
+Work = Callable[[sql.Connection], Any]
 Outcome = tuple[Any, BaseException | None]
 """What came of a piece of work: its value, or its error."""
 
-# PostgreSQL gave up one of several transactions that were in each other's way.
-_LOST_A_RACE = ("40001", "40P01")
+# PostgreSQL's words for a row that stays locked, and for one of several transactions that were in
+# each other's way.
+_LOCKED = "55P03"
+_IN_THE_WAY = (_LOCKED, "40001", "40P01")
 
-_DOUBT_SECONDS = 5.0  # how long a commit may go on whose connection was lost
+# How long a server is asked, in seconds, what became of a commit whose connection was lost: it may
+# be starting again.
+_DOUBT_SECONDS = 30.0
+
+
+class Contended(Exception):
+    """Somebody else is in the way of some work: it is undone, and may be done again.
+
+    ``told`` is what to tell where it is not.
+    """
+
+    def __init__(self, told: BaseException) -> None:
+        super().__init__(str(told))
+        self.told = told
+
+
+def is_contended(error: BaseException) -> bool:
+    """Whether it says that somebody else is in the way."""
+    orig = error.orig if isinstance(error, DBAPIError) else None
+    return getattr(orig, "sqlstate", None) in _IN_THE_WAY
 
 
 def url_of(url: str | sql.URL) -> sql.URL:
@@ -86,7 +109,7 @@ class _Savepoint:
         self._do("RELEASE work")
 
 
-def attempt(connection: sql.Connection, work: Callable[[sql.Connection], Any]) -> Outcome:
+def attempt(connection: sql.Connection, work: Work) -> Outcome:
     """What came of it; if it raises, it is undone alone. Raises if the transaction is lost."""
     url = connection.engine.url
     # SQLite gives up a whole transaction by itself when the disk fails, and the driver takes a
@@ -96,32 +119,37 @@ def attempt(connection: sql.Connection, work: Callable[[sql.Connection], Any]) -
         value = work(connection)
         savepoint.commit()
     except BaseException as error:
-        if isinstance(error, DBAPIError) and _is_lost(error):
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
             raise
         try:
             savepoint.rollback()
         except Exception:  # the database has given up the whole transaction, for this
             raise error from None
-        return None, failure(url, error)
+        told = failure(url, error)
+        return None, Contended(told) if is_contended(error) else told
     return value, None
 
 
 class InTurn:
     """Several works for one transaction: ``done`` one after the other, until one has an ``error``.
 
-    Which is undone alone; those behind it are not begun.
+    Which is undone alone; those behind it are not begun. It is ``contended`` if only somebody else
+    is in the way.
     """
 
-    def __init__(self, works: Sequence[Callable[[sql.Connection], Any]]) -> None:
+    def __init__(self, works: Sequence[Work]) -> None:
         self.works = works
         self.done: list[Any] = []
         self.error: BaseException | None = None
+        self.contended = False
 
     def __call__(self, connection: sql.Connection) -> None:
         """Do them; also a second time, when the first transaction was lost."""
-        self.done, self.error = [], None
+        self.done, self.error, self.contended = [], None, False
         for work in self.works:
             value, self.error = attempt(connection, work)
+            if isinstance(self.error, Contended):
+                self.error, self.contended = self.error.told, True
             if self.error is not None:
                 return
             self.done.append(value)
@@ -135,31 +163,40 @@ class StoreConnection:
         self._tables = tables
         self._path = path_of(url)
         # The driver's own BEGINs come too late, or not at all; ours are explicit.
-        own = {"isolation_level": None} if is_sqlite(url) else {}
+        own: dict[str, Any] = {"isolation_level": None} if is_sqlite(url) else {}
         self.engine = create_engine(url, "The store", poolclass=NullPool, connect_args=own)
+        if not is_sqlite(url):
+            # Each statement sees what was committed before it, whatever is usual on that server:
+            # else who waited for a row is told of a failure.
+            self.engine = self.engine.execution_options(isolation_level="READ COMMITTED")
         self._connection: sql.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._prepared = False
         self._inherited: list[Any] = []
 
-    def commit(self, works: Sequence[Callable[[sql.Connection], Any]]) -> list[Outcome]:
+    def commit(self, groups: Sequence[Sequence[Work]], patience: float) -> list[list[Outcome]]:
         """What came of each work, done in one transaction that is committed; never raises.
 
-        One that raises is undone alone. If the transaction fails, so do all.
+        One that raises is undone alone. If the transaction fails, so do all. What is locked on a
+        server is waited for so many seconds; then the error is :class:`Contended`, also of the
+        works behind it in the same group, which are not begun.
         """
         for again in (False, True):
             try:
-                return self._transaction(works)
+                return self._transaction(groups, patience)
             except BaseException as error:
                 self.disconnect()
                 # Nothing was committed, so it may be done again, on a new connection.
                 if isinstance(error, _Lost) and not again:
                     continue
                 cause = (isinstance(error, _Lost) and error.__cause__) or error
-                return [(None, failure(self._url, cause)) for _ in works]
+                told = failure(self._url, cause)
+                return [[(None, told) for _ in works] for works in groups]
         raise AssertionError
 
-    def _transaction(self, works: Sequence[Callable[[sql.Connection], Any]]) -> list[Outcome]:
+    def _transaction(
+        self, groups: Sequence[Sequence[Work]], patience: float
+    ) -> list[list[Outcome]]:
         connection = self._connected()
         try:
             if not self._prepared:
@@ -170,17 +207,21 @@ class StoreConnection:
                 # At once the lock to write: a transaction that reads first and then cannot get
                 # it fails without waiting.
                 driver_of(connection).execute("BEGIN IMMEDIATE")
-            outcomes = [attempt(connection, work) for work in works]
+            else:
+                set_patience(connection, patience)
+            outcomes = [_in_order(connection, works) for works in groups]
             mark = self._mark(connection)
         except DBAPIError as error:
-            if _is_lost(error):
+            if error.connection_invalidated or is_contended(error):
                 raise _Lost from error
             raise
         try:
             transaction.commit()
         except DBAPIError as error:
-            if not (error.connection_invalidated and mark and self._was_committed(mark)):
+            if not error.connection_invalidated:
                 raise
+            if mark:
+                self._ask_for(mark, error)
         return outcomes
 
     def _mark(self, connection: sql.Connection) -> str | None:
@@ -188,19 +229,28 @@ class StoreConnection:
         mark: str | None = None if is_sqlite(self._url) else connection.scalar(_MARK)
         return mark
 
-    def _was_committed(self, mark: str) -> bool:
-        """Whether a transaction was, of which the connection was lost while it committed."""
+    def _ask_for(self, mark: str, lost: DBAPIError) -> None:
+        """Return if a transaction was committed of which the connection was lost meanwhile.
+
+        Raises :class:`_Lost` if it was not, and :class:`CommitInDoubt` if nobody says so in time.
+        """
         deadline = time.monotonic() + _DOUBT_SECONDS
-        self.disconnect()
-        with contextlib.suppress(Exception):  # no answer: the first error is the one to tell
-            with self._connected().begin() as transaction:
-                connection = transaction.connection
-                while (status := connection.scalar(_STATUS, {"mark": mark})) == "in progress":
-                    if time.monotonic() > deadline:
-                        break
-                    time.sleep(0.05)
-            return bool(status == "committed")
-        return False
+        while time.monotonic() < deadline:
+            self.disconnect()
+            fate = None
+            with contextlib.suppress(Exception):  # the server may be starting again
+                with self._connected().begin() as transaction:
+                    fate = transaction.connection.scalar(_STATUS, {"mark": mark})
+            if fate == "committed":
+                return
+            if fate == "aborted":
+                raise _Lost from lost
+            time.sleep(0.05)
+        raise CommitInDoubt(
+            f"The store {name_of(self._url)} lost its connection while it saved, and in "
+            f"{_DOUBT_SECONDS:g} s nobody said whether it was saved; see that the server runs, "
+            "then try again: nothing is saved twice."
+        ) from lost
 
     def _connected(self) -> sql.Connection:
         if self._connection is not None and self._path and _file_id(self._path) != self._file:
@@ -248,13 +298,22 @@ class _Lost(Exception):
     """The transaction was lost before its commit, and can be done again."""
 
 
+class CommitInDoubt(StoreError):
+    """Nobody knows whether it was committed."""
+
+
+def _in_order(connection: sql.Connection, works: Sequence[Work]) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for work in works:
+        outcomes.append(attempt(connection, work))
+        if isinstance(outcomes[-1][1], Contended):
+            return outcomes + [outcomes[-1]] * (len(works) - len(outcomes))
+    return outcomes
+
+
 # Without a number as long as nothing was written.
 _MARK = sql.text("SELECT CAST(pg_current_xact_id_if_assigned() AS text)")
 _STATUS = sql.text("SELECT pg_xact_status(CAST(:mark AS xid8))")
-
-
-def _is_lost(error: DBAPIError) -> bool:
-    return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _LOST_A_RACE
 
 
 def _file_id(path: os.PathLike[str]) -> tuple[int, int] | None:
@@ -302,8 +361,6 @@ _SQLITE = {
 }
 _SQLITE[sqlite3.SQLITE_LOCKED] = _SQLITE[sqlite3.SQLITE_BUSY]
 _SQLITE[sqlite3.SQLITE_PERM] = _SQLITE[sqlite3.SQLITE_READONLY]
-
-_LOCKED = "55P03"  # PostgreSQL's word for it
 
 
 def failure(url: sql.URL, error: BaseException) -> BaseException:

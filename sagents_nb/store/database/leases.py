@@ -15,11 +15,10 @@ from typing import Any, cast
 
 import msgspec
 import sqlalchemy as sql
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from ...errors import NotFound, Owned, StaleOwner, StoreError
-from ...sql import Prepared
+from ...sql import Prepared, insert_new
 from ..entries import Tally
 from .schema import IS_HELD, Tables
 
@@ -117,9 +116,8 @@ def _insert(
 ) -> None:
     """A lease that nobody has, if there is none."""
     now = _now(connection)
-    insert = (postgresql if _is_postgres(connection) else sqlite).insert(tables.leases)
     connection.execute(
-        insert.on_conflict_do_nothing(),
+        insert_new(connection, tables.leases),
         {
             "conversation_id": conversation_id,
             "epoch": 0,

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import os
 import queue
+import random
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import sqlalchemy as sql
 
+from ... import sql as ours
 from ...errors import Busy, StoreError
 from ...runtime.thread import runtime
 from . import leases
-from .connection import Outcome, StoreConnection, name_of, url_of
+from .connection import Contended, Outcome, StoreConnection, name_of, url_of
 from .schema import tables
 
 T = TypeVar("T")
@@ -30,18 +35,38 @@ MOST_AT_ONCE = 256
 
 _EXIT_SECONDS = 10.0  # how long a process that ends waits for what is queued
 
+# Seconds that a locked row is waited for, during which everybody else waits too: at first, and at
+# most once what needs it is tried again alone. In between it is left alone for as long.
+_LOCKED_FIRST, _LOCKED_MOST = 0.05, 0.4
 
-class _Job(NamedTuple):
+
+# Whether it is of no certain conversation, and the conversation, or a number of its own.
+_About = tuple[bool, str]
+
+
+class _Job(msgspec.Struct, eq=False):
     future: Future[Any]
     work: Work[Any]
-    failed: Callable[[BaseException], None] | None = None
+    failed: Callable[[BaseException], None] | None
+    about: _About
+    until: float | None = None  # when nobody waits any longer for what is in its way
+
+
+class _Pause(NamedTuple):
+    """Something of a conversation is locked: when it is tried again, and how patiently."""
+
+    until: float
+    patience: float
 
 
 class Database:
     """SQLite or PostgreSQL behind one daemon thread, which starts with the first work.
 
-    What waits when a transaction begins is committed with it. ``url`` is SQLAlchemy's;
-    ``table_prefix`` begins the names of all tables. Raises
+    What waits when a transaction begins is committed with it. What finds a row locked, or is in the
+    way of somebody who waits for one of its own, is undone and tried again alone; with it waits
+    only what is about the same conversation.
+
+    ``url`` is SQLAlchemy's; ``table_prefix`` begins the names of all tables. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a URL or a place that cannot work.
     """
 
@@ -55,6 +80,7 @@ class Database:
         self.connection = StoreConnection(self.url, self.tables)
         self.renewed_at = time.monotonic()
         self._inherited: list[Any] = []
+        self._numbers = itertools.count()
         self._begin_anew()
         _databases.add(self)
 
@@ -62,6 +88,9 @@ class Database:
         # Reentrant: a finalizer may submit work while its own thread is submitting some.
         self._lock = threading.RLock()
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        # For the thread alone, as what is taken from the queue.
+        self._waiting: deque[_Job] = deque()
+        self._paused: dict[_About, _Pause] = {}
         self._thread: threading.Thread | None = None
         self._closed = ""
 
@@ -69,24 +98,32 @@ class Database:
         return f"Database({self.name!r})"
 
     def submit(
-        self, work: Work[T], failed: Callable[[BaseException], None] | None = None
+        self,
+        work: Work[T],
+        failed: Callable[[BaseException], None] | None = None,
+        *,
+        about: str | None = None,
     ) -> Future[T]:
         """Have ``work`` done in a transaction; from any thread, never blocks.
 
+        What is ``about`` the same conversation is done in the order of the calls; what is about no
+        certain one after all that was submitted before it and waits for no lock.
+
         The future is done once it is committed. If ``work`` raises, its part of the transaction
         is undone and the future has the error; if the commit fails, the future has a
-        :class:`~sagents_nb.errors.StoreError`. ``work`` may be called a second time if the
-        database lost the first transaction. It cannot be cancelled. ``failed`` is told the error
-        before anybody who waits for the future.
+        :class:`~sagents_nb.errors.StoreError`. ``work`` may be called again if the database lost
+        the transaction, or something that it needs was locked. It cannot be cancelled. ``failed``
+        is told the error before anybody who waits for the future.
         """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         with self._lock:
             why = self._closed or self._unstarted()
             if not why:
-                self._queue.put(_Job(future, work, failed))
+                key = about is None, about or f"{next(self._numbers):020}"
+                self._queue.put(_Job(future, work, failed, key))
                 return future
-        _settle([_Job(future, work, failed)], [(None, StoreError(f"The store {self.name} {why}."))])
+        _settle(future, failed, (None, StoreError(f"The store {self.name} {why}.")))
         return future
 
     def _unstarted(self) -> str:
@@ -100,7 +137,7 @@ class Database:
             self._thread = thread
         return ""
 
-    def run(self, work: Work[T]) -> T:
+    def run(self, work: Work[T], *, about: str | None = None) -> T:
         """:meth:`submit`, and wait for it.
 
         Raises :class:`~sagents_nb.errors.Busy` on the runtime's and on the store's thread.
@@ -108,7 +145,7 @@ class Database:
         runtime.refuse_here("Waiting for the store", "await what submit() returns")
         if threading.current_thread() is self._thread:
             raise Busy("Work of the store would wait for itself; use the connection it was given.")
-        return self.submit(work).result()
+        return self.submit(work, about=about).result()
 
     def close(self) -> None:
         """Commit what is queued, give up all leases and close; nothing can be submitted after."""
@@ -126,36 +163,97 @@ class Database:
     def _serve(self) -> None:
         """The store's thread."""
         is_open = True
-        while is_open:
-            jobs, is_open = self._take()
+        while is_open or self._waiting:
+            is_open = self._listen(is_open)
             let_go_of_forgotten()
-            if self.held and (not is_open or self._until_beat() <= 0):
-                jobs.append(self._beat(leases.renew_all if is_open else leases.release_all))
-            if jobs:
-                _settle(jobs, self.connection.commit([job.work for job in jobs]))
-            del jobs  # nothing is kept alive while it waits
+            if self.held and self._until_beat() <= 0:
+                self._beat(leases.renew_all)
+            self._do(self._next())
+        if self.held:
+            self._beat(leases.release_all)
         self.connection.close()
 
-    def _take(self) -> tuple[list[_Job], bool]:
-        """What waits, and whether more may come; waits until there is some or a beat is due."""
-        jobs: list[_Job] = []
-        timeout = max(0.0, self._until_beat()) if self.held else None
+    def _listen(self, is_open: bool) -> bool:
+        """Take what was submitted; wait if nothing can be done yet. Whether more may come."""
+        wait = 0.0 if self._ready() else self._until_something()
+        if not is_open:
+            time.sleep(wait or 0.0)
+            return False
         with contextlib.suppress(queue.Empty):
-            job = self._queue.get(timeout=timeout)
+            job = self._queue.get(wait != 0.0, wait)
             while job is not None:
-                jobs.append(job)
-                if len(jobs) == MOST_AT_ONCE:
-                    return jobs, True
+                self._waiting.append(job)
+                if len(self._waiting) >= MOST_AT_ONCE:
+                    return True
                 job = self._queue.get_nowait()
-            return jobs, False
-        return jobs, True
+            return False
+        return True
+
+    def _ready(self) -> bool:
+        return any(job.about not in self._paused for job in self._waiting)
+
+    def _until_something(self) -> float | None:
+        """Seconds until a beat is due, or something may be tried again; None if nothing is."""
+        moments = [pause.until - time.monotonic() for pause in self._paused.values()]
+        if self.held:
+            moments.append(self._until_beat())
+        return max(0.0, min(moments)) if moments else None
 
     def _until_beat(self) -> float:
         return self.renewed_at + leases.RENEWED_EVERY - time.monotonic()
 
-    def _beat(self, do: Callable[..., None]) -> _Job:
+    def _beat(self, do: Callable[..., None]) -> None:
         self.renewed_at = time.monotonic()
-        return _Job(Future(), lambda connection: do(connection, self.tables, self.owner))
+        work = partial(do, tables=self.tables, owner=self.owner)
+        self.connection.commit([[work]], _LOCKED_MOST)
+
+    def _next(self) -> list[list[_Job]]:
+        """What the next transaction is for, by conversation and in their order.
+
+        All that lock rows in the same order wait for each other and for nobody in a circle.
+        """
+        now = time.monotonic()
+        chosen: dict[_About, list[_Job]] = {}
+        left: deque[_Job] = deque()
+        alone = False
+        for job in self._waiting:
+            pause = self._paused.get(job.about)
+            if job.about in chosen:
+                chosen[job.about].append(job)
+            elif alone or (pause and (chosen or pause.until > now)):
+                left.append(job)
+            else:
+                chosen[job.about] = [job]
+                alone = pause is not None
+        self._waiting = left
+        return [chosen[about] for about in sorted(chosen)]
+
+    def _do(self, groups: list[list[_Job]]) -> None:
+        """Do it in one transaction; what somebody else is in the way of waits for another."""
+        if not groups:
+            return
+        pause = self._paused.get(groups[0][0].about)  # then it is alone
+        patience = _LOCKED_FIRST if pause is None else pause.patience
+        outcomes = self.connection.commit([[job.work for job in jobs] for jobs in groups], patience)
+        again: list[_Job] = []
+        for jobs, found in zip(groups, outcomes, strict=True):
+            again += self._settled(jobs, found, patience)
+        self._waiting.extendleft(reversed(again))
+
+    def _settled(self, jobs: list[_Job], outcomes: list[Outcome], patience: float) -> list[_Job]:
+        """Tell what came of the work of one conversation; gives what has to be done again."""
+        self._paused.pop(jobs[0].about, None)
+        for number, (job, (value, error)) in enumerate(zip(jobs, outcomes, strict=True)):
+            if isinstance(error, Contended):
+                now = time.monotonic()
+                job.until = job.until or now + ours.LOCK_SECONDS - patience
+                if now < job.until:
+                    until = now + patience * random.uniform(1, 2)
+                    self._paused[job.about] = _Pause(until, min(_LOCKED_MOST, 2 * patience))
+                    return jobs[number:]
+                error = error.told
+            _settle(job.future, job.failed, (value, error))
+        return []
 
     def after_fork(self) -> None:
         """In a forked child, which must never write through its parent's connection."""
@@ -165,14 +263,16 @@ class Database:
         self._closed = "was opened before this process was forked; open it again in this one"
 
 
-def _settle(jobs: list[_Job], outcomes: list[Outcome]) -> None:
-    for job, (value, error) in zip(jobs, outcomes, strict=True):
-        if error is None:
-            job.future.set_result(value)
-        else:
-            if job.failed is not None:
-                job.failed(error)
-            job.future.set_exception(error)
+def _settle(
+    future: Future[Any], failed: Callable[[BaseException], None] | None, outcome: Outcome
+) -> None:
+    value, error = outcome
+    if error is None:
+        future.set_result(value)
+    else:
+        if failed is not None:
+            failed(error)
+        future.set_exception(error)
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()

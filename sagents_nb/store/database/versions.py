@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from ...errors import ConfigurationError
+from ...sql import set_patience
 from . import schema
 from .schema import Tables
 
@@ -48,6 +49,7 @@ def bring_up_to_date(connection: sql.Connection, tables: Tables) -> None:
         return
     if connection.dialect.name == "postgresql":
         with connection.begin():
+            set_patience(connection)
             connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_LOCK)))
             if _bring_up_to_date(connection, tables):
                 schema.index_texts_on_server(connection, tables)

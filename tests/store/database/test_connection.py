@@ -74,11 +74,9 @@ def test_a_full_disk_fails_all_that_was_to_be_committed_with_it(sqlite_url: str)
         c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
         go_on = threading.Event()
 
-        def fill(connection: sql.Connection) -> None:
-            connection.exec_driver_sql("PRAGMA max_page_count=1")
-            go_on.wait(PATIENCE)
-
-        database.submit(fill)
+        full = "PRAGMA max_page_count=1"
+        database.run(lambda connection: connection.exec_driver_sql(full).all())
+        database.submit(lambda _: go_on.wait(PATIENCE))
         futures = [c.append([note("small")]), d.append([note("x" * 100_000)])]
         go_on.set()
         for future in futures:

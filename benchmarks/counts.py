@@ -1,0 +1,251 @@
+"""What work takes in counts: transactions, statements, syncs, calls, blocks of memory, modules.
+
+No machine is slow at these, so ``tests/test_counts.py`` compares them with ``counts.json``, which
+holds what each was when it was last looked at: one that grows fails there. Where that is meant,
+or one has become less, ``--write`` keeps the new ones.
+
+Usage: python benchmarks/counts.py [--write | --json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import sagents_nb as sa
+from benchmarks.imports import load
+from sagents_nb.files import DiskStorage, FileSystem, Mount
+from sagents_nb.sql import driver_of
+from sagents_nb.store import ConversationStore
+
+KEPT = Path(__file__).parent / "counts.json"
+MANY, TIMES = 50, 3
+SYNCS = ("fsync", "fdatasync")
+# What the process says to whoever follows its calls: no call of ours has these paths.
+BEGINS, ENDS = "/counted/begins/", "/counted/ends"
+
+Work = Callable[[], Any]
+Measured = dict[str, int]
+
+
+@sa.tool
+def look(where: str) -> str:
+    """Look there."""
+    return "nothing"
+
+
+def agent(*, calls: int = 0, tool: sa.Tool = look) -> sa.Agent:
+    """One that calls the tool so often in each turn, then answers."""
+    numbers = itertools.count()
+    script: list[Any] = []
+    for _ in range(MANY + 10):
+        made = (f"c{next(numbers)}" for _ in range(calls))
+        script += [sa.ToolCall(id, tool.name, {"where": "there"}) for id in made]
+        script.append("It is fine.")
+    return sa.Agent(sa.ScriptedModel(script, chunk=1000), tools=[tool], max_runs=calls + 2)
+
+
+@contextlib.contextmanager
+def stored_work(folder: Path) -> Iterator[tuple[ConversationStore, dict[str, Work]]]:
+    """A store, and what is done with it."""
+    with contextlib.closing(ConversationStore(folder / "store.db")) as store:
+        plain = sa.Session(agent(), store=store)
+        acting = sa.Session(agent(calls=1), store=store)
+        long = sa.Session(agent(), store=store, id="long")
+        for session, turns in ((plain, 1), (acting, 1), (long, MANY)):
+            for _ in range(turns):
+                session.send("go").result()
+        long.close()
+        ours = agent()
+        yield (
+            store,
+            {
+                "a stored turn": lambda: plain.send("go").result(),
+                "a stored turn with a tool": lambda: acting.send("go").result(),
+                "a new stored session": lambda: sa.Session(ours, store=store),
+                "a session of 100 messages again": lambda: sa.Session.open(
+                    "long", agent=ours, store=store
+                ),
+                "a list of conversations": lambda: store.list_conversations(50),
+            },
+        )
+
+
+def all_done(store: ConversationStore) -> None:
+    """Wait until the store has nothing left to do."""
+    store.database.run(lambda connection: None)
+
+
+def close(made: Any) -> None:
+    """Close what was opened: the next time it is opened again."""
+    if isinstance(made, sa.Session):
+        made.close()
+
+
+def least(found: Measured, name: str, count: int) -> None:
+    """What is done at the same time may be in one transaction with it, or in the next."""
+    found[name] = min(count, found.get(name, count))
+
+
+def statements(folder: Path) -> Measured:
+    """Transactions and statements of what is done with a store."""
+    found: Measured = {}
+    with stored_work(folder) as (store, works):
+        counted: Counter[str] = Counter()
+
+        def count(statement: str) -> None:
+            counted[statement.split(maxsplit=1)[0]] += 1
+
+        store.database.run(lambda c: driver_of(c).set_trace_callback(count))
+        for name, work in works.items():
+            for _ in range(TIMES):
+                all_done(store)
+                counted.clear()
+                made = work()
+                all_done(store)
+                begun = counted.pop("BEGIN", 0) - 1  # that of the line above
+                counted.pop("COMMIT", 0)
+                least(found, f"{name}: transactions", begun)
+                least(found, f"{name}: statements", counted.total())
+                close(made)
+        store.database.run(lambda c: driver_of(c).set_trace_callback(None))
+    return found
+
+
+def told_work(folder: Path) -> None:
+    """Does the work, and says to whoever follows its calls what is which."""
+    (folder / "files").mkdir()
+    files = FileSystem([Mount("data", DiskStorage(folder / "files"))])
+    numbers = itertools.count()
+
+    def write() -> None:
+        files.write(f"/data/{next(numbers)}.md", "x" * 2000)
+        files.flush()
+
+    write()
+    with stored_work(folder) as (store, works):
+        for name, work in (works | {"a new file on a disk": write}).items():
+            for _ in range(TIMES):
+                all_done(store)
+                os.access(BEGINS + name, os.F_OK)
+                made = work()
+                all_done(store)
+                os.access(ENDS, os.F_OK)
+                close(made)
+
+
+def syncs(folder: Path) -> Measured:
+    """How often the same work waits for the disk, where ``strace`` can follow a process."""
+    log = folder / "calls"
+    traced = f"trace=access,faccessat,faccessat2,{','.join(SYNCS)}"
+    strace = ["strace", "-f", "-qq", "-s", "200", "-e", traced, "-o", str(log)]
+    try:  # some machines have none, and some let nobody follow a process
+        subprocess.run([*strace, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    subprocess.run([*strace, sys.executable, __file__, "--work", str(folder)], check=True)
+    found: Measured = {}
+    name, count = "", 0
+    for line in log.read_text().splitlines():
+        if BEGINS in line:
+            name, count = line.split(BEGINS)[1].partition('"')[0] + ": syncs", 0
+        elif ENDS in line:
+            least(found, name, count)
+        else:
+            count += any(f" {call}(" in line for call in SYNCS)
+    return found
+
+
+def calls() -> Measured:
+    """How many functions a turn with a tool calls on the thread that runs agents."""
+    count = made = 0
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    @sa.tool
+    async def look(where: str) -> str:
+        """Look there; count what happens between the tenth time and the last."""
+        nonlocal made
+        made += 1
+        if made in (10, 10 + MANY):
+            sys.setprofile(seen if made == 10 else None)
+        return "nothing"
+
+    agent(calls=10 + MANY, tool=look).run("go")
+    return {"a turn with a tool, in memory: calls": count // MANY}
+
+
+def blocks(make: Callable[[], Any]) -> int:
+    """How many blocks of memory one more of these is."""
+    made = [make() for _ in range(MANY)]
+    gc.collect()
+    before = sys.getallocatedblocks()
+    made += [make() for _ in range(MANY)]
+    gc.collect()
+    return (sys.getallocatedblocks() - before) // MANY
+
+
+def memory() -> Measured:
+    """What an agent and a session are that do nothing."""
+    model = sa.ScriptedModel([])
+    one = agent()
+    return {
+        "an agent: blocks": blocks(lambda: sa.Agent(model, "Be brief.", [look])),
+        "a session: blocks": blocks(lambda: sa.Session(one)),
+    }
+
+
+def modules() -> Measured:
+    """What is imported first."""
+    _, loaded = load()
+    return {
+        "the import: modules": len(loaded),
+        "the import: modules of ours": sum(m.partition(".")[0] == "sagents_nb" for m in loaded),
+    }
+
+
+def measure() -> Measured:
+    """All of them, by name."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
+        return statements(Path(folder)) | syncs(Path(other)) | calls() | memory() | modules()
+
+
+def main() -> None:
+    """Print them beside what was kept."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--write", action="store_true", help="keep them in counts.json")
+    parser.add_argument("--json", action="store_true", help="print them as JSON, and nothing else")
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.work:
+        told_work(options.work)
+        return
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    found = measure()
+    if options.json:
+        print(json.dumps(found))
+        return
+    print("| | now | kept |\n|---|---:|---:|")
+    for name, count in found.items():
+        print(f"| {name} | {count:,} | {kept.get(name, '–')} |")
+    if options.write:
+        KEPT.write_text(json.dumps(kept | found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
