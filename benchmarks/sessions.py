@@ -1,8 +1,9 @@
 """What it costs to keep a conversation: one message more, in a short one and in a long one.
 
 And what a session costs that does nothing, as most of a thousand do: memory and threads; what a
-turn in a store takes of the processor, beside what it cannot do without; and what it costs to list
-conversations and to search them, be they few or many.
+turn in a store takes of the processor, beside what it cannot do without; what it costs to list
+conversations and to search them, be they few or many; and to make an agent or a session, to open a
+long conversation, to tell a thousand listeners, and to have two hundred sessions at work.
 
 Each contestant is a script of benchmarks/peers/ in a process of its own; a peer has an environment
 of its own below .venv-peers/, made by --peers. The files are in the directory for temporary
@@ -44,6 +45,14 @@ TURN_LIMIT = 2.5
 TRANSACTIONS = {"plain": 2, "tool": 4}
 LIST_FLOOR = 10
 SEARCH_FLAT = 2
+# A figure, in a floor that is measured with it, is at most that.
+TO_FLOOR = [
+    ("a session made in a store", "made", 4),
+    ("20,000 messages opened", "opened", 2),
+    ("an event to 1,000 listeners", "told", 2.5),
+]
+AGENT_KB = 10
+AT_ONCE, LONGEST_WAIT = 0.8, 2
 
 Figures = dict[str, float | str]
 
@@ -115,6 +124,7 @@ def main() -> None:
     idle()
     turns()
     lists()
+    many()
     sys.exit("ours" in missing)
 
 
@@ -174,6 +184,29 @@ def lists() -> None:
         ratio = figures[one] / figures[other]
         verdict = "met" if ratio <= limit else "MISSED"
         print(f"{verdict:>6}  ≤ {limit:g} × {label}: {one}, to {other}: {ratio:.2f}")
+
+
+def many() -> None:
+    """Measure and print what it takes to make, to open and to tell, and to have many at once."""
+    found = figures_of([sys.executable, str(HERE / "peers" / "many_ours.py")])
+    figures = {item: float(value) for item, value in found.items()}
+    kb = figures["bytes of an agent"] / 1e3
+    print(f"{figures['agent'] * 1e6:6.0f} µs of the processor for one agent more, with a tool")
+    print(
+        f"{'met' if kb <= AGENT_KB else 'MISSED':>6}  ≤ {AGENT_KB} kB of one agent more: {kb:.1f}"
+    )
+    for label, item, limit in TO_FLOOR:
+        ours, floor = figures[item] * 1e3, figures[f"{item} raw"] * 1e3
+        verdict = "met" if ours <= limit * floor else "MISSED"
+        print(
+            f"{verdict:>6}  ≤ {limit:g} × by hand, {label}: {ours / floor:.2f} "
+            f"({ours:.2f} ms, {floor:.2f})"
+        )
+    rate, longest = figures["turns at once"], figures["longest wait"]
+    verdict = "met" if rate >= AT_ONCE else "MISSED"
+    print(f"{verdict:>6}  ≥ {AT_ONCE} × the processor's turns a second, of 200 at once: {rate:.2f}")
+    verdict = "met" if longest <= LONGEST_WAIT else "MISSED"
+    print(f"{verdict:>6}  ≤ {LONGEST_WAIT} × the mean wait, the longest: {longest:.2f}")
 
 
 if __name__ == "__main__":

@@ -361,9 +361,10 @@ def _checked(messages: Iterable[Any]) -> Iterable[Message]:
 
 
 def _without_placeholders(message: Message) -> Message:
-    if not any(result.is_interrupt for result in message.tool_results):
-        return message
-    return replace(message, parts=tuple(map(_given_up, message.parts)))
+    for part in message.parts:  # of each message of a history
+        if isinstance(part, ToolResult) and part.is_interrupt:
+            return replace(message, parts=tuple(map(_given_up, message.parts)))
+    return message
 
 
 def _given_up(part: Any) -> Any:

@@ -30,6 +30,7 @@ from typing import (
     is_typeddict,
     overload,
 )
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -132,6 +133,41 @@ class FunctionArguments:
             if field.is_required():
                 raise TypeError(f"missing a required argument: {name!r}")
         return {n: field.get_default(call_default_factory=True) for n, field in left.items()}
+
+
+_MADE = 512  # of so many functions at most, so that none is kept for good by what it takes
+_made: WeakKeyDictionary[Callable[..., Any], tuple[Any, FunctionArguments]] = WeakKeyDictionary()
+
+
+def _arguments_of(name: str, function: Callable[..., Any]) -> FunctionArguments:
+    """The arguments of a function, made once for as long as it says the same.
+
+    To make them takes longer than all else of making an agent.
+    """
+    plain = function.__func__ if isinstance(function, types.MethodType) else function
+    if not isinstance(plain, types.FunctionType) or hasattr(plain, "__wrapped__"):
+        return FunctionArguments(name, function)
+    given = [*(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values()]
+    if any(isinstance(default, list | dict | set) for default in given):  # it may change
+        return FunctionArguments(name, function)
+    defaults = [(type(default), default) for default in given]
+    # As text, an annotation means what its name stands for now.
+    said = (name, function is plain, _hints(name, function), plain.__doc__, defaults)
+    before = _made.get(plain)
+    if before is not None and _is_same(before[0], said):
+        return before[1]
+    if len(_made) >= _MADE:
+        _made.clear()
+    arguments = FunctionArguments(name, function)
+    _made[plain] = said, arguments
+    return arguments
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # what is in an Annotated may not like to be compared
+        return False
 
 
 def read_arguments(arguments: Mapping[str, Any], annotation: Any) -> Any:
@@ -261,27 +297,25 @@ class JSONArguments:
 
 
 def _docstring_parameters(function: Callable[..., Any]) -> dict[str, str]:
-    text = inspect.getdoc(function)
-    if not text or "\n" not in text:
-        return {}
-    # 25 ms to import, so only for functions whose docstring can have an Args section.
-    import docstring_parser
-
-    return {
-        parameter.arg_name: parameter.description.strip()
-        for parameter in docstring_parser.parse(text).params
-        if parameter.description
-    }
+    return _docstring(inspect.getdoc(function) or "")[1]
 
 
 def short_description(function: Callable[..., Any]) -> str:
     """The docstring up to its Args section; "" without one."""
-    text = inspect.getdoc(function) or ""
+    return _docstring(inspect.getdoc(function) or "")[0]
+
+
+@functools.lru_cache(256)  # a tool asks twice, and of the same function there are many
+def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    """What stands before the Args section, and what is said of each parameter."""
     if "\n" not in text:
-        return text
+        return text, {}
+    # 25 ms to import, so only for docstrings that can have an Args section.
     import docstring_parser
 
-    return (docstring_parser.parse(text).description or "").strip()
+    parsed = docstring_parser.parse(text)
+    about = {each.arg_name: (each.description or "").strip() for each in parsed.params}
+    return (parsed.description or "").strip(), {k: text for k, text in about.items() if text}
 
 
 # What msgspec passes over in silence, and pydantic reads.
@@ -658,7 +692,7 @@ class Tool:
                 "make it a plain function, or leave out run_on."
             )
         self.run_on: RunOn = run_on or ("loop" if self.is_async else "pool")
-        self.arguments: Arguments = arguments or FunctionArguments(self.name, function)
+        self.arguments: Arguments = arguments or _arguments_of(self.name, function)
         self.description = description or short_description(named)
         self.schema = schema or self.arguments.schema
         self.idempotent = idempotent

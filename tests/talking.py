@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
@@ -136,3 +137,20 @@ def unbound(interrupt: Interrupt | None) -> Interrupt:
         action_requests=tuple(replace(r, digest="") for r in interrupt.action_requests),
         parts=tuple(map(unbound, interrupt.parts)),
     )
+
+
+def calls_of(function: Callable[[], Any]) -> int:
+    """How many functions are called meanwhile, by it and by each other."""
+    number = 0
+
+    def count(frame: Any, what: str, arg: Any) -> None:
+        nonlocal number
+        number += what in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return number

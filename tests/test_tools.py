@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import math
 import sys
 import threading
+import weakref
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -30,6 +32,66 @@ def ask(tool: Any, **arguments: Any) -> sa.ToolResult:
 
 
 # what a tool is
+
+
+class Place(msgspec.Struct):
+    name: str
+
+
+def visit(place: Place, days: int = 1) -> str:
+    """Go there."""
+    return place.name
+
+
+def test_what_a_function_takes_is_found_out_once_for_all_agents() -> None:
+    first, second = (agent_of(tools=[visit]).tools_by_name["visit"] for _ in range(2))
+    assert first is not second
+    assert first.arguments is second.arguments
+    assert sa.tool(name="go")(visit).arguments is not first.arguments
+
+
+def test_a_function_that_takes_something_else_by_now_is_another_tool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class City(msgspec.Struct):
+        mayor: str
+
+    before = sa.tool(visit).schema
+    monkeypatch.setitem(globals(), "Place", City)  # as a cell does that is run again
+    assert "mayor" in str(sa.tool(visit).schema)
+    monkeypatch.undo()
+    monkeypatch.setattr(visit, "__defaults__", (True,))
+    assert sa.tool(visit).schema["properties"]["days"]["default"] is True
+    monkeypatch.undo()
+    assert sa.tool(visit).schema == before
+
+
+def test_a_default_that_has_changed_is_shown_as_it_is() -> None:
+    favourites = ["Rome"]
+
+    def travel(to: list[str] = favourites) -> None:
+        """Go there."""
+
+    assert sa.tool(travel).schema["properties"]["to"]["default"] == ["Rome"]
+    favourites.append("Oslo")
+    assert sa.tool(travel).schema["properties"]["to"]["default"] == ["Rome", "Oslo"]
+
+
+def test_what_functions_take_keeps_none_of_them() -> None:
+    def made() -> weakref.ref[Any]:
+        class Trip(msgspec.Struct):
+            def back(self) -> Any:
+                return plan
+
+        def plan(trip: Trip) -> None:
+            """Plan it."""
+
+        sa.tool(plan)
+        return weakref.ref(plan)
+
+    plans = [made() for _ in range(2_000)]
+    gc.collect()
+    assert sum(plan() is not None for plan in plans) < 1_000
 
 
 def test_a_decorated_function_stays_callable() -> None:

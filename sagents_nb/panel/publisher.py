@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,6 +26,7 @@ from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
 from .protocol import (
+    SHOWN_ENTRIES,
     encoded,
     file_data,
     interrupt_data,
@@ -69,7 +70,7 @@ class Publisher:
         self.seq = 0
         self.backlog: deque[Batch] = deque()
         self.backlog_bytes = 0
-        self._listeners: list[Listener] = []
+        self._listeners: dict[Listener, None] = {}  # in the order in which they came
         self._listened = False  # nobody has said hello: nothing needs to travel yet
         self._waiting: list[Event] = []
         self._flushing = False
@@ -106,8 +107,10 @@ class Publisher:
             }
 
     def _set_entries(self, messages: list[Message]) -> None:
-        """Show these messages, of which no event tells."""
-        shown = [shortened_message(to_data(message.shown)) for message in messages]
+        """Show these messages, of which no event tells; a page is shown the last of them only."""
+        self.state["earlier"] = max(0, len(messages) - SHOWN_ENTRIES)
+        newest = messages[-SHOWN_ENTRIES:]
+        shown = [shortened_message(to_data(message.shown)) for message in newest]
         self.state["entries"] = [
             {"seq": 0, "run_id": "", "ts": 0, "message": message} for message in plain(shown)
         ]
@@ -155,7 +158,7 @@ class Publisher:
         self._listened = True
         self.leave(listener)
         self._send_waiting()
-        self._listeners.append(listener)
+        self._listeners[listener] = None
         asker = [listener]
         missing = [batch for batch in self.backlog if batch[0] >= have]
         if have and have == self.seq:
@@ -169,8 +172,7 @@ class Publisher:
 
     def leave(self, listener: Listener) -> None:
         """Tell that listener no more."""
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        self._listeners.pop(listener, None)
 
     def _send_waiting(self) -> None:
         """What waits becomes a batch, for those who may come back and those who listen."""
@@ -209,13 +211,13 @@ class Publisher:
         while self.backlog_bytes > BACKLOG_BYTES:
             self.backlog_bytes -= len(self.backlog.popleft()[2])
 
-    def _go_on(self, listeners: Sequence[Listener]) -> None:
+    def _go_on(self, listeners: Collection[Listener]) -> None:
         if self._waiting:
             self._flush_later()
         elif self._closed:
             self._send({"type": "closed"}, listeners)
 
-    def _send_batch(self, batch: Batch, listeners: Sequence[Listener]) -> None:
+    def _send_batch(self, batch: Batch, listeners: Collection[Listener]) -> None:
         if not listeners:
             return
         after, seq, events = batch
@@ -223,7 +225,7 @@ class Publisher:
         message = {"type": "events", "after": after, "seq": seq}
         self._send({**message, "events": msgspec.json.decode(events)}, listeners)
 
-    def _send_snapshot(self, listeners: Sequence[Listener]) -> None:
+    def _send_snapshot(self, listeners: Collection[Listener]) -> None:
         self.state["model"] = self.session.agent.model.name
         state = snapshot_of(self.state)
         self._pay(len(msgspec.json.encode(state)))
@@ -234,7 +236,7 @@ class Publisher:
         now = runtime.loop.time()
         self._free_at = max(now, self._free_at) + size / BYTES_A_SECOND
 
-    def _send(self, message: dict[str, Any], listeners: Sequence[Listener]) -> None:
+    def _send(self, message: dict[str, Any], listeners: Collection[Listener]) -> None:
         for listener in tuple(listeners):
             try:
                 listener(message)

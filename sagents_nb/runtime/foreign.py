@@ -24,13 +24,16 @@ clock: Callable[[], float] = time.perf_counter
 _told: set[str] = set()
 
 
-def took(began: float, what: str, function: Callable[..., Any]) -> None:
+def took(began: float, what: str, *functions: Callable[..., Any]) -> None:
     """Say once that a function held the loop, if it did since ``began``, a time of :data:`clock`.
 
-    ``what`` is what it is here, such as "The hook".
+    ``what`` is what it is here, such as "The hook". Of several ``functions`` it was one, or all.
     """
     seconds = clock() - began
-    if seconds > HELD and (key := f"{what} {name_of(function)}") not in _told:
+    if seconds <= HELD:
+        return
+    key = f"{what} {' or '.join(dict.fromkeys(map(name_of, functions)))}"
+    if key not in _told:
         _told.add(key)
         logger.warning(
             "%s held up every session for %.0f ms: nothing else runs on their loop meanwhile. "

@@ -8,6 +8,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from types import BuiltinMethodType, MethodType
 from typing import Any
@@ -43,6 +44,10 @@ logger = logging.getLogger(__name__)
 # A reader or async listener who is further behind than this misses the oldest.
 KEPT = 20_000
 
+# Up to so many listeners are timed each for itself, more of them in groups of so many: to ask the
+# clock takes longer than a listener that does little.
+ALONE, TOGETHER = 64, 16
+
 Listener = Callable[[Event], Any]
 
 
@@ -55,9 +60,10 @@ class EventLog:
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._deltas: dict[str, list[Event]] = {}  # of who speaks now: "" or a sub-agent's id
-        self.subscribers: tuple[Subscriber, ...] = ()  # another one with each that comes or goes
+        self._subscribers: dict[object, Subscriber] = {}  # by who listens, in the order they came
+        self._told: Groups | None = ()  # they, until somebody comes or goes
         self.streams: WeakSet[EventStream] = WeakSet()
-        self._untold: list[tuple[Event, tuple[Subscriber, ...]]] = []  # few, and seldom any
+        self._untold: list[tuple[Event, Groups]] = []  # few, and seldom any
         self._telling = False
         self._closed = False
         self.last = 0  # the newest event's sequence number
@@ -78,18 +84,16 @@ class EventLog:
             if type(inner) is MessageEnd:
                 self._deltas.pop(speaker, None)
             self._events.append(event)
-        subscribers = self.subscribers
+        groups = self._groups()
         if self._telling:  # a listener caused it: all hear of it after this one, in order
-            self._untold.append((event, subscribers))
+            self._untold.append((event, groups))
             return
         self._telling = True
         while True:
-            for subscriber in subscribers:
-                if not subscriber.gone:
-                    subscriber.tell(event)
+            tell(groups, event)
             if not self._untold:
                 break
-            event, subscribers = self._untold.pop(0)
+            event, groups = self._untold.pop(0)
         self._telling = False
         if self._closed:
             self._release()
@@ -142,36 +146,46 @@ class EventLog:
         It first hears ``first``, which is no news to the others, then with ``since`` what is kept
         after that.
         """
-        found = self._found(listener)
-        subscriber = found or Subscriber(listener)
+        subscriber = self._subscribers.get(_key(listener)) or Subscriber(listener)
         if first is not None:
-            subscriber.tell(first)
+            tell([[subscriber]], first)
         for event in () if since is None else self.kept(since):
-            subscriber.tell(event)
+            tell([[subscriber]], event)
         subscriber.debug = subscriber.debug or debug
-        if found is None:
-            self.subscribers += (subscriber,)
+        self._add(subscriber)
+
+    def _add(self, subscriber: Subscriber) -> None:
+        self._subscribers[_key(subscriber.listener)] = subscriber
+        self._told = None
 
     def unsubscribe(self, listener: Listener) -> None:
         """Remove a listener, if it is there."""
-        found = self._found(listener)
+        found = self._subscribers.pop(_key(listener), None)
         if found is not None:
-            found.gone = True
-            self.subscribers = tuple(each for each in self.subscribers if each is not found)
+            found.leave()
+            self._told = None
 
-    def _found(self, listener: Listener) -> Subscriber | None:
-        return next((each for each in self.subscribers if _is_same(each.listener, listener)), None)
+    @property
+    def subscribers(self) -> Sequence[Subscriber]:
+        """Those who listen now, in the order in which they came."""
+        return tuple(self._subscribers.values())
+
+    def _groups(self) -> Groups:
+        """Those who listen now, as they are timed; anew only if somebody came or went."""
+        if self._told is None:
+            every = self.subscribers
+            size = 1 if len(every) <= ALONE else TOGETHER
+            self._told = [every[first : first + size] for first in range(0, len(every), size)]
+        return self._told
 
     @property
     def debugs(self) -> bool:
         """Whether anybody hears debug events."""
-        return any(subscriber.debug for subscriber in self.subscribers)
+        return any(subscriber.debug for subscriber in self._subscribers.values())
 
     def debug(self, event: Debug) -> None:
         """Tell those who hear debug events."""
-        for subscriber in self.subscribers:
-            if subscriber.debug:
-                subscriber.tell(event)
+        tell([[each] for each in self.subscribers if each.debug], event)
 
     def follow(self, stream: EventStream, since: int, run_id: str | None = None) -> None:
         """Feed a stream: what is kept after ``since``, then what comes.
@@ -198,7 +212,7 @@ class EventLog:
             stream.close()
         elif not stream.closed:
             self.streams.add(stream)
-            self.subscribers += (Subscriber(take),)
+            self._add(Subscriber(take))
 
     def close(self) -> None:
         """No more events: streams end, listeners are let go."""
@@ -208,45 +222,37 @@ class EventLog:
 
     def _release(self) -> None:
         for subscriber in self.subscribers:
-            subscriber.gone = True
-        self.subscribers = ()
+            subscriber.leave()
+        self._subscribers.clear()
+        self._told = ()
         for stream in self.streams:
             stream.close()
 
 
 class Subscriber:
-    """A listener; if it is an async one at work, with what came ``since``."""
+    """A listener; what it ``hear``s an event with is itself, unless it is at work or gone."""
 
-    __slots__ = ("_missed", "_since", "debug", "gone", "listener")
+    __slots__ = ("_missed", "debug", "hear", "listener")
 
     def __init__(self, listener: Listener) -> None:
-        self.listener = listener
+        self.listener = self.hear = listener
         self.debug = False  # it hears debug events too
-        self.gone = False
-        self._since: deque[Event] | None = None
         self._missed = 0
 
-    def tell(self, event: Event) -> None:
-        """Have it hear an event; an async one hears one after the other."""
-        if (since := self._since) is not None:
-            self._missed += len(since) == KEPT
-            since.append(event)
-        elif (outcome := self._call(event)) is not None:
-            self._since = deque(maxlen=KEPT)
-            runtime.spawn(self._hear(event, outcome, self._since))
+    def leave(self) -> None:
+        """It hears nothing that comes from now on."""
+        self.hear = _pass_over
 
-    def _call(self, event: Event) -> Awaitable[Any] | None:
-        """What is left to be awaited, if it is an async one."""
-        began = clock()
-        try:
-            outcome = self.listener(event)
-        except BaseException as error:
-            pass_on(error)
-            logger.exception("A subscriber raised on %s", event.type)
-            return None
-        if clock() - began > foreign.HELD:
-            foreign.took(began, "The subscriber", self.listener)
-        return outcome if outcome is not None and inspect.isawaitable(outcome) else None
+    def wait_for(self, event: Event, outcome: Awaitable[Any]) -> None:
+        """It is an async one, at work on an event: those that come meanwhile it hears after it."""
+        since: deque[Event] = deque(maxlen=KEPT)
+        if self.hear is not _pass_over:  # else it left because of this event
+            self.hear = partial(self._later, since)
+        runtime.spawn(self._hear(event, outcome, since))
+
+    def _later(self, since: deque[Event], event: Event) -> None:
+        self._missed += len(since) == KEPT
+        since.append(event)
 
     async def _hear(self, event: Event, outcome: Awaitable[Any], since: deque[Event]) -> None:
         try:
@@ -261,22 +267,66 @@ class Subscriber:
                         *(foreign.name_of(self.listener), missed),
                     )
                 event = since.popleft()
-                if (further := self._call(event)) is not None:
+                further = self._call(event)
+                if further is not None:
                     await self._heard(event, further)
         finally:
-            self._since = None
+            if self.hear is not _pass_over:
+                self.hear = self.listener
+
+    def _call(self, event: Event) -> Awaitable[Any] | None:
+        began = clock()
+        try:
+            outcome = self.listener(event)
+        except BaseException as error:
+            _raised(event, error)
+            return None
+        if clock() - began > foreign.HELD:
+            foreign.took(began, "The subscriber", self.listener)
+        return outcome if inspect.isawaitable(outcome) else None
 
     async def _heard(self, event: Event, outcome: Awaitable[Any]) -> None:
         try:
             await foreign.stepwise(outcome, "The subscriber", self.listener)
         except BaseException as error:
-            pass_on(error)
-            logger.exception("A subscriber raised on %s", event.type)
+            _raised(event, error)
 
 
-def _is_same(one: Listener, other: Listener) -> bool:
-    """Whether they are one; asked for a method, an object gives another one each time."""
-    return one is other or (isinstance(one, MethodType | BuiltinMethodType) and one == other)
+Groups = Sequence[Sequence[Subscriber]]
+
+
+def tell(groups: Groups, event: Event) -> None:
+    """Have them hear an event, and each group be timed; an async one hears one after the other."""
+    began = clock()
+    for group in groups:
+        for subscriber in group:
+            try:
+                outcome = subscriber.hear(event)
+            except BaseException as error:
+                _raised(event, error)
+                continue
+            if outcome is not None and inspect.isawaitable(outcome):
+                subscriber.wait_for(event, outcome)
+        if (now := clock()) - began > foreign.HELD:
+            foreign.took(began, "The subscriber", *(each.listener for each in group))
+            now = clock()
+        began = now
+
+
+def _raised(event: Event, error: BaseException) -> None:
+    pass_on(error)
+    logger.error("A subscriber raised on %s", event.type, exc_info=error)
+
+
+def _pass_over(event: Event) -> None:
+    """What one who has left does."""
+
+
+def _key(listener: Listener) -> object:
+    """What tells it from others: asked for a method, an object gives another one each time."""
+    if isinstance(listener, MethodType):
+        return id(listener.__self__), id(listener.__func__)
+    return listener if isinstance(listener, BuiltinMethodType) else id(listener)
 
 
 def stored_events(kept: Conversation, state: State, events: Sequence[Event]) -> Iterator[Event]:

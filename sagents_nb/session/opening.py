@@ -12,9 +12,8 @@ import inspect
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -33,6 +32,9 @@ from ..store.folding import Decided, Folded, QueuedMessage, fold
 from ..store.persistence import AgentPersistence
 from ..text import said_by
 from .journal import SessionJournal
+
+if TYPE_CHECKING:
+    from ..store.journal import Journal
 
 logger = logging.getLogger(__name__)
 
@@ -60,14 +62,21 @@ def create_conversation(
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` if there is one of that id.
     """
+    from ..store.journal import Journal
+
+    runtime.refuse_here("Waiting for the store", "make the session in another thread")
     conversations = conversations_of(store, scope)
-    if conversations.find_conversation(id) is not None:
-        raise ConfigurationError(
-            f"Conversation {id!r} is in the store already; go on with it by "
-            "Session.open(id, agent=…, store=…), or choose another id."
-        )
-    conversations.create_conversation(id=id)
-    return open_conversation(store, scope, agent, id, state=state)
+    rows = Journal.of_new(conversations.database, id, conversations.creation_of(id))
+    try:
+        return _begun(rows, state, agent, id)
+    except BaseException as error:
+        rows.release()
+        if isinstance(error, ConfigurationError) and conversations.find_conversation(id):
+            raise ConfigurationError(
+                f"Conversation {id!r} is in the store already; go on with it by "
+                "Session.open(id, agent=…, store=…), or choose another id."
+            ) from None
+        raise
 
 
 def open_conversation(
@@ -77,9 +86,8 @@ def open_conversation(
     id: str,
     *,
     take_over: bool = False,
-    state: State | None = None,
 ) -> OpenedConversation:
-    """The conversation of that id, as its journal says; ``state`` if it has no journal yet.
+    """The conversation of that id, as its journal says; as it was saved if it has none yet.
 
     Raises :class:`~sagents_nb.errors.NotFound` for one that is not there or somebody else's,
     :class:`~sagents_nb.errors.Owned` for one that a living session has, and
@@ -95,16 +103,12 @@ def open_conversation(
     moved = before not in (None, here())
     rows, entries, problems = Journal.open(database, id, take_over=take_over)
     try:
+        if not entries:
+            _log(id, problems)  # there were entries, and all of them are lost
+            return _begun(rows, _saved(conversations, agent, id), agent, id, problems)
         schema = agent.middleware_chain.state_schema
         journal = SessionJournal(rows, schema)
         epoch = rows.epoch * _EPOCHS
-        if not entries:
-            given = _saved(conversations, agent, id) if state is None else state
-            first = from_state(bound_anew(given, id, epoch))
-            first.problems = problems  # there were entries, and all of them are lost
-            _log(id, problems)
-            _write(journal.begin, journal, first.state)
-            return OpenedConversation(first, journal, epoch)
         folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)
         stored, more = stored_state(folded, schema)
         restored = from_journal(folded, stored, problems + more, agent, id, epoch)
@@ -120,6 +124,18 @@ def open_conversation(
     except BaseException:
         rows.release()
         raise
+
+
+def _begun(
+    rows: Journal, given: State, agent: Agent, id: str, problems: Sequence[str] = ()
+) -> OpenedConversation:
+    """A journal that begins with a state."""
+    journal = SessionJournal(rows, agent.middleware_chain.state_schema)
+    epoch = rows.epoch * _EPOCHS
+    first = from_state(bound_anew(given, id, epoch))
+    first.problems = [*problems]
+    _write(journal.begin, journal, first.state)
+    return OpenedConversation(first, journal, epoch)
 
 
 def kept_state(
@@ -164,14 +180,14 @@ def is_stored(store: Any, scope: Any, id: str) -> bool:
 
 
 def _write(begin: Callable[[], None], journal: SessionJournal, state: State) -> None:
-    """Have the journal begin, and what the session begins with be safe."""
+    """Have the journal begin, and what the session begins with be safe.
 
-    def begun() -> Future[None] | None:
-        begin()
-        journal.note(state)
-        return journal.flush()
-
-    future = runtime.call(begun)
+    On the caller's thread, since nobody else has the journal yet: a long history would hold up
+    the loop of all sessions.
+    """
+    begin()
+    journal.note(state)
+    future = journal.flush()
     if future is not None:
         future.result()
 

@@ -41,7 +41,21 @@ def create(
     metadata: Mapping[str, Any] | None,
     id: str | None,
 ) -> Conversation:
-    """A new one."""
+    """A new one, whose journal is empty."""
+    id = add(connection, tables, owner, title, metadata, id)
+    leases.begin(connection, tables, id)
+    return get(connection, tables, owner, id)
+
+
+def add(
+    connection: sql.Connection,
+    tables: Tables,
+    owner: str,
+    title: str | None,
+    metadata: Mapping[str, Any] | None,
+    id: str | None,
+) -> str:
+    """A new one, by its id; what its journal has is for the caller to say."""
     id = str(uuid4()) if id is None else id
     if not isinstance(id, str) or not 1 <= len(escaped(id)) <= ID_LENGTH:
         raise ConfigurationError(
@@ -54,8 +68,7 @@ def create(
     made = insert_new(connection, table).values(id=id, owner=owner, **times, **changes)
     if connection.execute(made.returning(table.c.id)).first() is None:
         raise ConfigurationError(f"The id {id!r} is taken; choose another.")
-    leases.begin(connection, tables, id)
-    return get(connection, tables, owner, id)
+    return id
 
 
 def find(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation | None:

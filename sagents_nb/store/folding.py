@@ -19,6 +19,7 @@ from ..interrupts import ActionRequest, Decision, Interrupt
 from ..messages import Message, ToolResult, Usage
 from ..serialization import VERSION, migrated
 from ..state import LooseTodo, State, Todo, numbered
+from .entries import StoredMessage
 
 JournalRow = tuple[int, str, Any]
 """A row of a journal: its number, its kind and its data."""
@@ -31,6 +32,7 @@ _NAMES = {
     "call": ("tool_call_id",),
 }
 _SINGLE = ("todos", "interrupt", "run")
+_OF_TURN = ("call", "decision")
 
 
 class Rows:
@@ -46,6 +48,7 @@ class Rows:
         self.numbers = array("q")
         self.slots: dict[tuple[Any, ...], int] = {}
         self.superseded: list[int] = []
+        self._of_turn: list[tuple[Any, ...]] = []  # slots that the next message empties
 
     def __len__(self) -> int:
         """How many rows count."""
@@ -54,7 +57,7 @@ class Rows:
     def take(self, seq: int, kind: str, data: Any) -> None:
         """Take the next row; raises ValueError, TypeError or LookupError if it is damaged."""
         if kind == "message":
-            number = data["n"]
+            number = data.n if type(data) is StoredMessage else data["n"]
             if self.numbers and number <= self.numbers[-1]:
                 raise ValueError(f"message {number} comes after message {self.numbers[-1]}")
             self.numbers.append(number)
@@ -76,6 +79,8 @@ class Rows:
             if kind == "interrupt" and data is not None:  # it is asked, or asked again
                 self._drop_all("decision", data.get("id", ""))
             self._drop(*slot)
+            if kind in _OF_TURN:
+                self._of_turn.append(slot)
             if data is None or (kind == "metadata" and "value" not in data):
                 self.superseded.append(seq)
             else:
@@ -90,8 +95,9 @@ class Rows:
         self._end_turn()
 
     def _end_turn(self) -> None:
-        self._drop_all("call")
-        self._drop_all("decision")
+        for slot in self._of_turn:
+            self._drop(*slot)
+        self._of_turn.clear()
 
     def _drop(self, *slot: Any) -> None:
         seq = self.slots.pop(slot, None)
@@ -208,6 +214,9 @@ def fold(journal: Iterable[JournalRow]) -> Folded:
     def read(pairs: Iterable[tuple[int, Any]], kind: Any) -> list[Any]:
         whole = []
         for seq, value in pairs:
+            if type(value) is StoredMessage:
+                whole.append(value.message)
+                continue
             try:
                 whole.append(msgspec.convert(value, kind))
             except (msgspec.ValidationError, ConfigurationError) as error:
@@ -215,21 +224,22 @@ def fold(journal: Iterable[JournalRow]) -> Folded:
         return whole
 
     version = (only("begin")[1] or {}).get("version", VERSION)
-    messages = [(seq, values[seq]) for seq in rows.messages]
+    messages: Iterable[tuple[int, Any]] = ((seq, values[seq]) for seq in rows.messages)
     queued = found("queued")
     metadata = {row["key"]: row["value"] for _, row in found("metadata")}
     todos, interrupt = only("todos"), only("interrupt")
     if version != VERSION:
+        plain = [(s, m.data if type(m) is StoredMessage else m) for s, m in messages]
         data = {
-            "messages": [message for _, message in messages],
+            "messages": [message for _, message in plain],
             "todos": todos[1] or [],
             "metadata": metadata,
             "interrupt": interrupt[1],
         }
         data = migrated(data, version)
         # A migration may join messages or part them, and then none has a row.
-        seqs = [seq for seq, _ in messages if len(messages) == len(data["messages"])]
-        messages = list(zip_longest(seqs, data["messages"], fillvalue=0))
+        seqs = [seq for seq, _ in plain if len(plain) == len(data["messages"])]
+        messages = zip_longest(seqs, data["messages"], fillvalue=0)
         todos, interrupt = (todos[0], data["todos"]), (interrupt[0], data["interrupt"])
         metadata = data["metadata"]
         old = migrated({"messages": [row.get("message") for _, row in queued]}, version)

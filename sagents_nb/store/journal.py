@@ -57,6 +57,7 @@ class Journal:
         self.epoch = epoch
         self.last_seq = 0
         self._failures = 0
+        self._make: Callable[[sql.Connection], Any] | None = None  # the conversation, if it is new
         # The numbers of rows of which nobody knows whether they were committed: who appended them
         # was told that they were not, and appends them again.
         self._doubtful: list[int] = []
@@ -64,6 +65,26 @@ class Journal:
         # it is not known which were. Numbers of those that were not are a gap, and no loss.
         self._since = -1
         self._behind: list[int] | None = None
+
+    @classmethod
+    def of_new(
+        cls, database: Database, conversation_id: str, make: Callable[[sql.Connection], Any]
+    ) -> Journal:
+        """That of a conversation which ``make`` makes, in the transaction of the first entries.
+
+        What ``make`` raises is what their future raises; then there is neither.
+        """
+        journal = cls(database, conversation_id, 1)
+
+        def begin(connection: sql.Connection) -> None:
+            journal.last_seq = 0  # of a transaction that was lost nothing is left, nor a gap
+            make(connection)
+            leases.take(connection, database.tables, database.owner, conversation_id, False)
+            database.held.add((conversation_id, journal.epoch))
+            journal._keep(connection, Tally())
+
+        journal._make = begin
+        return journal
 
     @classmethod
     def open(
@@ -150,6 +171,7 @@ class Journal:
                 )
         at = datetime.now(UTC)
         failures = self._failures
+        make, self._make = self._make, None
         before: int | None = None
 
         def write(connection: sql.Connection) -> int:
@@ -163,6 +185,8 @@ class Journal:
                     "those before them were not; append them again."
                 )
             try:
+                if make is not None:
+                    make(connection)
                 if self._doubtful:
                     self._delete(connection, self._doubtful)
                 last_seq = self.write(connection, entries, at)
@@ -374,27 +398,28 @@ class _Read(msgspec.Struct, frozen=True):
         later: list[int] = []  # the numbers of rows that the tally lacks
         odd: list[int] = []  # checksums of damaged rows that may be of these or not
         for row in rows:
-            if row.place in places:  # an index that is damaged may lead to a row twice
+            place, number, _, _, _, kept, _ = row
+            if place in places:  # an index that is damaged may lead to a row twice
                 continue
-            places.add(row.place)
-            is_later = tally is not None and not (is_number(row.seq) and row.seq <= tally.last_seq)
-            if row.checksum is not None and not is_later:
-                found.append(row.checksum)
+            places.add(place)
+            is_later = tally is not None and not (is_number(number) and number <= tally.last_seq)
+            if kept is not None and not is_later:
+                found.append(kept)
             try:
                 entry, checksum = entry_of(conversation_id, row)
-                if entry.seq in entries:
-                    raise Damaged(row.place, row.seq, "there is another one of its number")
+                if number in entries:
+                    raise Damaged(place, number, "there is another one of its number")
             except Damaged as problem:
                 damaged.append(problem)
-                if row.checksum is not None and is_later:
-                    odd.append(row.checksum)
+                if kept is not None and is_later:
+                    odd.append(kept)
                 continue
-            entries[entry.seq] = entry
+            entries[number] = entry
             whole.append(checksum)
-            if row.checksum is None:
-                without[row.place] = checksum
+            if kept is None:
+                without[place] = checksum
             elif is_later:
-                later.append(entry.seq)
+                later.append(number)
         differs = UNKNOWN if tally is None else tally.differs(found, later, odd)
         return cls(
             [entries[seq] for seq in sorted(entries)],
@@ -448,10 +473,13 @@ def _rows(
     if which is not None:
         query = query.where(which)
     found = connection.execute(query.where(c.conversation_id == conversation_id).order_by(c.seq))
-    if connection.dialect.name == "sqlite":
-        return [StoredRow(*row) for row in found]
-    rows = (StoredRow(*row) for row in found)
-    return [row._replace(kind=row.kind.encode(), data=row.data.encode()) for row in rows]
+    if found.cursor is not None and connection.dialect.name == "sqlite":
+        rows = found.cursor.fetchall()  # the driver's, of their types already
+        found.close()
+        return list(rows)
+    return [
+        (place, seq, kind.encode(), data.encode(), *rest) for place, seq, kind, data, *rest in found
+    ]
 
 
 def _if_type(column: sql.Column[Any], name: str, kind: Any) -> sql.ColumnElement[Any]:

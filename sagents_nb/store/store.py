@@ -328,6 +328,10 @@ class ScopedStore:
         )
         return saved
 
+    def creation_of(self, id: str) -> Callable[[sql.Connection], str]:
+        """What makes a conversation of that id, for a transaction of its journal."""
+        return self._work(conversations.add, None, None, id)
+
     def work_of(self, method: str, scope: Any, id: str, *args: Any) -> Callable[..., Any]:
         """What one of these five methods does, for a transaction of somebody else's.
 

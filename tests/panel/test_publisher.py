@@ -33,7 +33,7 @@ from tests.panel.pages import (
     write,
 )
 from tests.session.hours import Hours
-from tests.talking import until
+from tests.talking import calls_of, until
 
 
 @pytest.fixture
@@ -458,6 +458,16 @@ def test_what_came_before_a_snapshot_of_a_long_conversation_is_counted() -> None
     assert len(told["entries"]) == 200
     assert told["earlier"] == 800
     assert told["entries"][0]["message"]["parts"][0]["text"] == "800"
+
+
+def test_a_panel_of_a_longer_conversation_looks_at_no_more_of_it() -> None:
+    def cost(length: int) -> int:
+        state = sa.State(messages=[sa.Message.user(str(i)) for i in range(length)])
+        session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=state)
+        Publisher(session)
+        return runtime.call(calls_of, lambda: Publisher(session))
+
+    assert cost(3_000) == cost(300)
 
 
 @pytest.mark.parametrize("how", ["reset", "replace"])

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.events import AgentEnd, MessageUpdate, SubagentEvent
+from sagents_nb.events import AgentEnd, MessageUpdate, SubagentEvent, TurnStart
+from sagents_nb.runtime import foreign
+from sagents_nb.session import event_log
+from sagents_nb.session.event_log import EventLog
 from tests.grammar import ungrammatical
 from tests.session.gates import Gate
-from tests.talking import agent_of, all_of, call, of, run, session_of, types, until
+from tests.talking import agent_of, all_of, call, calls_of, of, run, session_of, types, until
 
 
 def test_subscribers_hear_every_event_once_in_order() -> None:
@@ -193,6 +196,50 @@ def test_a_reader_who_went_away_costs_nothing() -> None:
     session.send("b").result()
     assert len(session.actor.log.subscribers) == before
     assert len(session.actor.log.streams) == 0
+
+
+def log_of(number: int) -> EventLog:
+    """A log with so many listeners."""
+    log = EventLog()
+    for _ in range(number):
+        log.subscribe(lambda event: None)
+    return log
+
+
+def test_a_listener_costs_the_same_to_come_and_to_go_among_few_and_among_many() -> None:
+    def come_and_go(log: EventLog) -> int:
+        heard: list[Any] = []
+        each = calls_of(lambda: (log.subscribe(heard.append), log.unsubscribe(heard.append)))
+        log.push(TurnStart(seq=1))
+        assert heard == []
+        return each
+
+    assert come_and_go(log_of(1_000)) == come_and_go(log_of(1))
+
+
+def test_an_event_to_many_listeners_costs_little_more_than_to_call_them() -> None:
+    log = log_of(1_000)
+    log.push(TurnStart(seq=1))
+    assert calls_of(lambda: log.push(TurnStart(seq=2))) < 1_100
+
+
+def test_of_many_subscribers_those_are_named_among_whom_one_held_up_the_loop(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, held = log_of(1_000), 0.0
+
+    def slow(event: Any) -> None:
+        nonlocal held
+        held += 1.0
+
+    real = foreign.clock
+    for module in (foreign, event_log):
+        monkeypatch.setattr(module, "clock", lambda: real() + held)
+    log.subscribe(slow)
+    log.push(TurnStart(seq=1))
+    assert f"The subscriber {log_of.__qualname__}.<locals>.<lambda> or {slow.__qualname__}" in (
+        caplog.text
+    )
 
 
 def test_a_listener_that_cannot_be_a_key_hears_like_any_other() -> None:

@@ -49,6 +49,18 @@ def second_turn(store: ConversationStore, counted: Counter[str], *script: Any) -
     return found
 
 
+def test_a_stored_session_is_made_in_one_transaction(
+    store: ConversationStore, statements: Counter[str]
+) -> None:
+    state = sa.State().add_messages([sa.Message.user("go"), sa.Message.assistant("gone")])
+    for begun in (None, state):
+        statements.clear()
+        session = sa.Session(agent_of("fine"), store=store, state=begun)
+        made = dict(statements)
+        assert (made["BEGIN"], made["COMMIT"]) == (1, 1)
+        session.close()
+
+
 def test_a_stored_turn_is_two_transactions(
     store: ConversationStore, statements: Counter[str]
 ) -> None:

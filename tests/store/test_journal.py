@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -9,12 +10,18 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
+import sqlalchemy as sql
 from hypothesis import HealthCheck, given, settings
+from sqlalchemy.exc import DBAPIError
 
-from sagents_nb.errors import NotFound, StaleOwner
+from sagents_nb.errors import NotFound, Owned, StaleOwner
+from sagents_nb.messages import Message, ToolCall, ToolResult
 from sagents_nb.runtime.thread import runtime
+from sagents_nb.serialization import VERSION, to_data
+from sagents_nb.store import conversations
 from sagents_nb.store.database.thread import Database
-from sagents_nb.store.entries import Entry
+from sagents_nb.store.entries import Entry, StoredMessage
+from sagents_nb.store.folding import fold
 from sagents_nb.store.journal import Journal
 from tests.store.database.test_thread import hold
 from tests.store.journals import begin, count, database_of, kept, note, said
@@ -99,6 +106,107 @@ def test_entries_are_numbered_and_dated(database: Database, journal: Journal) ->
     assert [entry.data for entry in entries[2:]] == [None, []]
     begun = database.run(lambda c: c.execute(database.tables.leases.select()).one().began_at)
     assert all(abs(entry.at - begun.timestamp()) < 60 for entry in entries)
+
+
+SAID = [
+    Message.user("Grüße, 👋🏽", source="page"),
+    Message.assistant(
+        "", [ToolCall("c1", "look", {"deep": [1, 2.5, {"n": 10**25}], "s": "\ud800"})]
+    ),
+    Message.tool([ToolResult("c1", "look", "nothing\0\ufffe", is_error=True)]),
+    Message("system", "be kind"),
+]
+
+
+def test_a_new_conversation_is_there_with_its_first_entries_or_not_at_all(
+    database: Database,
+) -> None:
+    tables = database.tables
+
+    def make(connection: sql.Connection) -> None:
+        conversations.add(connection, tables, "", None, None, "new")
+
+    def make_and_fail(connection: sql.Connection) -> None:
+        make(connection)
+        raise ValueError("no")
+
+    failed = Journal.of_new(database, "new", make_and_fail)
+    with pytest.raises(ValueError, match="no"):
+        failed.append([note(1)]).result(PATIENCE)
+    with pytest.raises(NotFound):
+        Journal.open(database, "new")
+    refused = Journal.of_new(database, "new", make)
+    with pytest.raises(AttributeError):
+        refused.append([Entry("run", None)]).result(PATIENCE)
+    with pytest.raises(NotFound):
+        Journal.open(database, "new")
+    journal = Journal.of_new(database, "new", make)
+    assert journal.append([note(2), note(3)]).result(PATIENCE) == 2
+    assert journal.append([note(4)]).result(PATIENCE) == 3
+    with pytest.raises(Owned):
+        Journal.open(database, "new")
+    again, entries, problems = Journal.open(database, "new", take_over=True)
+    assert (journal.epoch, again.epoch, problems) == (1, 2, [])
+    assert said(entries) == [2, 3, 4]
+
+
+def test_a_new_conversation_whose_first_transaction_was_lost_begins_without_a_gap(
+    database: Database,
+) -> None:
+    def make(connection: sql.Connection) -> None:
+        conversations.add(connection, database.tables, "", None, None, "new")
+
+    class Conflict(Exception):
+        sqlstate = "40001"  # as the server says it to one of two that are in each other's way
+
+    lost = [DBAPIError("INSERT", None, Conflict())]
+
+    def lose(connection: sql.Connection) -> None:
+        if lost:
+            raise lost.pop()
+
+    journal = Journal.of_new(database, "new", make)
+    assert journal.append([note(1), note(2)], lose).result(PATIENCE) == 2
+    assert not lost
+    _, entries, problems = Journal.open(database, "new", take_over=True)
+    assert (said(entries), problems) == ([1, 2], [])
+
+
+def test_messages_are_read_straight_from_their_rows(database: Database, journal: Journal) -> None:
+    entries = [Entry("message", {"n": n, **to_data(said)}) for n, said in enumerate(SAID, 1)]
+    journal.append([Entry("begin", {"version": VERSION}), *entries]).result(PATIENCE)
+    _, read, problems = Journal.open(database, "c", take_over=True)
+    assert problems == []
+    folded = fold((entry.seq, entry.kind, entry.data) for entry in read)
+    assert folded.state.messages == SAID
+    plain = [entry.data for entry in read if type(entry.data) is StoredMessage]
+    assert [stored.message for stored in plain] == [SAID[0], SAID[3]]  # the others are escaped
+    assert folded.state.messages[0] is plain[0].message
+    assert [json.loads(stored.text) for stored in plain] == [stored.data for stored in plain]
+
+
+def test_messages_of_an_older_version_are_migrated_before_they_are_read(
+    database: Database, journal: Journal
+) -> None:
+    older = Entry("message", {"n": 1, "role": "user", "content": "Grüße"})
+    journal.append([Entry("begin", {"version": 0}), older]).result(PATIENCE)
+    _, read, _ = Journal.open(database, "c", take_over=True)
+    folded = fold((entry.seq, entry.kind, entry.data) for entry in read)
+    assert folded.state.messages == [Message.user("Grüße")]
+    assert folded.damaged == {}
+
+
+def test_a_message_that_is_none_is_told_though_it_is_what_was_written(
+    database: Database, journal: Journal
+) -> None:
+    wrong = [{"n": 1, "role": 5}, {"role": "user"}, {"n": "1", "role": "user"}]
+    rows = [Entry("message", data) for data in wrong]
+    journal.append([Entry("begin", {"version": VERSION}), *rows]).result(PATIENCE)
+    _, read, problems = Journal.open(database, "c", take_over=True)
+    assert problems == []
+    folded = fold((entry.seq, entry.kind, entry.data) for entry in read)
+    assert sorted(folded.damaged) == [2, 3, 4]
+    assert folded.state.messages == []
 
 
 def test_what_is_appended_is_written_in_the_order_of_the_calls(
@@ -236,8 +344,8 @@ def test_after_the_conversation_was_deleted_nothing_is_written(
 def test_who_is_interrupted_while_opening_owns_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(work: Any, **options: Any) -> None:
-        database.submit(work, **options)
+    def run(work: Any, **about: Any) -> None:
+        database.submit(work, **about)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
