@@ -79,9 +79,9 @@ class Journal:
         def begin(connection: sql.Connection) -> None:
             journal.last_seq = 0  # of a transaction that was lost nothing is left, nor a gap
             make(connection)
-            leases.take(connection, database.tables, database.owner, conversation_id, False)
+            leases.begin_owned(connection, database.tables, database.owner, conversation_id)
             database.held.add((conversation_id, journal.epoch))
-            journal._keep(connection, Tally())
+            journal._since, journal._behind = 0, []
 
         journal._make = begin
         return journal

@@ -131,6 +131,29 @@ def _insert(
     )
 
 
+def begin_owned(
+    connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str
+) -> None:
+    """The lease of a new conversation, whose journal is empty, and which ``owner`` has."""
+    now = _now(connection)
+    values = {
+        "conversation_id": conversation_id,
+        "epoch": 1,
+        "owner": owner.text,
+        "host": socket.gethostname(),
+        "pid": owner.pid,
+        "began_at": now,
+        "heartbeat_at": now,
+        "tally": Tally().text(conversation_id),
+    }
+    _begin(tables)(connection, values)
+
+
+@functools.cache
+def _begin(tables: Tables) -> Prepared:
+    return Prepared(tables.leases.insert())
+
+
 def take(
     connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, take_over: bool
 ) -> tuple[int, Tally | None]:
