@@ -197,14 +197,22 @@ def _checked(
 
         @functools.wraps(function)
         async def call(*args: Any, **given: Any) -> Any:
-            check(args, given)
-            return await function(*args, **given)
+            try:
+                check(args, given)
+                return await function(*args, **given)
+            except BaseException:
+                args, given = (), {}  # a traceback with locals shows no key
+                raise
     else:
 
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
-            check(args, given)
-            return function(*args, **given)
+            try:
+                check(args, given)
+                return function(*args, **given)
+            except BaseException:
+                args, given = (), {}
+                raise
 
     return call
 

@@ -6,6 +6,7 @@ SQLAlchemy is optional, so this is imported where a database is asked for.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
@@ -57,7 +58,44 @@ def read_url(url: str | sql.URL, advice: str) -> sql.URL:
         parsed = sql.make_url(url)
     except (ArgumentError, AttributeError, ValueError):
         raise ConfigurationError(advice) from None
+    if "@" in (parsed.host or ""):
+        raise ConfigurationError(
+            "The URL has an '@' in its user or password, so that nobody can tell where its host "
+            "begins; write it as %40."
+        )
+    password = parsed.query.get("password")
+    if isinstance(password, str) and not is_sqlite(parsed):  # where no text of the URL shows it
+        parsed = parsed.set(password=password).difference_update_query(["password"])
     return parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
+
+
+def url_of_place(place: str | Path | sql.URL) -> str | sql.URL:
+    """A path as the URL of its SQLite file; any other as it is.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError`, which does not show it, for what is a
+    server's address without "://": there would be a file with a password for its name.
+
+    >>> str(url_of_place("agents.db"))
+    'sqlite:///agents.db'
+    >>> url_of_place("postgresql:/me:secret@host/agents")
+    Traceback (most recent call last):
+    sagents_nb.errors.ConfigurationError: That is neither a path nor a URL; write 'agents.db', \
+'sqlite:///agents.db' or 'postgresql://user@host/database'.
+    """
+    if isinstance(place, sql.URL) or (isinstance(place, str) and "://" in place):
+        return place
+    if isinstance(place, str) and _ADDRESS.search(place):
+        raise ConfigurationError(
+            "That is neither a path nor a URL; write 'agents.db', 'sqlite:///agents.db' or "
+            "'postgresql://user@host/database'."
+        )
+    return sql.URL.create("sqlite", database=str(Path(place).expanduser()))
+
+
+# "postgresql:/…", "user:password@host" and "host=… password=…". "C:/…" is a path.
+_ADDRESS = re.compile(
+    r"^[A-Za-z][\w+]+:/|^[^/\\]*:[^/\\]*@|(?:^|\s)(?:host|hostaddr|port|user|password|dbname|service)\s*="
+)
 
 
 def is_sqlite(url: sql.URL) -> bool:

@@ -7,7 +7,7 @@ somebody else's does not exist.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -135,16 +135,33 @@ def delete(connection: sql.Connection, tables: Tables, owner: str, id: str) -> N
     forget_deleted_texts(connection, tables)
 
 
-def delete_older_than(connection: sql.Connection, tables: Tables, days: float) -> int:
-    """Delete everybody's that have not gone on for so many days and are not open; how many."""
+OLD_AT_ONCE = 50
+"""How many old conversations are deleted in one transaction: nobody waits long for it."""
+
+
+def older_than(
+    connection: sql.Connection, tables: Tables, days: float, among: Sequence[str] | None = None
+) -> list[str]:
+    """Everybody's that have not gone on for so many days, by the clock of the database."""
     if not isinstance(days, int | float) or isinstance(days, bool) or not 0 <= days <= 36_500:
         raise ConfigurationError(f"days must be a number from 0 to 36,500, not {days!r:.60}.")
-    table, last = tables.conversations, datetime.now(UTC) - timedelta(days=days)
-    is_old = table.c.updated_at < last, _is_shut(tables) | (leases.went_on(tables) < last)
-    old = connection.execute(sql.select(table.c.id).where(*is_old)).scalars().all()
+    c, last = tables.conversations.c, leases.now(connection) - timedelta(days=days)
+    query = sql.select(c.id).where(
+        c.updated_at < last, _is_shut(tables) | (leases.went_on(tables) < last)
+    )
+    if among is not None:
+        query = query.where(c.id.in_(among))
+    return list(connection.execute(query.order_by(c.id)).scalars())
+
+
+def delete_older_than(
+    connection: sql.Connection, tables: Tables, days: float, among: Sequence[str]
+) -> int:
+    """Delete those of them that are still as old and are not open; how many."""
+    old = older_than(connection, tables, days, among)
     deleted = [id for id in old if not leases.living(connection, tables, id)]
-    for id in deleted:
-        connection.execute(table.delete().where(table.c.id == id))
+    table = tables.conversations
+    connection.execute(table.delete().where(table.c.id.in_(deleted)))
     forget_deleted_texts(connection, tables)
     return len(deleted)
 

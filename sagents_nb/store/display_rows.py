@@ -106,14 +106,16 @@ def load(
     """All rows of a conversation, in order; none for one that is not there."""
     if conversations.find(connection, tables, owner, conversation_id) is None:
         return []
-    table = tables.display_messages
-    return _messages(
-        connection.execute(
-            _rows(tables)
-            .where(table.c.conversation_id == conversation_id)
-            .order_by(table.c.inserted_at, table.c.sequence, table.c.id)
-        )
-    )
+    return load_all(connection, tables, [conversation_id])
+
+
+def load_all(
+    connection: sql.Connection, tables: Tables, ids: Sequence[str]
+) -> list[DisplayMessage]:
+    """All rows of these conversations, those of each in order."""
+    c = tables.display_messages.c
+    rows = _rows(tables).where(c.conversation_id.in_(ids))
+    return _messages(connection.execute(rows.order_by(c.inserted_at, c.sequence, c.id)))
 
 
 def search(

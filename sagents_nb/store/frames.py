@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sql
@@ -18,6 +19,7 @@ from . import conversations, states
 from . import display_rows as rows
 from .database.schema import Tables
 from .display import DisplayMessage
+from .journal import StoredJournal, journals_of
 
 KINDS = ("messages", "tool_calls", "todos", "usage", "decisions")
 """The kinds of frames that a store can fill; the others are of what only a session knows."""
@@ -31,34 +33,63 @@ def check_kind(kind: str) -> None:
         )
 
 
-def kept(connection: sql.Connection, tables: Tables, owner: str) -> list[Conversation]:
-    """All conversations of the owner, the oldest first.
-
-    Times of messages are those at which they were written to the journal. Where there is none,
-    and where the transcript does not know how long a call took, they are missing.
-    """
-    found = conversations.listed(connection, tables, owner, 2**31, 0)
-    found.sort(key=lambda conversation: (conversation.created_at, conversation.id))
-    return [one(connection, tables, owner, conversation.id) for conversation in found]
+AT_ONCE = 200
+"""Of how many conversations all is read in one transaction: nobody waits long for it."""
 
 
-def one(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation:
+class Stored(NamedTuple):
+    """A conversation as it is in the database."""
+
+    id: str
+    journal: StoredJournal
+    saved: Any
+    shown: list[DisplayMessage]
+
+    def read(self) -> Conversation:
+        """What frames are made of.
+
+        Times of messages are those at which they were written to the journal. Where there is none,
+        and where the transcript does not know how long a call took, they are missing.
+        """
+        if (journal := states.folded(self.journal)) is not None:
+            folded, at = journal
+            state, times = folded.state, [at[seq] for seq in folded.rows.messages]
+        else:
+            saved = states.checked(self.saved, self.id)
+            state, times = State() if saved is None else restore_state(saved), []
+        return Conversation(self.id, state, list(_events(state, times, self.shown)))
+
+
+def ids_of(connection: sql.Connection, tables: Tables, owner: str) -> list[str]:
+    """All conversations of the owner, the oldest first."""
+    c = tables.conversations.c
+    query = sql.select(c.id).where(c.owner == owner).order_by(c.created_at, c.id)
+    return list(connection.execute(query).scalars())
+
+
+def stored(
+    connection: sql.Connection,
+    tables: Tables,
+    owner: str,
+    ids: Sequence[str],
+    kind: str | None = None,
+) -> list[Stored]:
+    """These conversations of the owner, with what frames of that kind need, or of any."""
+    kinds = ("begin", "todos") if kind == "todos" else ()
+    journals = journals_of(connection, tables, ids, kinds)
+    unopened = [id for id, journal in journals.items() if not journal.begun]
+    saved = states.saved_of(connection, tables, unopened)
+    shown: dict[str, list[DisplayMessage]] = {}
+    if kind not in ("messages", "todos", "usage"):
+        for row in rows.load_all(connection, tables, ids):
+            shown.setdefault(row.conversation_id, []).append(row)
+    return [Stored(id, journals[id], saved.get(id), shown.get(id, [])) for id in ids]
+
+
+def one(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Stored:
     """The conversation of that id."""
-    state, times = _state(connection, tables, owner, id)
-    shown = rows.load(connection, tables, owner, id)
-    return Conversation(id, state, list(_events(state, times, shown)))
-
-
-def _state(
-    connection: sql.Connection, tables: Tables, owner: str, id: str
-) -> tuple[State, list[float]]:
-    """The state, and when each of its messages was written."""
-    journal = states.journaled(connection, tables, id)
-    if journal is not None:
-        folded, times = journal
-        return folded.state, [times[seq] for seq in folded.rows.messages]
-    exported = states.load(connection, tables, owner, id)
-    return (State() if exported is None else restore_state(exported)), []
+    conversations.get(connection, tables, owner, id)
+    return stored(connection, tables, owner, [id])[0]
 
 
 def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> Iterator[Event]:

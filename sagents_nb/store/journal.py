@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import sqlalchemy as sql
@@ -430,20 +430,41 @@ class _Read(msgspec.Struct, frozen=True):
         )
 
 
-def entries_of(
-    connection: sql.Connection, tables: Tables, conversation_id: str, kinds: Sequence[str] = ()
-) -> list[Entry]:
-    """The entries that can be read, for whoever does not own the conversation.
+class StoredJournal(NamedTuple):
+    """The rows of a conversation as they are in the database: all, or those of some ``kinds``.
 
-    Those of all kinds, or of the ones that are given. What is damaged is logged only: the next
-    owner sets it aside, and tells it.
+    ``begun`` is whether there are any, of whatever kind.
     """
-    which = tables.journal.c.kind.in_(kinds) if kinds else None
-    tally = leases.tally(connection, tables, conversation_id)
-    read = _Read.of(conversation_id, _rows(connection, tables, conversation_id, which), tally)
-    for problem in read.problems if which is None else map(str, read.damaged):
-        logger.warning("Conversation %r: %s", conversation_id, problem)
-    return read.entries
+
+    conversation_id: str
+    begun: bool
+    rows: list[StoredRow]
+    tally: Tally | None
+    kinds: Sequence[str]
+
+    def entries(self) -> list[Entry]:
+        """Those that can be read, for whoever does not own the conversation.
+
+        What is damaged is logged only: the next owner sets it aside, and tells it.
+        """
+        read = _Read.of(self.conversation_id, self.rows, self.tally)
+        for problem in map(str, read.damaged) if self.kinds else read.problems:
+            logger.warning("Conversation %r: %s", self.conversation_id, problem)
+        return read.entries
+
+
+def journals_of(
+    connection: sql.Connection, tables: Tables, ids: Sequence[str], kinds: Sequence[str] = ()
+) -> dict[str, StoredJournal]:
+    """The journals of these conversations, by their ids, with all entries or those of ``kinds``."""
+    c = tables.journal.c
+    written = sql.select(c.conversation_id).distinct().where(c.conversation_id.in_(ids))
+    begun = set(connection.execute(written).scalars())
+    tallies = leases.tallies(connection, tables, ids)
+    found = {id: StoredJournal(id, id in begun, [], tallies.get(id), kinds) for id in ids}
+    for id, row in _rows_of(connection, tables, ids, kinds):
+        found[id].rows.append(row)
+    return found
 
 
 def _place(connection: sql.Connection, journal: sql.Table) -> sql.ColumnElement[Any]:
@@ -453,13 +474,32 @@ def _place(connection: sql.Connection, journal: sql.Table) -> sql.ColumnElement[
     return journal.c.seq
 
 
-def _rows(
-    connection: sql.Connection,
-    tables: Tables,
-    conversation_id: str,
-    which: sql.ColumnElement[bool] | None = None,
-) -> list[StoredRow]:
-    """Each row; in SQLite, any value may be of another type than its column."""
+def _rows(connection: sql.Connection, tables: Tables, conversation_id: str) -> list[StoredRow]:
+    """Each row of a journal; in SQLite, any value may be of another type than its column."""
+    c = tables.journal.c
+    query = _reading(connection, tables).where(c.conversation_id == conversation_id).order_by(c.seq)
+    found = connection.execute(query)
+    if found.cursor is not None and connection.dialect.name == "sqlite":
+        rows = found.cursor.fetchall()  # the driver's, of their types already
+        found.close()
+        return list(rows)
+    return [_row(row) for row in found]
+
+
+def _rows_of(
+    connection: sql.Connection, tables: Tables, ids: Sequence[str], kinds: Sequence[str]
+) -> Iterator[tuple[str, StoredRow]]:
+    """The rows of several, with whose each is."""
+    c = tables.journal.c
+    query = _reading(connection, tables).add_columns(c.conversation_id)
+    if kinds:
+        query = query.where(c.kind.in_(kinds))
+    query = query.where(c.conversation_id.in_(ids)).order_by(c.conversation_id, c.seq)
+    for *row, id in connection.execute(query):
+        yield id, _row(row)
+
+
+def _reading(connection: sql.Connection, tables: Tables) -> sql.Select[Any]:
     journal = tables.journal
     c = journal.c
     columns: list[Any] = [c.seq, c.kind, c.data, c.escaped, c.checksum, c.at]
@@ -469,17 +509,14 @@ def _rows(
         columns += [_if_type(c.escaped, "integer", sql.Integer)]
         columns += [_if_type(c.checksum, "integer", sql.BigInteger)]
         columns += [_if_type(c.at, "text", sql.String)]
-    query = sql.select(_place(connection, journal).label("place"), *columns)
-    if which is not None:
-        query = query.where(which)
-    found = connection.execute(query.where(c.conversation_id == conversation_id).order_by(c.seq))
-    if found.cursor is not None and connection.dialect.name == "sqlite":
-        rows = found.cursor.fetchall()  # the driver's, of their types already
-        found.close()
-        return list(rows)
-    return [
-        (place, seq, kind.encode(), data.encode(), *rest) for place, seq, kind, data, *rest in found
-    ]
+    return sql.select(_place(connection, journal).label("place"), *columns)
+
+
+def _row(values: Sequence[Any]) -> StoredRow:
+    place, seq, kind, data, *rest = values
+    if isinstance(kind, str):  # a server's are of their types
+        kind, data = kind.encode(), data.encode()
+    return (place, seq, kind, data, *rest)
 
 
 def _if_type(column: sql.Column[Any], name: str, kind: Any) -> sql.ColumnElement[Any]:

@@ -5,7 +5,7 @@ Every function works in its caller's transaction and for one owner only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..state import Todo, export_state, restore_state
 from . import conversations
 from .database.schema import Tables
 from .folding import Folded, fold
-from .journal import entries_of
+from .journal import StoredJournal, journals_of
 
 
 def save(connection: sql.Connection, tables: Tables, owner: str, id: str, exported: Any) -> None:
@@ -83,20 +83,33 @@ def journaled(
     connection: sql.Connection, tables: Tables, id: str, *kinds: str
 ) -> tuple[Folded, dict[int, float]] | None:
     """What the journal says, and the time of each entry by its number; None if there is none."""
-    entries = entries_of(connection, tables, id, kinds)
-    if not entries and not has_journal(connection, tables, id):
+    return folded(journals_of(connection, tables, [id], kinds)[id])
+
+
+def folded(journal: StoredJournal) -> tuple[Folded, dict[int, float]] | None:
+    """What it says, and the time of each entry by its number; None if nobody wrote to it."""
+    entries = journal.entries()
+    if not journal.begun:
         return None
-    folded = fold((entry.seq, entry.kind, entry.data) for entry in entries)
-    return folded, {entry.seq: entry.at for entry in entries}
+    said = fold((entry.seq, entry.kind, entry.data) for entry in entries)
+    return said, {entry.seq: entry.at for entry in entries}
 
 
 def _saved(connection: sql.Connection, tables: Tables, id: str) -> dict[str, Any] | None:
-    table = tables.agent_states
-    found: dict[str, Any] | None = connection.execute(
-        sql.select(table.c.data).where(table.c.conversation_id == id)
-    ).scalar()
-    if found is not None and not isinstance(found, dict):
+    return checked(saved_of(connection, tables, [id]).get(id), id)
+
+
+def saved_of(connection: sql.Connection, tables: Tables, ids: Sequence[str]) -> dict[str, Any]:
+    """What was saved of these conversations, by their ids, as it is in the database."""
+    c = tables.agent_states.c
+    query = sql.select(c.conversation_id, c.data).where(c.conversation_id.in_(ids))
+    return {row.conversation_id: row.data for row in connection.execute(query)}
+
+
+def checked(saved: Any, id: str) -> dict[str, Any] | None:
+    """A saved state, if it is one, or None."""
+    if saved is not None and not isinstance(saved, dict):
         raise ConfigurationError(
             f"The saved state of conversation {id!r:.300} is damaged; save another, or delete it."
         )
-    return found
+    return saved

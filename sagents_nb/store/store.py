@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -14,12 +15,13 @@ from ..errors import ConfigurationError, NotFound
 from ..frames import Conversation as Framed
 from ..frames import frame_of
 from ..messages import Message
+from ..sql import url_of_place
 from ..state import Todo
 from . import conversations, states
 from . import display_rows as rows
 from . import frames as framing
 from .conversations import Conversation
-from .database.connection import backup
+from .database.connection import backup, url_of
 from .database.schema import Tables
 from .database.thread import Database
 from .display import DisplayMessage, Row, rows_of
@@ -254,12 +256,18 @@ class ScopedStore:
         no session wrote them down.
         """
         framing.check_kind(kind)
-        return frame_of(kind, self._run(framing.kept))
+        return frame_of(kind, (stored.read() for stored in self._stored(kind)))
+
+    def _stored(self, kind: str) -> Iterator[framing.Stored]:
+        """All conversations, some in each transaction: nobody else waits for all of them."""
+        ids = self._run(framing.ids_of)
+        for first in range(0, len(ids), framing.AT_ONCE):
+            yield from self._run(framing.stored, ids[first : first + framing.AT_ONCE], kind)
 
     @kinds.checked
     def history(self, id: str) -> Framed:
         """What frames are made of for one conversation: its state, and events of what is known."""
-        return self._run_on(id, framing.one, id)
+        return self._run_on(id, framing.one, id).read()
 
     # what a session calls: AgentPersistence and DisplayMessagePersistence
 
@@ -328,6 +336,7 @@ class ScopedStore:
         )
         return saved
 
+    @kinds.checked
     def creation_of(self, id: str) -> Callable[[sql.Connection], str]:
         """What makes a conversation of that id, for a transaction of its journal."""
         return self._work(conversations.add, None, None, id)
@@ -409,12 +418,18 @@ class ConversationStore(ScopedStore):
         url=kinds.either(f"{kinds.PATH.what}, or a database's URL", kinds.PATH, kinds.of(sql.URL))
     )
     def __init__(self, url: str | Path | sql.URL, table_prefix: str = "sagents_") -> None:
-        if isinstance(url, Path) or (isinstance(url, str) and "://" not in url):
-            url = sql.URL.create("sqlite", database=str(Path(url).expanduser()))
-        super().__init__(Database(url, table_prefix=table_prefix), owner_of(None))
+        try:
+            place = url_of(url_of_place(url))
+        except ConfigurationError as error:
+            raise error.with_traceback(None) from None
+        finally:
+            url = ""  # a traceback with locals shows no password
+        super().__init__(Database(place, table_prefix=table_prefix), owner_of(None))
         self.database.run(lambda connection: None)  # what cannot be opened is told here
 
     def __repr__(self) -> str:
+        if not hasattr(self, "database"):  # a traceback with locals may show what could not be made
+            return "<ConversationStore that is not open>"
         return f"ConversationStore({self.database.name!r})"
 
     def scoped(self, scope: Any) -> ScopedStore:
@@ -432,11 +447,13 @@ class ConversationStore(ScopedStore):
 
         What is open in a session that lives is left alone.
         """
-        return self.database.run(
-            lambda connection: conversations.delete_older_than(
-                connection, self.database.tables, days
-            )
-        )
+        database, deleted = self.database, 0
+        old = database.run(partial(conversations.older_than, tables=database.tables, days=days))
+        for first in range(0, len(old), conversations.OLD_AT_ONCE):
+            among = old[first : first + conversations.OLD_AT_ONCE]
+            delete = conversations.delete_older_than
+            deleted += database.run(partial(delete, tables=database.tables, days=days, among=among))
+        return deleted
 
     @staticmethod
     @kinds.checked(path=kinds.PATH, to=kinds.PATH)

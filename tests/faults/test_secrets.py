@@ -295,3 +295,56 @@ def test_a09_a_circle_ends(server: Any, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(sa.ModelError, match="redirects to another place"):
         sa.Agent(model).run("hi")
     assert len(server.seen) == 4
+
+
+# p01: the password of a store's server
+
+PASSWORD = "hunter2-Xyz"
+NOBODY = "127.0.0.1:1"  # where no server is
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://me:{PASSWORD}@{NOBODY}/agents",
+        f"postgresql://me@{NOBODY}/agents?password={PASSWORD}",
+        f"postgresql://me:a@{PASSWORD}@{NOBODY}/agents",
+        f"postgresql://me:a/{PASSWORD}@{NOBODY}/agents",
+        f"postgresql://me:a#{PASSWORD}@{NOBODY}/agents",
+        f"postgresql://me:a[{PASSWORD}@{NOBODY}/agents",
+        f"postgresql:/me:{PASSWORD}@{NOBODY}/agents",
+        f"me:{PASSWORD}@{NOBODY}/agents",
+        f"host=127.0.0.1 port=1 user=me password={PASSWORD} dbname=agents",
+        f"postgresql+psycopg2://me:{PASSWORD}@{NOBODY}/agents",
+        f"mysql://me:{PASSWORD}@{NOBODY}/agents",
+        f"postgresql://me:{PASSWORD}@127.0.0.1:abc/agents",
+        f"postgresql://me:{PASSWORD}@{NOBODY}/agents?foo=1",
+    ],
+)
+def test_no_spelling_of_a_url_shows_its_password(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def opened(made: Any) -> str:
+        try:
+            return repr(made(url))
+        except sa.SagentsError as error:
+            shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+            frames = [line for line in shown.format() if "url = " not in line]  # the caller's own
+            chain, told = [], error
+            while told is not None:
+                chain.append(f"{told} {told!r}")
+                told = told.__cause__ or told.__context__  # type: ignore[assignment]
+            return "".join([*chain, *frames])
+
+    found = opened(lambda url: sa.ConversationStore(url))
+    assert PASSWORD not in found.replace(repr(url), "")
+    assert "ConversationStore(" not in found.splitlines()[0]
+    assert [path.name for path in tmp_path.rglob("*") if PASSWORD in path.name] == []
+
+
+def test_a_path_that_looks_a_little_like_an_address_is_one(tmp_path: Path) -> None:
+    for name in ("a@b.db", "a=b.db", "10:30 me.db", "user=me/store.db", "host.db"):
+        sa.ConversationStore(tmp_path / name).close()
+        sa.ConversationStore(f"{tmp_path}/{name}").close()

@@ -13,7 +13,7 @@ import sagents_nb as sa
 from sagents_nb.store.database import leases
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import BEHIND, UNKNOWN, Entry, Tally
-from sagents_nb.store.journal import Journal, entries_of
+from sagents_nb.store.journal import Journal, journals_of
 from tests.store.journals import begin, count, database_of, kept, note, said
 from tests.talking import PATIENCE
 
@@ -36,7 +36,7 @@ def change(database: Database, statement: Any) -> None:
 
 def told(database: Database, id: str = "c") -> tuple[list[Any], list[str]]:
     """What can be read, and what is said of the rest; at the second opening nothing is."""
-    before = list(database.run(lambda c: said(entries_of(c, database.tables, id))))
+    before = list(database.run(lambda c: said(journals_of(c, database.tables, [id])[id].entries())))
     journal, entries, problems = Journal.open(database, id)
     journal.release().result(PATIENCE)
     assert said(entries) == before == kept(database, id)
@@ -173,7 +173,9 @@ def test_who_does_not_own_it_reads_what_is_whole_and_has_the_rest_in_the_log(
     of_it = journal.c.conversation_id == "c"
     change(database, journal.update().where(of_it, journal.c.seq == 4).values(data="{}"))
     change(database, journal.delete().where(of_it, journal.c.seq == 5))
-    read = database.run(lambda connection: said(entries_of(connection, database.tables, "c")))
+    read = database.run(
+        lambda connection: said(journals_of(connection, database.tables, ["c"])["c"].entries())
+    )
     assert read == [text for text in all_of("c", 10) if text not in ("c3", "c4")]
     assert "'c': Journal entry 4 was set aside" in caplog.text
     assert missing(10, 9) in caplog.text
@@ -245,7 +247,9 @@ def test_a_tally_is_written_every_so_many_rows_and_with_the_end_of_a_run(
     database: Database,
 ) -> None:
     def told() -> int:
-        tally = database.run(lambda connection: leases.tally(connection, database.tables, "c"))
+        tally = database.run(
+            lambda connection: leases.tallies(connection, database.tables, ["c"])["c"]
+        )
         assert tally is not None
         assert tally.rows == tally.last_seq
         return tally.last_seq

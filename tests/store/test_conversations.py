@@ -10,6 +10,8 @@ import pytest
 import sqlalchemy as sql
 
 import sagents_nb as sa
+from sagents_nb.store import conversations
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from sagents_nb.store.store import ScopedStore
@@ -283,6 +285,24 @@ def test_what_is_old_is_deleted_whosever_it_is(
     assert store.delete_older_than() == 2
     assert [c.id for c in mine.list_conversations()] == [new]
     assert [c.id for c in theirs.list_conversations()] == [going_on]
+
+
+def test_what_is_old_is_deleted_some_in_each_transaction(
+    store: Store, mine: ScopedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = [mine.create_conversation().id for _ in range(5)]
+    _age(store, old, days=31)
+    works: list[Any] = []
+    submit = Database.submit
+
+    def counted(database: Database, work: Any, *more: Any, **options: Any) -> Any:
+        works.append(work)
+        return submit(database, work, *more, **options)
+
+    monkeypatch.setattr(Database, "submit", counted)
+    monkeypatch.setattr(conversations, "OLD_AT_ONCE", 2)
+    assert store.delete_older_than() == 5
+    assert len(works) == 1 + 3
 
 
 @pytest.mark.parametrize("days", [-1, "30", None, float("nan"), 10**9, True])

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 import sagents_nb as sa
 from sagents_nb.frames import COLUMNS, to_frame
 from sagents_nb.serialization import to_data
+from sagents_nb.store import frames as framing
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from sagents_nb.store.store import ScopedStore
+from tests.talking import agent_of, call
 
 Store = sa.ConversationStore
 
@@ -88,3 +92,34 @@ def test_frames_have_the_same_columns_also_when_empty(mine: ScopedStore, kind: s
 def test_what_only_a_session_knows_is_refused(store: Store, kind: str) -> None:
     with pytest.raises(sa.ConfigurationError, match="A store has the frames messages, tool_calls"):
         store.to_frame(kind)
+
+
+@sa.tool
+def look(where: str) -> str:
+    """Look there."""
+    return f"{where} is fine"
+
+
+@pytest.mark.parametrize("kind", framing.KINDS)
+def test_of_many_conversations_some_are_read_in_each_transaction(
+    store: Store, mine: ScopedStore, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(5):
+        session = sa.Session(
+            agent_of(call("look", where="x"), f"answer {n}", tools=[look]),
+            id=f"m{n}", store=store, scope=sa.Scope(user="alice"),
+        )  # fmt: skip
+        session.send(f"question {n}").result()
+        session.close()
+    at_once = mine.to_frame(kind)
+    works: list[Any] = []
+    submit = Database.submit
+
+    def counted(database: Database, work: Any, *more: Any, **options: Any) -> Any:
+        works.append(work)
+        return submit(database, work, *more, **options)
+
+    monkeypatch.setattr(Database, "submit", counted)
+    monkeypatch.setattr(framing, "AT_ONCE", 2)
+    assert mine.to_frame(kind).equals(at_once)
+    assert len(works) == 1 + 3

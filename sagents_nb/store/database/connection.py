@@ -531,7 +531,16 @@ def failure(url: sql.URL, error: BaseException, what_not: str = "be used") -> Ba
         step = "see that the server runs and lets you in, then try again"
     made = StoreError(f"The store {name_of(url)} cannot {what_not}: {what}; {step}.")
     made.__cause__ = error
+    if not is_sqlite(url):
+        _forget_frames(error)
     return made
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Have a traceback with locals show none of the driver's, which have the password."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _first_line(url: sql.URL, error: BaseException) -> str:

@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -115,7 +116,7 @@ def _insert(
     connection: sql.Connection, tables: Tables, conversation_id: str, tally: str | None
 ) -> None:
     """A lease that nobody has, if there is none."""
-    now = _now(connection)
+    moment = now(connection)
     connection.execute(
         insert_new(connection, tables.leases),
         {
@@ -124,8 +125,8 @@ def _insert(
             "owner": "",
             "host": "",
             "pid": 0,
-            "began_at": now,
-            "heartbeat_at": now,
+            "began_at": moment,
+            "heartbeat_at": moment,
             "tally": tally,
         },
     )
@@ -135,15 +136,15 @@ def begin_owned(
     connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str
 ) -> None:
     """The lease of a new conversation, whose journal is empty, and which ``owner`` has."""
-    now = _now(connection)
+    moment = now(connection)
     values = {
         "conversation_id": conversation_id,
         "epoch": 1,
         "owner": owner.text,
         "host": socket.gethostname(),
         "pid": owner.pid,
-        "began_at": now,
-        "heartbeat_at": now,
+        "began_at": moment,
+        "heartbeat_at": moment,
         "tally": Tally().text(conversation_id),
     }
     _begin(tables)(connection, values)
@@ -163,7 +164,7 @@ def take(
     and :class:`~sagents_nb.errors.NotFound` if there is no such conversation.
     """
     leases = tables.leases
-    now = _now(connection)
+    moment = now(connection)
     try:
         # It has one from its beginning on: one that is missing was lost, and its tally with it.
         _insert(connection, tables, conversation_id, None)
@@ -171,7 +172,7 @@ def take(
         raise NotFound(f"There is no conversation {conversation_id!r} in this store.") from error
     of_it = leases.c.conversation_id == conversation_id
     held = connection.execute(sql.select(leases).where(of_it).with_for_update()).one()
-    if not take_over and _is_held(held, now):
+    if not take_over and _is_held(held, moment):
         raise _owned(held, owner)
     if not isinstance(held.epoch, int):  # SQLite takes anything
         raise StoreError(
@@ -187,8 +188,8 @@ def take(
             owner=owner.text,
             host=socket.gethostname(),
             pid=owner.pid,
-            began_at=now,
-            heartbeat_at=now,
+            began_at=moment,
+            heartbeat_at=moment,
         )
     )
     return epoch, Tally.read(held.tally, conversation_id)
@@ -213,11 +214,13 @@ def check(
     )
 
 
-def tally(connection: sql.Connection, tables: Tables, conversation_id: str) -> Tally | None:
-    """What the journal has, for whoever does not own it; None if that is not known."""
-    leases = tables.leases
-    asked = sql.select(leases.c.tally).where(leases.c.conversation_id == conversation_id)
-    return Tally.read(connection.scalar(asked), conversation_id)
+def tallies(
+    connection: sql.Connection, tables: Tables, ids: Sequence[str]
+) -> dict[str, Tally | None]:
+    """What journals have, for whoever does not own them; None where that is not known."""
+    c = tables.leases.c
+    asked = sql.select(c.conversation_id, c.tally).where(c.conversation_id.in_(ids))
+    return {id: Tally.read(text, id) for id, text in connection.execute(asked)}
 
 
 def keep_tally(
@@ -239,7 +242,7 @@ def living(connection: sql.Connection, tables: Tables, conversation_id: str) -> 
     """The lease of a session that lives, which nobody else takes for the transaction, or None."""
     of_it = tables.leases.c.conversation_id == conversation_id
     held = connection.execute(sql.select(tables.leases).where(of_it).with_for_update()).first()
-    return held if held is not None and _is_held(held, _now(connection)) else None
+    return held if held is not None and _is_held(held, now(connection)) else None
 
 
 def release(
@@ -297,7 +300,7 @@ def renew_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
     """The heartbeat of all that the owner has."""
     leases = tables.leases
     connection.execute(
-        leases.update().where(*_has(tables, owner)).values(heartbeat_at=_now(connection))
+        leases.update().where(*_has(tables, owner)).values(heartbeat_at=now(connection))
     )
 
 
@@ -320,7 +323,7 @@ def _keep(tables: Tables) -> Prepared:
     return Prepared(leases.update().where(of_it).values(tally=sql.bindparam("text")))
 
 
-def _is_held(held: sql.Row[Any], now: datetime) -> bool:
+def _is_held(held: sql.Row[Any], moment: datetime) -> bool:
     if not held.owner:
         return False
     owner = Owner.read(held.owner)
@@ -328,7 +331,7 @@ def _is_held(held: sql.Row[Any], now: datetime) -> bool:
     if lives is not None:
         return lives
     # A heartbeat from the future is one from before the clock was set back.
-    age: timedelta = abs(now - held.heartbeat_at)
+    age: timedelta = abs(moment - held.heartbeat_at)
     return age.total_seconds() <= STALE_AFTER
 
 
@@ -350,7 +353,7 @@ def _is_postgres(connection: sql.Connection) -> bool:
     return connection.dialect.name == "postgresql"
 
 
-def _now(connection: sql.Connection) -> datetime:
+def now(connection: sql.Connection) -> datetime:
     """By the clock that all owners share: the server's, or this machine's for a file."""
     if _is_postgres(connection):
         told = connection.execute(sql.select(sql.func.clock_timestamp())).scalar_one()
