@@ -20,6 +20,7 @@ from ..sql import Prepared, driver_of
 from ..text import REPLACEMENT, digest, whole
 from . import conversations
 from .database import schema
+from .database.connection import PROOF, ROW
 from .database.schema import Tables
 from .display import STATUSES, DisplayMessage, Row, checked
 from .scope import ID_LENGTH
@@ -76,7 +77,10 @@ def append(
         }
         for sequence, row in enumerate(map(checked, rows))
     ]
-    return [message for each in values for message in _messages(adding(connection, each).rows)]
+    added = [message for each in values for message in _messages(adding(connection, each).rows)]
+    if added:
+        connection.info[PROOF] = {ROW: (added[-1].id,)}
+    return added
 
 
 def remove(

@@ -16,7 +16,7 @@ import sqlalchemy as sql
 from ..errors import StaleOwner, StoreError
 from ..sql import Prepared
 from .database import leases
-from .database.connection import CommitInDoubt, is_passing
+from .database.connection import ENTRY, PROOF, CommitInDoubt, is_passing
 from .database.schema import Tables
 from .database.thread import Database
 from .entries import (
@@ -290,6 +290,7 @@ class Journal:
             insert(connection, row)
         if checksums:
             self.last_seq = first + len(checksums) - 1
+            connection.info[PROOF] = {ENTRY: (self.conversation_id, self.last_seq, checksums[-1])}
             if self._behind is not None:
                 self._behind += checksums
             known = self._behind

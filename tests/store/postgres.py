@@ -30,39 +30,65 @@ def find_programs() -> Path | None:
     return max(versions, key=lambda path: int(path.parent.name), default=None)
 
 
-@contextlib.contextmanager
-def running() -> Iterator[str]:
-    """The SQLAlchemy URL of a new, empty server on loopback, which ends with the block."""
-    programs = find_programs()
-    assert programs, "there is no PostgreSQL; run python tests/store/postgres.py as root"
-    # The server refuses to be root, and pytest's temporary directories let nobody else in.
-    user = "postgres" if os.geteuid() == 0 else None
-    root = Path(tempfile.mkdtemp(prefix="sagents-postgres-"))
-    try:
+class Server:
+    """A new, empty server on loopback, which can be stopped and started again."""
+
+    def __init__(self, root: Path) -> None:
+        programs = find_programs()
+        assert programs, "there is no PostgreSQL; run python tests/store/postgres.py as root"
+        self._root, self._data, self._port = root, root / "data", _free_port()
+        # The server refuses to be root, and pytest's temporary directories let nobody else in.
+        self._user = "postgres" if os.geteuid() == 0 else None
         (root / "password").write_text("tests")
-        if user:
-            account = pwd.getpwnam(user)
+        if self._user:
+            account = pwd.getpwnam(self._user)
             for path in (root, root / "password"):
                 os.chown(path, account.pw_uid, account.pw_gid)
-        data, port = root / "data", _free_port()
-        command = [programs / "initdb", "-D", data, "-U", "tests", "--no-sync", "-E", "UTF8"]
+        command = [programs / "initdb", "-D", self._data, "-U", "tests", "--no-sync", "-E", "UTF8"]
         command += ["--auth=scram-sha-256", f"--pwfile={root / 'password'}", "--locale=C"]
-        subprocess.run(command, user=user, cwd=root, check=True, stdout=subprocess.DEVNULL)
-        command = [programs / "postgres", "-D", data, "-p", str(port)]
+        subprocess.run(command, user=self._user, cwd=root, check=True, stdout=subprocess.DEVNULL)
+        self._command = [programs / "postgres", "-D", self._data, "-p", str(self._port)]
         for setting in (*SETTINGS, f"unix_socket_directories={root}"):
-            command += ["-c", setting]
-        with (
-            (root / "log").open("w") as log,
-            subprocess.Popen(command, user=user, cwd=root, stdout=log, stderr=log) as server,
-        ):
-            try:
-                _wait_for(server, port, root / "log")
-                yield f"postgresql+psycopg://tests:tests@127.0.0.1:{port}/postgres"
-            finally:
-                server.send_signal(signal.SIGINT)  # "fast": connections are closed
-                server.wait()
+            self._command += ["-c", setting]
+        self._server: subprocess.Popen[bytes] | None = None
+        self.url = f"postgresql+psycopg://tests:tests@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        """Start, and wait until somebody can connect."""
+        with (self._root / "log").open("a") as log:
+            self._server = subprocess.Popen(
+                self._command, user=self._user, cwd=self._root, stdout=log, stderr=log
+            )
+        _wait_for(self._server, self._port, self._root / "log")
+
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """Stop: at once, or with SIGINT once what was begun is undone."""
+        if self._server is not None:
+            self._server.send_signal(how)
+            self._server.wait()
+            self._server = None
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Server]:
+    """A server, which ends with the block."""
+    root = Path(tempfile.mkdtemp(prefix="sagents-postgres-"))
+    try:
+        server = Server(root)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop(signal.SIGINT)  # "fast": connections are closed
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running() -> Iterator[str]:
+    """The SQLAlchemy URL of one."""
+    with serving() as server:
+        yield server.url
 
 
 @contextlib.contextmanager
@@ -85,7 +111,7 @@ def pooled(url: str, mode: str) -> Iterator[str]:
             auth_type = plain
             auth_file = {root}/users
             pool_mode = {mode}
-            default_pool_size = 4
+            default_pool_size = {4 if mode == "transaction" else 20}
             ignore_startup_parameters = options
             """
         lines = (line.strip() for line in settings.splitlines())

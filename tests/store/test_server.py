@@ -177,6 +177,7 @@ class Proxy:
         self.cuts = 0
         self.refuses = False
         self.refused = 0
+        self.at_cut: Callable[[], None] | None = None
         self._told = threading.Event()
         self._server = port
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -210,6 +211,9 @@ class Proxy:
                 if cut:
                     self.cut, self.cuts = "", self.cuts + 1
                     silent.set()
+                if cut and self.at_cut is not None:
+                    self.refuses = True
+                    self.at_cut()
                 if cut == "before":
                     break
                 if cut == "away":

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,12 @@ _IN_THE_WAY = (_LOCKED, "40001", "40P01")
 # How long a server is asked, in seconds, what became of a commit whose connection was lost: it may
 # be starting again.
 DOUBT_SECONDS = 30.0
+
+
+# In the info of a connection: a row that its transaction added, and that is there if it was
+# committed: an entry by conversation, number and checksum, or a row of a transcript by its id.
+PROOF, ENTRY, ROW = "sagents_proof", "entry", "row"
+Proof = Mapping[str, tuple[Any, ...]]
 
 
 class Contended(Exception):
@@ -217,8 +223,10 @@ class StoreConnection:
                 driver_of(connection).execute("BEGIN IMMEDIATE")
             else:
                 set_patience(connection, patience)
+            connection.info.pop(PROOF, None)
             outcomes = [_in_order(connection, works) for works in groups]
             mark = self._mark(connection)
+            proof: Proof = connection.info.get(PROOF, {})
         except DBAPIError as error:
             if is_passing(error):
                 raise _Lost from error
@@ -229,7 +237,7 @@ class StoreConnection:
             if not error.connection_invalidated:
                 raise
             if mark:
-                self._ask_for(mark, error)
+                self._ask_for(mark, proof, error)
         return outcomes
 
     def _mark(self, connection: sql.Connection) -> str | None:
@@ -237,7 +245,7 @@ class StoreConnection:
         mark: str | None = None if is_sqlite(self._url) else connection.scalar(_MARK)
         return mark
 
-    def _ask_for(self, mark: str, lost: DBAPIError) -> None:
+    def _ask_for(self, mark: str, proof: Proof, lost: DBAPIError) -> None:
         """Return if a transaction was committed of which the connection was lost meanwhile.
 
         Raises :class:`_Lost` if it was not, and :class:`CommitInDoubt` if nobody says so in time.
@@ -245,20 +253,37 @@ class StoreConnection:
         deadline = time.monotonic() + DOUBT_SECONDS
         while time.monotonic() < deadline:
             self.disconnect()
-            fate = None
-            # The server may be starting again.
-            with contextlib.suppress(Exception), self._connected().begin() as transaction:
-                fate = transaction.connection.scalar(_STATUS, {"mark": mark})
-            if fate == "committed":
+            try:
+                with self._connected().begin() as transaction:
+                    fate = transaction.connection.scalar(_STATUS, {"mark": mark})
+                    # A server that crashed may have given the number to somebody else since.
+                    if fate == "committed" and proof:
+                        fate = self._is_there(transaction.connection, proof)
+            except Exception as error:  # the server may be starting again
+                orig = getattr(error, "orig", None)
+                fate = "aborted" if getattr(orig, "sqlstate", None) == _NO_SUCH_NUMBER else None
+            if fate is True:
                 return
-            if fate == "aborted":
+            if fate in (False, "aborted"):
                 raise _Lost from lost
+            if fate == "committed":
+                break
             time.sleep(0.05)
         raise CommitInDoubt(
-            f"The store {name_of(self._url)} lost its connection while it saved, and in "
-            f"{DOUBT_SECONDS:g} s nobody said whether it was saved; see that the server runs, "
-            "then try again: nothing is saved twice."
+            f"The store {name_of(self._url)} lost its connection while it saved, and nobody said "
+            "whether it was saved; see that the server runs, then try again: nothing is saved "
+            "twice."
         ) from lost
+
+    def _is_there(self, connection: sql.Connection, proof: Proof) -> bool:
+        journal, rows = self._tables.journal.c, self._tables.display_messages.c
+        by_kind: dict[str, tuple[sql.Column[Any], ...]] = {
+            ENTRY: (journal.conversation_id, journal.seq, journal.checksum),
+            ROW: (rows.id,),
+        }
+        ((kind, values),) = proof.items()
+        where = [c == value for c, value in zip(by_kind[kind], values, strict=True)]
+        return connection.execute(sql.select(by_kind[kind][0]).where(*where)).first() is not None
 
     def _connected(self) -> sql.Connection:
         if self._connection is not None and self._path and _file_id(self._path) != self._file:
@@ -318,6 +343,9 @@ def _in_order(connection: sql.Connection, works: Sequence[Work]) -> list[Outcome
             return outcomes + [outcomes[-1]] * (len(works) - len(outcomes))
     return outcomes
 
+
+# PostgreSQL's word for a number that no transaction has, which a crash may have taken back.
+_NO_SUCH_NUMBER = "22023"
 
 # Without a number as long as nothing was written.
 _MARK = sql.text("SELECT CAST(pg_current_xact_id_if_assigned() AS text)")
