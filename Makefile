@@ -80,8 +80,8 @@ mutants: $(ENV) $(BUNDLE)  ## Break what is committed in 300 small ways and see 
 	$(INSTALL) --group mutation
 	$(PY) tests/mutants.py
 
-bench: $(ENV)  ## Print the benchmarks
-	@for f in benchmarks/[a-z]*.py; do echo "== $$f"; $(PY) $$f || exit 1; done
+bench: $(ENV)  ## Run the benchmarks, and write what they found into benchmarks/README.md
+	$(PY) benchmarks/all.py
 
 spec-coverage: $(ENV)  ## Write docs/specification.md: what we promise, and the tests that prove it
 	$(PY) tests/specification.py

@@ -37,6 +37,7 @@ from sagents_nb.tools import ToolSpec
 from tests.models.loopback import KEY, Answer, Provider, model_for
 
 SIZES = (10, 100, 1_000, 5_000)
+BODY_GOAL = 2
 BODIES = (10, 1_000, 10_000)
 DELTAS = 2_000
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "n": {"type": "integer"}}}
@@ -217,6 +218,11 @@ async def main(quick: bool) -> None:
             first, later, listed, bare = bodies(model, size, 3 if size < 100 else 30)
             row = "".join(f"{cell:>12.3f}" for cell in (first, later, listed, bare))
             print(f"{name:12}{size:>10,}{row}{later / bare:>12.1f}", flush=True)
+        verdict = "met" if later <= BODY_GOAL * bare else "MISSED"
+        print(
+            f"{verdict:>6}  ≤ {BODY_GOAL} × the join of ready pieces, {name}'s body at {size:,} "
+            f"messages: {later / bare:.1f}"
+        )
 
 
 if __name__ == "__main__":
