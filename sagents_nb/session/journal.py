@@ -40,6 +40,9 @@ SPARE = 100
 # Seconds after which is written what was to go along with what comes next.
 LAG = 1.0
 
+# Seconds after which is tried again what could not be written, twice as many each time, to a limit.
+AGAIN, AGAIN_MOST = 1.0, 30.0
+
 
 class Rider(Protocol):
     """Keeps something beside the journal, in its transactions: what people see, say."""
@@ -68,9 +71,9 @@ class SessionJournal:
     """The writer of one journal, and the :class:`~sagents_nb.loop.config.Recorder` of its runs.
 
     Rows are collected, and one batch at a time is on its way: so their order is that of what
-    happened, also when one could not be written and goes first with the next. What a rider keeps
-    is written in the transaction of what comes next, or after ``LAG``. ``schema`` is the
-    ``state_schema`` of the agent.
+    happened, also when one could not be written and goes first with the next, or after a while.
+    What a rider keeps is written in the transaction of what comes next, or after ``LAG``.
+    ``schema`` is the ``state_schema`` of the agent.
     """
 
     def __init__(self, journal: Journal, schema: StateSchema) -> None:
@@ -85,6 +88,7 @@ class SessionJournal:
         self._queued: dict[int, tuple[int, Message]] = {}  # by identity; the message is held
         self._noted: list[Entry] = []
         self._late: asyncio.TimerHandle | None = None
+        self._again = AGAIN
         self._held: Future[None] | None = None  # of what waits for the first message of a run
         self._before: _Before | None = None  # that was held
         self.undone: BaseException | None = None  # why what was held last is not written
@@ -321,8 +325,11 @@ class SessionJournal:
 
     def soon(self) -> None:
         """A rider has something to keep: with what comes next, or a little later."""
+        self._within(LAG)
+
+    def _within(self, seconds: float) -> None:
         if self._late is None and not self._released:
-            self._late = runtime.loop.call_later(LAG, self._no_later)
+            self._late = runtime.loop.call_later(seconds, self._no_later)
 
     def _no_later(self) -> None:
         self.flush(all=True)
@@ -392,6 +399,7 @@ class SessionJournal:
         queued = {entry.data["id"] for entry in tentative if entry.kind == "queued"}
         undone = self._before.messages if error is not None and self._before is not None else ()
         if error is None:
+            self._again = AGAIN
             first = appended.result() - len(batch) + 1
             try:
                 for seq, entry in enumerate(batch, first):
@@ -416,6 +424,9 @@ class SessionJournal:
             self._rider.taken(error, undone)
         if isinstance(error, StaleOwner):
             self.on_lost(error)
+        elif error is not None and self._noted and then is None:
+            self._within(self._again)
+            self._again = min(2 * self._again, AGAIN_MOST)
         if then is not None:
             self._write(then)
         if error is None:

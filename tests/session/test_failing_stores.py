@@ -150,3 +150,31 @@ def test_a_message_that_the_store_does_not_even_take_is_refused_and_nobody_waits
             until(lambda: session.status != "running")
         assert session.send("and now?").result(PATIENCE).text == "fine"
         assert [m.text for m in session.messages if m.role == "user"] == ["hi", "and now?"]
+
+
+def test_what_could_not_be_written_is_written_once_it_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journaling, "AGAIN", 0.01)
+    monkeypatch.setattr(journaling, "AGAIN_MOST", 0.02)
+    append, fails = Journal.append, [False] + [True] * 20
+
+    def failing(journal: Journal, *what: Any) -> Any:
+        if fails and fails.pop(0):
+            return journal.database.submit(fail)
+        return append(journal, *what)
+
+    def fail(connection: Any) -> None:
+        raise StoreError("The store cannot be used: the server is away.")
+
+    with disk() as place:
+        store = place.store()
+        session = sa.Session(agent_of("an answer"), "c1", store=store)
+        monkeypatch.setattr(Journal, "append", failing)
+        with pytest.raises(StoreError, match="away"):
+            session.send("a question").result()
+        until(lambda: len(folded(store).state.messages) == 2)  # nobody did anything
+        assert [m.text for m in session.messages] == ["a question", "an answer"]
+        shown = [row.content.get("text") for row in store.load_display_messages("c1")]
+        assert shown[:2] == ["a question", "an answer"]
+        session.close()
