@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -458,3 +461,63 @@ def test_what_a_server_refuses_is_told_with_what_to_do(
     assert "\n" not in str(caught.value)
     assert str(caught.value).count(". ") == 0
     database.close()
+
+
+WRITER = """
+import json, random, sys, threading, time
+import sagents_nb as sa
+from sagents_nb.store.journal import Journal
+from tests.store.journals import note
+url, number, seconds, share = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+store = sa.ConversationStore(url)
+own = [store.create_conversation(id=f"own {number}.{n}").id for n in range(8)]
+refused, written = [], [0] * 8
+end = time.monotonic() + seconds
+def write(n):
+    journal, _, _ = Journal.open(store.database, own[n])
+    chance = random.Random(number * 8 + n)
+    while time.monotonic() < end:
+        try:
+            if chance.random() < share:
+                store.append_text_message(f"shared {chance.randrange(6)}", "user", "x")
+            else:
+                journal.append([note(written[n])]).result()
+            written[n] += 1
+        except sa.StoreError as error:
+            refused.append(str(error))
+    journal.release().result()
+threads = [threading.Thread(target=write, args=(n,)) for n in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+store.close()
+print(json.dumps([sum(written), refused]))
+"""
+
+
+def crowd(url: str, seconds: float, share: float) -> int:
+    """How much twelve processes of eight threads wrote, that share of it where all write."""
+    command = [sys.executable, "-c", WRITER, url]
+    running = [
+        subprocess.Popen(
+            [*command, str(number), str(seconds), str(share)], stdout=subprocess.PIPE, text=True
+        )
+        for number in range(12)
+    ]
+    found = [json.loads(process.communicate()[0]) for process in running]
+    assert [refused for _, refused in found] == [[]] * 12
+    return sum(written for written, _ in found)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_crowd_that_writes_to_the_same_conversations_is_not_refused(postgres_url: str) -> None:
+    store = sa.ConversationStore(postgres_url)
+    for n in range(6):
+        store.create_conversation(id=f"shared {n}")
+    written = crowd(postgres_url, seconds=120, share=0.5)
+    rows = [store.load_display_messages(f"shared {n}") for n in range(6)]
+    for shown in rows:
+        times = [(row.inserted_at, row.sequence) for row in shown]
+        assert times == sorted(set(times))
+    assert 0.4 * written < sum(map(len, rows)) < 0.6 * written
+    store.close()
