@@ -52,6 +52,10 @@ class BatchJournal:
         Raises ConfigurationError for a file that cannot be read or holds something else.
         """
         try:
+            if self.path.exists() and not self.path.is_file():  # a pipe, say, would never end
+                raise ConfigurationError(
+                    f"{str(self.path)!r} is no plain file; name another file as cache=…"
+                )
             text = self.path.read_bytes()
         except FileNotFoundError:
             return {}
@@ -197,8 +201,9 @@ def journal_at(cache: Any) -> BatchJournal:
         getattr(cache, "path", None), str | os.PathLike
     ):
         return BatchJournal(Path(cache.path) / _LINES)
-    if not isinstance(cache, str | os.PathLike):
-        raise ConfigurationError(f"cache is a path or a ResponseCache, not {type(cache).__name__}.")
+    if not isinstance(cache, str | os.PathLike) or not os.fspath(cache):
+        given = repr(cache) if cache == "" else type(cache).__name__
+        raise ConfigurationError(f"cache is a path or a ResponseCache, not {given}.")
     if not kinds.PATH.fits(cache):
         raise ConfigurationError(f"cache is {kinds.PATH.what}; give another one.")
     path = Path(cache).expanduser()

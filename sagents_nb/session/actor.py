@@ -110,6 +110,7 @@ class Actor:
         self._run_id = restored.run_id or ""  # of the active run, or the last one
         self._loop: Loop | None = None  # of the active run
         self._task: asyncio.Task[None] | None = None  # of the active run
+        self._stopped: list[Run] = []  # what waited when somebody stopped it
         self._meter: Meter | None = None  # of the last run, which may go on
         self.answers: Mapping[str, Decision] | None = None  # all that a stopped run has to take
         self._refused: Any = None  # why the answers to the active run could not be written
@@ -440,7 +441,12 @@ class Actor:
         if self._loop is loop:  # else it was reset or closed: a late result changes nothing
             self._take_end(outcome, loop)
             self.answers = answers
-            go_on = outcome.status == "completed" and self.inbox.has_runs
+            # What was said after the stop, while the run still ended, is meant to be answered.
+            said_since = any(waiting not in self._stopped for waiting in self.inbox.runs)
+            is_next = outcome.status == "completed" or (
+                outcome.status == "cancelled" and said_since
+            )
+            go_on = is_next and self.inbox.has_runs
             if not go_on:
                 status = "idle" if outcome.status == "completed" else outcome.status
                 self.inbox.takes_pause()  # whoever asked too late does not mean the next run
@@ -532,6 +538,7 @@ class Actor:
     def cancel(self) -> None:
         """Stop the active run, or answer what waits as cancelled."""
         if self.status == "running" and self._loop is not None:
+            self._stopped = self.inbox.runs
             self._loop.ctx.cancelled.set()
             self._stop_task()
         elif self.status in ("interrupted", "paused"):

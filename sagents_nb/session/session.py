@@ -161,7 +161,9 @@ class Session:
         problems: list[str] = []
         if state is None and store is None and id and options.agent_persistence is not None:
             state, problems = kept_state(options.agent_persistence, scope, agent, id)
-        id = id or f"session-{uuid.uuid4().hex[:12]}"
+        if id == "":
+            raise ConfigurationError("An id has a character at least; leave it out for a new one.")
+        id = f"session-{uuid.uuid4().hex[:12]}" if id is None else id
         if store is None:
             restored = from_state(bound_anew(state or State(), id, 1))
             restored.problems = problems

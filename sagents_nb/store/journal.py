@@ -58,6 +58,7 @@ class Journal:
         self.last_seq = 0
         self._failures = 0
         self._make: Callable[[sql.Connection], Any] | None = None  # the conversation, if it is new
+        self._is_ours = True  # else it was not made, and may be another session's of this store
         # The numbers of rows of which nobody knows whether they were committed: who appended them
         # was told that they were not, and appends them again.
         self._doubtful: list[int] = []
@@ -82,8 +83,9 @@ class Journal:
             leases.begin_owned(connection, database.tables, database.owner, conversation_id)
             database.held.add((conversation_id, journal.epoch))
             journal._since, journal._behind = 0, []
+            journal._is_ours = True
 
-        journal._make = begin
+        journal._make, journal._is_ours = begin, False
         return journal
 
     @classmethod
@@ -201,6 +203,9 @@ class Journal:
         def failed(error: BaseException) -> None:
             if isinstance(error, CommitInDoubt) and before is not None:
                 self._doubtful += range(before + 1, self.last_seq + 1)
+            elif make is not None and self._is_ours:
+                self._is_ours = False
+                self.database.held.discard((self.conversation_id, self.epoch))
             self._failed()
 
         future: Future[int] = self._submit(write, failed)
@@ -244,6 +249,8 @@ class Journal:
         """Give the conversation up, after all that was appended; what comes then is refused."""
 
         def give_up(connection: sql.Connection) -> None:
+            if not self._is_ours:
+                return
             self.database.held.discard((self.conversation_id, self.epoch))
             with suppress(StaleOwner):
                 tally = self._check(connection)

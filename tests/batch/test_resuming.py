@@ -480,3 +480,13 @@ def test_of_rows_that_end_together_those_that_fit_are_kept(tmp_path: Path) -> No
     )
     assert done.stdout.split() == ["6", "ab", "True"], done.stderr
     assert done.stderr.count("Rows are not kept in") == 1
+
+
+def test_a_cache_that_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    agent = sa.Agent(sa.ScriptedModel(["a"]))
+    for place in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(sa.ConfigurationError, match="is no plain file"):
+            agent.map(["q"], cache=place, progress=False)
+    with pytest.raises(sa.ConfigurationError, match="not ''"):
+        agent.map(["q"], cache="", progress=False)

@@ -227,3 +227,8 @@ def test_an_odd_id_is_that_of_one_conversation(store: ConversationStore, id: str
     session.send(ODD).result()
     session.close()
     assert sa.Session.open(id, agent=agent_of(), store=store).state == session.state
+
+
+def test_an_id_without_a_character_is_refused() -> None:
+    with pytest.raises(sa.ConfigurationError, match="a character at least"):
+        sa.Session(agent_of(), id="")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.session.gates import Gate
 from tests.session.stored import folded
@@ -222,3 +223,40 @@ def test_who_waits_behind_a_question_that_is_denied_by_a_stop_is_told(gate: Gate
 def ask() -> str:
     """Asks."""
     return "asked"
+
+
+@pytest.mark.parametrize("before", [[], ["waits"]])
+def test_what_is_said_while_a_stopped_run_still_ends_is_answered(before: list[str]) -> None:
+    ends, began = asyncio.Event(), threading.Event()
+
+    @sa.tool
+    async def slow() -> str:
+        """Take long to end."""
+        began.set()
+        try:
+            await asyncio.sleep(PATIENCE)
+        finally:
+            await ends.wait()
+        return "done"
+
+    session = session_of(call("slow"), *["said"] * 3, tools=[slow])
+    session.send("first")
+    assert began.wait(PATIENCE)
+    for text in before:
+        session.send(text)
+    session.cancel()
+    run = session.send("after")
+    runtime.loop.call_soon_threadsafe(ends.set)
+    assert run.result(PATIENCE).text == "said"
+    assert users(session) == ["first", *before, "after"]
+
+
+def test_what_waited_when_a_run_was_stopped_waits_on(gate: Gate) -> None:
+    session, *_ = waiting(gate)
+    session.clear_queue("steering")
+    session.clear_queue("follow_up")
+    session.cancel()
+    gate.open()
+    until(lambda: session.status == "cancelled")
+    assert session.info()["queued"]
+    session.retry().result(PATIENCE)

@@ -148,8 +148,8 @@ def text(path: Path) -> None:
         (empty, "is an SQLite database, but no store"),
         (of_somebody_else, "is an SQLite database, but no store"),
         (text, r"cannot be copied to .*copy\.db: the file is no SQLite database"),
-        (Path.mkdir, "There is no file"),
-        (lambda path: None, "There is no file"),
+        (Path.mkdir, "There is no plain file"),
+        (lambda path: None, "There is no plain file"),
     ],
 )
 def test_what_is_no_store_is_not_copied(tmp_path: Path, make: object, says: str) -> None:

@@ -64,3 +64,18 @@ def test_who_lost_the_conversation_writes_nothing_more(stores: Any) -> None:
     other.send("two").result()
     texts = [m["parts"][0]["text"] for m in stores[0].load_agent_state("c1")["state"]["messages"]]
     assert texts == ["one", "hi", "two", "hello"]
+
+
+def test_who_is_refused_an_id_takes_it_from_nobody(store: sa.ConversationStore) -> None:
+    mine = sa.Session(agent_of("one", "two"), store=store, id="taken")
+    mine.send("first").result()
+    for scope in (None, sa.Scope(user="z")):
+        with pytest.raises(sa.ConfigurationError, match="'taken'"):
+            sa.Session(agent_of(), store=store, id="taken", scope=scope)
+    with pytest.raises(sa.Busy):
+        store.delete_conversation("taken")
+    assert mine.send("second").result().text == "two"
+    mine.close()
+    assert [m.text for m in sa.Session.open("taken", agent=agent_of(), store=store).messages] == [
+        "first", "one", "second", "two",
+    ]  # fmt: skip

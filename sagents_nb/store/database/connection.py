@@ -400,7 +400,9 @@ def backup(path: Path, to: Path) -> None:
     path, to = path.absolute(), to.absolute()
     try:
         if not path.is_file():
-            raise ConfigurationError(f"There is no file {str(path)!r:.300}; name the store's.")
+            raise ConfigurationError(
+                f"There is no plain file {str(path)!r:.300}; name the store's."
+            )
         if not to.parent.is_dir():
             raise ConfigurationError(
                 f"There is no directory {str(to.parent)!r:.300}; make it, or choose another place."

@@ -106,7 +106,8 @@ def _version(connection: sql.Connection, tables: Tables) -> str | None:
             )
         return None
     versions = connection.execute(sql.select(tables.version.c.version_num)).scalars().all()
-    found = versions[0] if len(versions) == 1 else ", ".join(versions) or "no number"
+    texts = list(map(str, versions))  # SQLite takes anything
+    found = ", ".join(texts) or "no number"
     if not (found.isascii() and found.isdecimal()) or not 1 <= int(found) <= int(schema.VERSION):
         raise ConfigurationError(
             f"This store is of version {found:.40}, but {schema.VERSION} is the newest that this "

@@ -272,6 +272,16 @@ def test_a_newer_store_is_refused_and_left_as_it_is(url: str, look: Any, version
     assert look(contents) == before
 
 
+def test_a_version_that_is_no_text_is_refused(sqlite_url: str) -> None:
+    released.load(sqlite_url)
+    engine = sql.create_engine(sqlite_url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE sagents_version SET version_num = x'fffe'")
+    engine.dispose()
+    with pytest.raises(sa.ConfigurationError, match="upgrade sagents_nb"):
+        sa.ConversationStore(sqlite_url)
+
+
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
 def test_not_a_byte_of_a_newer_file_is_written(sqlite_url: str, mode: str) -> None:
     released.load(sqlite_url)
