@@ -1,8 +1,9 @@
-"""Whether a path is on a network drive, where SQLite's locks cannot be relied on.
+"""What a drive is to be asked: whether it is a network's, and to keep the names in a directory.
 
-The store and the cache are both SQLite files, so one answer holds for both. What they make of
-it differs with what is at stake: a store is refused, since conversations would be lost; a
-cache is not used and says so once, since a model can be asked again.
+On a network drive SQLite's locks cannot be relied on. The store and the cache are both SQLite
+files, so one answer holds for both. What they make of it differs with what is at stake: a store is
+refused, since conversations would be lost; a cache is not used and says so once, since a model can
+be asked again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 # What GNU df and stat take for remote, and what is mounted through FUSE. 9p and virtiofs are not
@@ -25,6 +27,16 @@ _REMOTE = re.compile(
 )
 MOUNT_TABLE = Path("/proc/self/mounts")
 _OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+def sync_names(directory: Path) -> None:
+    """See that the names in it outlive a power cut, where the system lets us."""
+    with suppress(OSError):
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def network_kind(path: Path) -> str | None:

@@ -163,11 +163,8 @@ def create_engine(
             else f"{url.drivername} needs the package {error.name}; install it."
         ) from error
 
-    def set_up(connection: Any, record: object) -> None:
-        _set_up_sqlite(connection, owner)
-
     if is_sqlite(url):
-        sql.event.listen(engine, "connect", set_up)
+        sql.event.listen(engine, "connect", lambda made, _: _set_up_sqlite(made, owner))
     return engine
 
 
@@ -203,12 +200,11 @@ def driver_of(connection: sql.Connection) -> Any:
 
 
 def set_patience(connection: sql.Connection, seconds: float | None = None) -> None:
-    """Have PostgreSQL wait so long for what is locked, in the transaction that has just begun.
+    """Have PostgreSQL wait so long for what is locked, by default ``LOCK_SECONDS``.
 
-    By default that is ``LOCK_SECONDS``.
-
-    Nor does it wait for us if we stand still in it: who waits for what we have locked gets it. A
-    commit is one on the disk. What is set for a connection is also for others behind a pool.
+    It holds for the transaction that has just begun: what is set for a connection is also for
+    others behind a pool. Nor does the server wait for us if we stand still in it: who waits for
+    what we have locked gets it. A commit is one on the disk.
     """
     locked = LOCK_SECONDS if seconds is None else seconds
     in_ms = {"locked": f"{locked * 1000:.0f}", "idle": f"{LOCK_SECONDS * 800:.0f}"}

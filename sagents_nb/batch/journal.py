@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from .. import kinds
+from ..drives import sync_names
 from ..errors import ConfigurationError
 from ..runtime.futures import wait_uncancelled
 from ..runtime.thread import runtime
@@ -163,7 +164,7 @@ class BatchJournal:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         for path in new:
-            _sync_directory(path.parent)
+            sync_names(path.parent)
         size = os.fstat(file).st_size
         if size and os.pread(file, 1, size - 1) != b"\n":  # a line was cut
             os.write(file, b"\n")
@@ -172,16 +173,6 @@ class BatchJournal:
 
 def _sync(file: int) -> None:
     getattr(os, "fdatasync", os.fsync)(file)
-
-
-def _sync_directory(path: Path) -> None:
-    """See that the names in it outlive a power cut, where the system lets us."""
-    with suppress(OSError):
-        directory = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
 
 
 def _is_row(line: bytes, decoder: msgspec.json.Decoder[Answer]) -> bool:

@@ -441,12 +441,10 @@ class Actor:
         if self._loop is loop:  # else it was reset or closed: a late result changes nothing
             self._take_end(outcome, loop)
             self.answers = answers
-            # What was said after the stop, while the run still ended, is meant to be answered.
-            said_since = any(waiting not in self._stopped for waiting in self.inbox.runs)
-            is_next = outcome.status == "completed" or (
-                outcome.status == "cancelled" and said_since
-            )
-            go_on = is_next and self.inbox.has_runs
+            if outcome.status == "completed":
+                go_on = self.inbox.has_runs
+            elif outcome.status == "cancelled":  # what was said since the stop is to be answered
+                go_on = any(waiting not in self._stopped for waiting in self.inbox.runs)
             if not go_on:
                 status = "idle" if outcome.status == "completed" else outcome.status
                 self.inbox.takes_pause()  # whoever asked too late does not mean the next run

@@ -61,7 +61,7 @@ class ScopedStore:
         return lambda connection: query(connection, tables, owner, *args, **kwargs)
 
     def _run(self, query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.database.run(self._work(query, *args, **kwargs))
+        return self._run_on(None, query, *args, **kwargs)
 
     def _run_on(self, id: str | None, query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self.database.run(self._work(query, *args, **kwargs), about=id)

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sql
 
 import sagents_nb as sa
+from sagents_nb.store.database.thread import Database
 from sagents_nb.store.store import ScopedStore
 from tests.store import postgres
 
@@ -126,3 +127,17 @@ def selected() -> Selected:
                 plans[text] = [step[3] for step in steps]
 
     return hear
+
+
+@pytest.fixture
+def works(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is submitted to a database from now on."""
+    found: list[Any] = []
+    submit = Database.submit
+
+    def counted(database: Database, work: Any, *more: Any, **options: Any) -> Any:
+        found.append(work)
+        return submit(database, work, *more, **options)
+
+    monkeypatch.setattr(Database, "submit", counted)
+    return found

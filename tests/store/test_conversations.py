@@ -11,7 +11,6 @@ import sqlalchemy as sql
 
 import sagents_nb as sa
 from sagents_nb.store import conversations
-from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from sagents_nb.store.store import ScopedStore
@@ -288,18 +287,11 @@ def test_what_is_old_is_deleted_whosever_it_is(
 
 
 def test_what_is_old_is_deleted_some_in_each_transaction(
-    store: Store, mine: ScopedStore, monkeypatch: pytest.MonkeyPatch
+    store: Store, mine: ScopedStore, works: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = [mine.create_conversation().id for _ in range(5)]
     _age(store, old, days=31)
-    works: list[Any] = []
-    submit = Database.submit
-
-    def counted(database: Database, work: Any, *more: Any, **options: Any) -> Any:
-        works.append(work)
-        return submit(database, work, *more, **options)
-
-    monkeypatch.setattr(Database, "submit", counted)
+    works.clear()
     monkeypatch.setattr(conversations, "OLD_AT_ONCE", 2)
     assert store.delete_older_than() == 5
     assert len(works) == 1 + 3

@@ -12,7 +12,6 @@ import sagents_nb as sa
 from sagents_nb.frames import COLUMNS, to_frame
 from sagents_nb.serialization import to_data
 from sagents_nb.store import frames as framing
-from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from sagents_nb.store.store import ScopedStore
@@ -102,7 +101,11 @@ def look(where: str) -> str:
 
 @pytest.mark.parametrize("kind", framing.KINDS)
 def test_of_many_conversations_some_are_read_in_each_transaction(
-    store: Store, mine: ScopedStore, kind: str, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    mine: ScopedStore,
+    kind: str,
+    works: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for n in range(5):
         session = sa.Session(
@@ -112,14 +115,7 @@ def test_of_many_conversations_some_are_read_in_each_transaction(
         session.send(f"question {n}").result()
         session.close()
     at_once = mine.to_frame(kind)
-    works: list[Any] = []
-    submit = Database.submit
-
-    def counted(database: Database, work: Any, *more: Any, **options: Any) -> Any:
-        works.append(work)
-        return submit(database, work, *more, **options)
-
-    monkeypatch.setattr(Database, "submit", counted)
+    works.clear()
     monkeypatch.setattr(framing, "AT_ONCE", 2)
     assert mine.to_frame(kind).equals(at_once)
     assert len(works) == 1 + 3

@@ -27,20 +27,27 @@ from tests.store.journals import database_of, kept, note
 from tests.talking import PATIENCE, agent_of
 
 
+@contextlib.contextmanager
+def locked(database: Database, id: str) -> Iterator[None]:
+    """Somebody else has the lease of that conversation locked."""
+    engine = sql.create_engine(database.url)
+    table = database.tables.leases
+    with engine.connect() as other:
+        other.execute(table.update().where(table.c.conversation_id == id).values(pid=0))
+        yield
+    engine.dispose()
+
+
 def test_a_row_that_stays_locked_is_told_and_recovered_from(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.1)
     with database_of(postgres_url, "c", "d") as database:
         c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
-        engine = sql.create_engine(postgres_url)
-        table = database.tables.leases
-        with engine.connect() as other:
-            other.execute(table.update().where(table.c.conversation_id == "c").values(pid=0))
+        with locked(database, "c"):
             with pytest.raises(StoreError, match="another program has had it locked"):
                 c.append([note("lost")]).result(PATIENCE)
             d.append([note("free")]).result(PATIENCE)
-        engine.dispose()
         c.append([note("then")]).result(PATIENCE)
         assert (kept(database), kept(database, "d")) == (["then"], ["free"])
 
@@ -373,15 +380,11 @@ def test_while_one_conversation_is_locked_all_others_go_on(
     monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", PATIENCE)
     with database_of(postgres_url, "c", "d") as database:
         c, d = Journal.open(database, "c")[0], Journal.open(database, "d")[0]
-        engine = sql.create_engine(postgres_url)
-        table = database.tables.leases
-        with engine.connect() as other:
-            other.execute(table.update().where(table.c.conversation_id == "c").values(pid=0))
+        with locked(database, "c"):
             waiting = [c.append([note(n)]) for n in range(3)]
             for n in range(20):
                 d.append([note(n)]).result(PATIENCE)
             assert not any(future.done() for future in waiting)
-        engine.dispose()
         assert [future.result(PATIENCE) for future in waiting] == [1, 2, 3]
         assert kept(database) == [0, 1, 2]
 

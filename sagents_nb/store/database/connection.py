@@ -20,6 +20,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from ...drives import sync_names
 from ...errors import ConfigurationError, StoreError
 from ...sql import (
     LOCK_SECONDS,
@@ -369,20 +370,9 @@ def make_file(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in missing:
         # Its name is to outlive a power cut, too. SQLite sees to the file's, with its journal's.
-        _sync(folder.parent)
+        sync_names(folder.parent)
     with contextlib.suppress(FileExistsError):
         _make_new(path)
-
-
-def _sync(directory: Path) -> None:
-    """Have its names on the disk. Where that cannot be asked for, SQLite does without it, too."""
-    if hasattr(os, "O_DIRECTORY"):
-        with contextlib.suppress(OSError):
-            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
 
 
 def _make_new(path: Path) -> None:
@@ -458,7 +448,7 @@ def _copy(source: sqlite3.Connection, path: Path, to: Path) -> None:
     except BaseException:
         copy.unlink()
         raise
-    _sync(to.parent)
+    sync_names(to.parent)
 
 
 # By SQLite's primary result code: what is wrong, and what to do.
@@ -505,14 +495,8 @@ _POSTGRESQL = {
     ),
     "53": ("the server lacks what it needs ({})", "look after the server, then try again"),
     "42501": ("its user lacks a right ({})", "have the owner of the tables grant it"),
-    "42P01": (
-        "a part of it is gone ({})",
-        "restore it from a backup, or choose another table_prefix",
-    ),
-    "42703": (
-        "a part of it is gone ({})",
-        "restore it from a backup, or choose another table_prefix",
-    ),
+    "42P01": _GONE,
+    "42703": _GONE,
     "3F": ("there is no such schema ({})", "make it, or set the user's search_path to one"),
     "3D": ("there is no such database ({})", "make it, or correct the URL"),
     "28": ("the server lets this user not in ({})", "correct the user and the password of the URL"),

@@ -116,38 +116,33 @@ def _insert(
     connection: sql.Connection, tables: Tables, conversation_id: str, tally: str | None
 ) -> None:
     """A lease that nobody has, if there is none."""
-    moment = now(connection)
-    connection.execute(
-        insert_new(connection, tables.leases),
-        {
-            "conversation_id": conversation_id,
-            "epoch": 0,
-            "owner": "",
-            "host": "",
-            "pid": 0,
-            "began_at": moment,
-            "heartbeat_at": moment,
-            "tally": tally,
-        },
-    )
+    values = _first(connection, conversation_id, None, tally)
+    connection.execute(insert_new(connection, tables.leases), values)
 
 
 def begin_owned(
     connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str
 ) -> None:
     """The lease of a new conversation, whose journal is empty, and which ``owner`` has."""
+    tally = Tally().text(conversation_id)
+    _begin(tables)(connection, _first(connection, conversation_id, owner, tally))
+
+
+def _first(
+    connection: sql.Connection, conversation_id: str, owner: Owner | None, tally: str | None
+) -> dict[str, Any]:
+    """The columns of a lease that begins."""
     moment = now(connection)
-    values = {
+    return {
         "conversation_id": conversation_id,
-        "epoch": 1,
-        "owner": owner.text,
-        "host": socket.gethostname(),
-        "pid": owner.pid,
+        "epoch": int(owner is not None),
+        "owner": owner.text if owner else "",
+        "host": socket.gethostname() if owner else "",
+        "pid": owner.pid if owner else 0,
         "began_at": moment,
         "heartbeat_at": moment,
-        "tally": Tally().text(conversation_id),
+        "tally": tally,
     }
-    _begin(tables)(connection, values)
 
 
 @functools.cache
