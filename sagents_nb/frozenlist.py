@@ -65,6 +65,13 @@ class FrozenList(Sequence[T], Generic[T]):
 
     def append(self, item: T) -> FrozenList[T]:
         """A new list with ``item`` at the end."""
+        new: FrozenList[T] = FrozenList.__new__(FrozenList)
+        with lock:
+            shared = self._items
+            if len(shared) == self._length:
+                shared.append(item)
+                new._items, new._length, new.root = shared, self._length + 1, self.root
+                return new
         return self._with((item,))
 
     def extend(self, items: Iterable[T]) -> FrozenList[T]:
@@ -89,6 +96,12 @@ class FrozenList(Sequence[T], Generic[T]):
         nothing: the lists may still be equal.
         """
         return self._items is earlier._items and self._length >= earlier._length
+
+    def since(self, earlier: FrozenList[T] | None) -> list[T]:
+        """What comes after ``earlier``, which this continues; all of it where it does not."""
+        if earlier is None or not self.continues(earlier):
+            return self[:]
+        return self._items[earlier._length : self._length]
 
     def __len__(self) -> int:
         return self._length

@@ -118,7 +118,7 @@ class FunctionArguments:
         models often send them. Raises ValueError with a sentence for the model.
         """
         checked = read_arguments(arguments, self._struct)
-        return {name: getattr(checked, name) for name in self._struct.__struct_fields__}
+        return msgspec.structs.asdict(checked)
 
     def defaults(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """What a call by hand leaves out and ``= Field(…)`` says; raises TypeError as Python does.
@@ -172,7 +172,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def read_arguments(arguments: Mapping[str, Any], annotation: Any) -> Any:
     """What a model sent as a value of the type; raises ValueError with a sentence for it."""
-    given = dict(arguments)
+    given = arguments
     first: msgspec.ValidationError | None = None
     while True:
         try:
@@ -183,7 +183,7 @@ def read_arguments(arguments: Mapping[str, Any], annotation: Any) -> Any:
             text = given.get(place[1]) if place else None
             if place is None or not isinstance(text, str) or (said := _decoded(text)) == text:
                 raise ValueError(f"Invalid arguments: {first}") from None
-            given[place[1]] = said  # and no other, which may be meant as text
+            given = {**given, place[1]: said}  # and no other, which may be meant as text
 
 
 def _underlying(function: Callable[..., Any]) -> Callable[..., Any]:

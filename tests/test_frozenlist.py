@@ -29,6 +29,15 @@ def test_appending_to_the_newest_snapshot_shares_its_storage() -> None:
     assert first.append(1).continues(first)
 
 
+def test_what_is_new_since_an_earlier_snapshot_is_all_of_it_where_it_continues_another() -> None:
+    first = FrozenList("ab")
+    longer = first.append("c").append("d")
+    assert longer.since(first) == ["c", "d"]
+    assert longer.since(longer) == []
+    for other in (None, FrozenList("ab"), longer.append("e"), first.append("x")):
+        assert longer.since(other) == [*"abcd"]
+
+
 @given(st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(), max_size=4)), max_size=30))
 def test_any_tree_of_extensions_equals_that_of_plain_lists(
     steps: list[tuple[int, list[int]]],
@@ -36,7 +45,8 @@ def test_any_tree_of_extensions_equals_that_of_plain_lists(
     frozen, plain = [FrozenList[int]()], [list[int]()]
     for origin, added in steps:
         origin %= len(plain)
-        frozen.append(frozen[origin].extend(added))
+        from_it = frozen[origin]
+        frozen.append(from_it.append(added[0]) if len(added) == 1 else from_it.extend(added))
         plain.append(plain[origin] + added)
     assert frozen == plain
     for one, other in zip(frozen, plain, strict=True):

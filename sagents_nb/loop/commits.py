@@ -63,7 +63,10 @@ class Commits:
 
     async def append(self, message: Message) -> None:
         """Make it a part of the conversation."""
-        await self._add(message)
+        self.ctx.state = self.ctx.state.add_message(message)
+        if self.records:
+            await self._keep_message(message)
+        self.messages.append(message)
         self.ctx.emitter.emit(MessageStart, message=message)
         self.ctx.emitter.emit(MessageEnd, message=message)
 
@@ -75,25 +78,25 @@ class Commits:
         ``begins`` and ``ends`` as for :meth:`~sagents_nb.loop.config.Recorder.keep`.
         """
         message = answer.message
-        await self._add(message, begins=begins, ends=ends)
+        self.ctx.state = self.ctx.state.add_message(message)
+        if self.records:
+            await self._keep_message(message, begins=begins, ends=ends)
+        self.messages.append(message)
         self.ctx.emitter.emit(MessageEnd, message=message)
         if message.usage is not None:
             self.ctx.emitter.emit(TokenUsage, usage=message.usage, model=answer.model)
 
-    async def _add(self, message: Message, **more: Any) -> None:
-        self.ctx.state = self.ctx.state.add_message(message)
-        if self.records:
-            transcribing = None if self._transcribe is None else self._transcribe(message)
-            try:
-                await self.keep(**more)
-            except BaseException:
-                if transcribing is not None:
-                    transcribing.close()
-                raise
+    async def _keep_message(self, message: Message, **more: Any) -> None:
+        transcribing = None if self._transcribe is None else self._transcribe(message)
+        try:
+            await self.keep(**more)
+        except BaseException:
             if transcribing is not None:
-                loop = asyncio.get_running_loop()
-                await self._commit(partial(asyncio.run_coroutine_threadsafe, transcribing, loop))
-        self.messages.append(message)
+                transcribing.close()
+            raise
+        if transcribing is not None:
+            loop = asyncio.get_running_loop()
+            await self._commit(partial(asyncio.run_coroutine_threadsafe, transcribing, loop))
 
     async def tell_changes(self) -> None:
         """Tell what changed in the state besides messages."""

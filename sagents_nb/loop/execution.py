@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -50,9 +51,15 @@ def observed(
     return both
 
 
+# Our own: programs seed the common one to repeat themselves, and no run may have another's id.
+_chance = random.Random()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_chance.seed)
+
+
 def new_run_id() -> str:
     """A fresh run id, such as "run-3f0c9a1b22d4"."""
-    return f"run-{os.urandom(6).hex()}"
+    return f"run-{_chance.getrandbits(48):012x}"
 
 
 def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Message]]:

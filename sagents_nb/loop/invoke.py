@@ -6,7 +6,7 @@ import asyncio
 import copy
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from types import CoroutineType
@@ -95,7 +95,7 @@ class _TimedOut(Exception):
         self.goes_on = goes_on
 
 
-async def _within(timeout: float, work: Coroutine[Any, Any, Any], tool: Tool) -> Any:
+async def _within(timeout: float, work: Awaitable[Any], tool: Tool) -> Any:
     """What ``work`` gives in that time.
 
     In a task of its own, so that one which takes no notice of being cancelled is left to itself.
@@ -121,7 +121,7 @@ async def _within(timeout: float, work: Coroutine[Any, Any, Any], tool: Tool) ->
     return value
 
 
-async def _outcome(work: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
+async def _outcome(work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
     """What it gives and what it raises: SystemExit in a task would end the runtime thread."""
     try:
         return await work, None
@@ -152,13 +152,17 @@ def _turn() -> asyncio.Lock:
     return _turns.get(loop) or _turns.setdefault(loop, asyncio.Lock())
 
 
-async def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-    """What the function returns or raises, wherever it runs."""
-    if tool.is_async and tool.run_on != "caller":
-        in_tool.set(executing.get())  # in the context of the call's own task, for good
-        value = tool.function(**arguments)
-        work = value if type(value) is CoroutineType else _work(value, context.progress)
-        return await stepwise(work, "The tool", tool.function)
+def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Awaitable[Any]:
+    """To await for what the function returns or raises, wherever it runs."""
+    if not tool.is_async or tool.run_on == "caller":
+        return _call_elsewhere(tool, arguments, context)
+    in_tool.set(executing.get())  # in the context of the call's own task, for good
+    value = tool.function(**arguments)
+    work = value if type(value) is CoroutineType else _work(value, context.progress)
+    return stepwise(work, "The tool", tool.function)
+
+
+async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     function = partial(tool.function, **arguments)
     tell = context.progress
     if tool.run_on == "caller":

@@ -257,7 +257,8 @@ class Loop:
                     await asyncio.sleep(0)
                     shared = clock()
                 self._start_turn()
-                await self._close_open_calls("another message came")
+                if open_calls(self.state):
+                    await self._close_open_calls("another message came")
                 if self._pending:
                     await self._append_pending()
                     if open_calls(self.state):  # the prompt ends with them: go on there

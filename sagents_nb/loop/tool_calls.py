@@ -356,7 +356,15 @@ class _Batch:
                 text = "Skipped: a message came from the user instead."
                 item.answer_with(text, "skipped", not_run="skipped")
         self.tell_start(item)
-        error = await self.kept_from_running(item) if item.answer is None else None
+        error: AgentError | None = None
+        if item.answer is None:
+            try:
+                self.ctx.meter.before_tool()
+                if self.commits.records and not item.begun:
+                    await self.write_start(item)
+            except AgentError as kept_from_running:
+                error = kept_from_running
+                item.answer_with(f"Not run: {error}", "skipped", not_run="skipped")
         if item.answer is None:
             assert item.tool is not None
             executed = await self.ran(item, item.tool)
@@ -372,20 +380,12 @@ class _Batch:
         self.tell_end(item, executed.result, executed.status)
         return executed
 
-    async def kept_from_running(self, item: PreparedCall) -> AgentError | None:
-        """Why the tool must not be run, which is its answer then; else it is written down."""
-        try:
-            self.ctx.meter.before_tool()
-            if self.commits.records and not item.begun:
-                assert item.tool is not None
-                await self.commits.starting(item.call)
-                item.begun = True
-                if self.ctx.cancelled.is_set():  # while it was written down
-                    raise asyncio.CancelledError
-        except AgentError as error:
-            item.answer_with(f"Not run: {error}", "skipped", not_run="skipped")
-            return error
-        return None
+    async def write_start(self, item: PreparedCall) -> None:
+        """Write down that the tool is run; raises AgentError if it must not be."""
+        await self.commits.starting(item.call)
+        item.begun = True
+        if self.ctx.cancelled.is_set():  # while it was written down
+            raise asyncio.CancelledError
 
     async def ran(self, item: PreparedCall, tool: Tool) -> Executed:
         """What the tool, and the hooks after it, made of the call."""

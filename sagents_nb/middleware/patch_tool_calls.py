@@ -36,12 +36,12 @@ class PatchToolCalls(Middleware):
         key = middleware_id(self)
         messages = state.messages
         fine: FrozenList[Message] | None = ctx.local.get(key)
-        known = len(fine) if fine is not None and messages.continues(fine) else 0
-        unchecked = messages[known:]
+        unchecked = messages.since(fine)
         if is_paired(unchecked):
             ctx.local[key] = messages
             return None
         repaired, count = _repaired(unchecked)
+        known = len(messages) - len(unchecked)
         state = state.set_messages([*messages[:known], *repaired])
         ctx.local[key] = state.messages
         logger.debug("The history was repaired: %d tool calls had no result", count)

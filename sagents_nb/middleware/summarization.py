@@ -130,7 +130,7 @@ class Summarization(Middleware):
         if count is None or not messages.continues(count.messages):
             count = local[key] = _Count(messages, sum(map(self.token_counter, messages)))
             return count
-        for message in messages[len(count.messages) :]:
+        for message in messages.since(count.messages):
             count.tokens += self.token_counter(message)
         count.messages = messages
         return count
