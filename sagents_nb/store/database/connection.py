@@ -321,11 +321,12 @@ class StoreConnection:
         Nor close it, not even at the end of the process: that would undo the parent's
         transaction, or say goodbye to its server.
         """
-        if self._connection is not None:
-            for kept in (self._connection, self._connection.connection.driver_connection):
+        connection, self._connection = self._connection, None
+        self._inherited.append(connection)
+        # One that was just lost would be made anew by being asked for.
+        if connection is not None and not (connection.closed or connection.invalidated):
+            for kept in (connection, driver_of(connection)):
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-        self._inherited.append(self._connection)
-        self._connection = None
 
 
 class _Lost(Exception):

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from concurrent.futures import wait
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -232,3 +233,26 @@ def test_a_place_that_cannot_be_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"cannot be opened or made \(File exists\); make"):
         Database(f"sqlite:///{tmp_path}/file/store.db").run(lambda _: None)
+
+
+def test_a_forked_child_makes_no_connection_in_the_place_of_one_that_was_just_lost(
+    url: str,
+) -> None:
+    made: list[object] = []
+    with database_of(url) as database:
+        reached, go_on = threading.Event(), threading.Event()
+
+        def lose(connection: sql.Connection) -> None:
+            connection.invalidate()
+            reached.set()
+            assert go_on.wait(PATIENCE)
+
+        losing = database.submit(lose)
+        assert reached.wait(PATIENCE)
+        sql.event.listen(database.connection.engine, "connect", lambda *args: made.append(args))
+        try:
+            database.connection.after_fork()  # as in a child, where no other thread goes on
+            assert made == []
+        finally:
+            go_on.set()
+            wait([losing], PATIENCE)
