@@ -153,9 +153,11 @@ class Expression:
     def _found_in(self, texts: Sequence[str]) -> list[int]:
         """The positions of texts in which a match begins; raises what a search does."""
         assert self._whole is not None
-        plain = [_without_returns(text) for text in texts]
-        joined = "\n".join(plain)
-        ends = list(itertools.accumulate(len(text) + 1 for text in plain))
+        joined = "\n".join(texts)
+        if "\r" in joined:
+            texts = [_without_returns(text) for text in texts]
+            joined = "\n".join(texts)
+        ends: list[int] = []  # known once something is found, which is seldom
         self._whole_left += len(joined) * WHOLE_SECONDS_PER_CHARACTER
         began = time.monotonic()
         found: list[int] = []
@@ -165,6 +167,7 @@ class Expression:
             match = self._whole(joined, start, timeout=max(0.001, left))
             if match is None:
                 break
+            ends = ends or list(itertools.accumulate(len(text) + 1 for text in texts))
             found.append(bisect_right(ends, match.start()))
             start = ends[found[-1]]
         self._whole_left -= time.monotonic() - began
@@ -199,7 +202,7 @@ class Expression:
 
 def _without_returns(text: str) -> str:
     """With line ends as lines have them: a carriage return is no part of a line that it ends."""
-    return text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text
+    return text.replace("\r\n", "\n").removesuffix("\r")
 
 
 @lru_cache(maxsize=16)
