@@ -639,7 +639,7 @@ class FileSystem:
                         if isinstance(failed.get(path), (*REFUSALS, FileChanged)):
                             self._take_back(made, stored, waited, there)
                         elif (current := self._tree.get(path)) is not None:
-                            self._notices.queue([updated(current)])
+                            self._notices.queue(updated(entry) for entry in [current])
                     failed |= self._save_above([p for p in claimed if p != path])
             if isinstance(changed := failed.get(path), FileChanged):
                 overtaken += 1

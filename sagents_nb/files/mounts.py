@@ -213,11 +213,11 @@ class Mounts:
         """The mount that a path lies in, or that is mounted right there."""
         if not self._by_root:
             return None
-        while path != "/":
+        while path:
             mount = self._by_root.get(path)
             if mount is not None:
                 return mount
-            path = paths.parent(path)
+            path = path[: path.rindex("/")]
         return self._by_root.get("/")
 
     def keeping(self, path: str) -> Mount | None:

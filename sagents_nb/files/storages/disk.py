@@ -24,7 +24,7 @@ from ...errors import ConfigurationError
 from ..entry import FileEntry
 from ..errors import FileChanged, FileError, InvalidPath, taken
 from .base import RESERVED, as_json, check_name, content_of, data_of, folded, metadata_of, segments
-from .confined import CREATE, Confined, check_plain, put, remove_empty
+from .confined import CREATE, Confined, check_plain, put, remove_empty, write
 from .sidefile import EPOCH, Line, SideFile, hold, locked
 
 log = logging.getLogger(__name__)
@@ -348,10 +348,9 @@ class DiskStorage:
         )
         with (
             self._side.opened() as (folder, above),
-            self._temporary(folder, above) as (file, temporary),
+            self._temporary(above) as (file, temporary),
         ):
-            with open(file, "wb", closefd=False) as opened:
-                opened.write(data)
+            write(file, data)
             time = (entry.modified_at - EPOCH) // timedelta(microseconds=1) * 1000
             os.utime(file, ns=(time, time))
             self._root.sync(file)
@@ -359,15 +358,15 @@ class DiskStorage:
                 with self._lock, locked(folder):
                     before = self._root.status(fd, names)
                     if before is None:
-                        self._root.check_free(fd, names)
+                        self._root.check_missing(fd, names)
                     elif not before.st_mode & 0o222:
                         raise PermissionError(errno.EACCES, "it is write-protected on the disk")
                     else:
                         os.fchmod(file, before.st_mode & 0o777)
                     if version is not None and before and _version(before) != version:
                         raise FileChanged(f"{entry.path} was changed.", entry.path)
-                    mtime = os.fstat(file).st_mtime_ns
-                    line = Line(path=entry.path, data=metadata, mtime=mtime)
+                    written = os.fstat(file)
+                    line = Line(path=entry.path, data=metadata, mtime=written.st_mtime_ns)
                     self._side.append(folder, line, before)
                     source, target = (above, temporary), (fd, names[-1])
                     if version is None:
@@ -377,7 +376,7 @@ class DiskStorage:
                     self._root.note(fd, added=names[-1])
                 self._side.sync()
                 self._root.sync(fd)
-            return _version(os.fstat(file))
+            return _version(written)
 
     def _save_directory(self, names: Sequence[str], entry: FileEntry) -> None:
         line = Line(path=entry.path, data=metadata_of(entry))
@@ -421,12 +420,13 @@ class DiskStorage:
         return line is not None and not line.listed
 
     @contextmanager
-    def _temporary(self, folder: int, above: int) -> Iterator[tuple[int, str]]:
-        name = secrets.token_hex(8)
-        # Under the lock, in which another process looks for the files of dead ones.
-        with self._lock, locked(folder):
+    def _temporary(self, above: int) -> Iterator[tuple[int, str]]:
+        while True:
+            name = secrets.token_hex(8)
             file = os.open(name, CREATE, 0o666, dir_fd=above)
-            hold(file)
+            if hold(file):
+                break
+            os.close(file)
         try:
             yield file, name
         except BaseException:
