@@ -63,12 +63,15 @@ def opened(root: Path) -> FileSystem:
     return FileSystem(("bench", 1), [mount], max_total_size=10**10)
 
 
+# Made once, as for an agent.
+SEARCH = next(tool for tool in FileTools().tools() if tool.name == "search_text")
+
+
 def search(fs: FileSystem) -> str:
     """What the tool search_text says."""
     run = RunContext(emitter=Emitter(lambda event: None), files=fs)
     context = ToolContext(run, State(), "c1", lambda text, fraction: None)
-    tool = next(t for t in FileTools().tools() if t.name == "search_text")
-    return str(tool(ctx=context, pattern=PATTERN).content)
+    return str(SEARCH(ctx=context, pattern=PATTERN).content)
 
 
 def listed_by_hand(root: Path) -> list[tuple[str, int, float]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from .errors import (
     reason,
     taken,
 )
-from .loading import READ_AHEAD, Claims, Loading
+from .loading import Claims, Loading
 from .mounts import Mount, Mounts, Stored, listed, stored_in
 from .notices import Notices, Subscriber, updated
 from .saving import Clock, MoveOutcome, Saving, Versions, move_in_storage, unsaved
@@ -41,6 +40,8 @@ log = logging.getLogger(__name__)
 MB = 1_000_000
 # How often one change begins anew because somebody else was faster.
 MOST_OVERTAKEN = 100
+# How many files are read ahead of who goes through them.
+READ_AHEAD = 1000
 
 # `list` is a method below, so annotations there need other names for the type.
 Paths = list[str]
@@ -214,15 +215,16 @@ class FileSystem:
         failed = {} if failed is None else failed
         return self._loading.each(self._current(pattern, failed), failed)
 
-    def _current(self, pattern: str | None, failed: dict[str, FileError]) -> Iterator[FileEntry]:
+    def _current(self, pattern: str | None, failed: dict[str, FileError]) -> Iterator[Entries]:
         """The files as they are when they are asked for, some of them at a time."""
-        files = (entry for entry in self.entries(pattern) if not entry.is_directory)
-        while part := list(itertools.islice(files, READ_AHEAD)):
-            self._look_again([entry.path for entry in part if entry.loaded], failed)
+        files = [entry.path for entry in self.entries(pattern) if not entry.is_directory]
+        for start in range(0, len(files), READ_AHEAD):
+            part = files[start : start + READ_AHEAD]
+            self._look_again(part, failed)
             with self._lock:  # not while whoever asks has its turn
-                now = [self._tree.get(entry.path) for entry in part]
-            files_now = (entry for entry in now if entry and not entry.is_directory)
-            yield from (entry for entry in files_now if entry.path not in failed)
+                now = self._tree.each(part)
+            files_now = [entry for entry in now if entry and not entry.is_directory]
+            yield [e for e in files_now if e.path not in failed] if failed else files_now
 
     def stats(self) -> FileStats:
         """How many entries there are, of which kind, and how many bytes."""
@@ -637,7 +639,7 @@ class FileSystem:
                         if isinstance(failed.get(path), (*REFUSALS, FileChanged)):
                             self._take_back(made, stored, waited, there)
                         elif (current := self._tree.get(path)) is not None:
-                            self._notices.queue([updated(current)])
+                            self._notices.queue(updated(entry) for entry in [current])
                     failed |= self._save_above([p for p in claimed if p != path])
             if isinstance(changed := failed.get(path), FileChanged):
                 overtaken += 1

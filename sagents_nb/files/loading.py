@@ -7,7 +7,6 @@ and no two of them for one path.
 from __future__ import annotations
 
 import io
-import itertools
 import logging
 import threading
 import time
@@ -38,8 +37,6 @@ LOOKS = 3
 # Bytes from which on a part of a file is read alone, and how much of one line of it.
 LARGE = 1_000_000
 LONGEST = 10_000
-# How many files are read ahead of who goes through them.
-READ_AHEAD = 1000
 
 
 def together(function: Callable[[Sequence[str]], T], paths: Sequence[str]) -> list[T]:
@@ -260,17 +257,19 @@ class Loading:
         together(self._load_each, paths)
 
     def each(
-        self, entries: Iterable[FileEntry], failed: dict[str, FileError] | None = None
+        self, parts: Iterable[Sequence[FileEntry]], failed: dict[str, FileError] | None = None
     ) -> Iterator[FileEntry]:
         """The files with their contents; what cannot be read is logged and left out.
 
-        ``failed`` is told why, by path. Contents are kept while all that are in memory are within
-        the limit for all files.
+        Those of a part are read before the first of it is given. ``failed`` is told why, by path.
+        Contents are kept while all that are in memory are within the limit for all files.
         """
-        entries = iter(entries)
         passing = partial(self._load_each, keep=False, failed=failed)
-        while part := list(itertools.islice(entries, READ_AHEAD)):
+        for part in parts:
             unread = [entry.path for entry in part if not entry.loaded]
+            if not unread:
+                yield from part
+                continue
             read = dict(pair for pairs in together(passing, unread) for pair in pairs)
             yield from (
                 entry if entry.loaded else read[entry.path]
@@ -300,7 +299,7 @@ class Loading:
         """What those versions are, as far as storages are asked for many files at once."""
         known: dict[str, str | None] = {}
         with self._lock:
-            kept = self._tree.mounts.kept(paths)
+            kept = self._tree.mounts.kept({path: path for path in paths})
         for mount, files in kept.items():
             if (ask := asker_of_many(mount.storage)) is None:
                 continue

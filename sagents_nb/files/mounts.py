@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,6 +17,8 @@ from .errors import InvalidPath, ReadOnly, StorageFailed, reason
 from .storages.base import FileStorage, teller, teller_of_part
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Mount:
@@ -211,11 +213,11 @@ class Mounts:
         """The mount that a path lies in, or that is mounted right there."""
         if not self._by_root:
             return None
-        while path != "/":
+        while path:
             mount = self._by_root.get(path)
             if mount is not None:
                 return mount
-            path = paths.parent(path)
+            path = path[: path.rindex("/")]
         return self._by_root.get("/")
 
     def keeping(self, path: str) -> Mount | None:
@@ -223,18 +225,19 @@ class Mounts:
         mount = self.of(path)
         return None if mount is None or mount.root == path else mount
 
-    def kept(self, some: Iterable[str]) -> dict[Mount, dict[str, str]]:
-        """By mount, those of the paths that it keeps: as its storage knows each, and as it is."""
-        found: dict[Mount, dict[str, str]] = {}
-        places: dict[str, Mount | None] = {}  # by directory
-        for path in some:
+    def kept(self, some: Mapping[str, T]) -> dict[Mount, dict[str, T]]:
+        """By mount, what is given for the paths that it keeps, by path as its storage knows it."""
+        found: dict[Mount, dict[str, T]] = {}
+        places: dict[str, tuple[int, dict[str, T]] | None] = {}  # by directory
+        for path, value in some.items():
             above = path[: path.rindex("/")]
             if above not in places:
-                places[above] = self.of(above or "/")
-            mount = places[above]
-            if mount is not None and path not in self._by_root:  # a base itself is no storage's
-                files = found.setdefault(mount, {})
-                files[path[len(mount.root.rstrip("/")) + 1 :]] = path
+                mount = self.of(above or "/")
+                start = len(mount.root.rstrip("/")) + 1 if mount else 0
+                places[above] = (start, found.setdefault(mount, {})) if mount else None
+            place = places[above]
+            if place is not None and path not in self._by_root:  # a base itself is no storage's
+                place[1][path[place[0] :]] = value
         return found
 
     def writable(self, path: str) -> bool:

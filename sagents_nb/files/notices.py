@@ -63,6 +63,8 @@ class Notices:
         One thread delivers at a time and takes what others add meanwhile: two would mix up
         the order. What a subscriber raises is logged and the others are still called.
         """
+        if not self._waiting:  # what this thread has queued, another has taken
+            return
         with self._lock:
             if self._delivering:
                 return

@@ -27,6 +27,11 @@ WHOLE_SECONDS_PER_CHARACTER = 1e-7
 # beginning of all, no piece that takes what it can and gives nothing back.
 _PLAIN_ESCAPE = re.compile(r"\\[wWdDsSbBt.^$*+?()\[\]{}|\\/\-'\"#@!%&=<>,:;~` _1-9]")
 _NOT_PLAIN = re.compile(r"\\|\(\?|[*+?}]\+|\{(?![0-9,])")
+# What most people look for: a text, or one with something simple after it, which takes no more than
+# one look at each character for each of its own, since only its last piece may be repeated.
+_LITERAL = r"[^\\.^$*+?{}\[\]|()\r\n]"
+_TEXT = re.compile(rf"{_LITERAL}+")
+_LINEAR = re.compile(rf"{_LITERAL}{{2}}(?:{_LITERAL}|\\[dw]|\.)*[*+?]?")
 # What an expression is made of, as ``regex`` reads it; any other character stands for itself. A set
 # with "[:" in it may hold a class or not, so its "[" is left alone.
 _REPEATS = r"[*+?]|\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]*)\}"
@@ -76,11 +81,15 @@ class Expression:
             ) from None
         self._seconds = self._left = seconds
         self._search = compiled.search
-        self._whole = None
+        self._whole = self._text = self._linear = None
         self._whole_left = WHOLE_SECONDS
         self._joins = True
         if _searches_whole(source):
             self._whole = _compiled(source, compiled.flags | regex.MULTILINE).search
+        if not ignore_case and _TEXT.fullmatch(source):
+            self._text = source
+        elif not ignore_case and _LINEAR.fullmatch(source):
+            self._linear = re.compile(source).search
 
     def _size(self, source: str) -> tuple[int, int, bool]:
         """How many pieces it has at most, how deep its groups are, and whether one is repeated.
@@ -153,22 +162,40 @@ class Expression:
     def _found_in(self, texts: Sequence[str]) -> list[int]:
         """The positions of texts in which a match begins; raises what a search does."""
         assert self._whole is not None
-        plain = [_without_returns(text) for text in texts]
-        joined = "\n".join(plain)
-        ends = list(itertools.accumulate(len(text) + 1 for text in plain))
+        joined = "\n".join(texts)
+        if "\r" in joined:
+            texts = [_without_returns(text) for text in texts]
+            joined = "\n".join(texts)
+        ends: list[int] = []  # known once something is found, which is seldom
         self._whole_left += len(joined) * WHOLE_SECONDS_PER_CHARACTER
         began = time.monotonic()
         found: list[int] = []
         start = 0
         while start <= len(joined):
             left = self._whole_left - (time.monotonic() - began)
-            match = self._whole(joined, start, timeout=max(0.001, left))
-            if match is None:
+            begin = self._first(joined, start, max(0.001, left))
+            if begin < 0:
                 break
-            found.append(bisect_right(ends, match.start()))
+            ends = ends or list(itertools.accumulate(len(text) + 1 for text in texts))
+            found.append(bisect_right(ends, begin))
             start = ends[found[-1]]
         self._whole_left -= time.monotonic() - began
         return found
+
+    def _first(self, text: str, start: int, seconds: float) -> int:
+        """Where the first match from ``start`` on begins, -1 for none; raises what a search does.
+
+        What cannot take long is left to Python, which is quicker. The two read what is ASCII alike;
+        of the rest they know different versions of Unicode.
+        """
+        assert self._whole is not None
+        if self._text is not None:
+            return text.find(self._text, start)
+        if self._linear is not None and text.isascii():
+            match = self._linear(text, start)
+        else:
+            match = self._whole(text, start, timeout=seconds)
+        return -1 if match is None else int(match.start())
 
     def lines_found(self, lines: Sequence[str]) -> list[int]:
         """The numbers of the lines, from 1, in which it matches; FileError when time is up."""
@@ -199,7 +226,7 @@ class Expression:
 
 def _without_returns(text: str) -> str:
     """With line ends as lines have them: a carriage return is no part of a line that it ends."""
-    return text.replace("\r\n", "\n").removesuffix("\r") if "\r" in text else text
+    return text.replace("\r\n", "\n").removesuffix("\r")
 
 
 @lru_cache(maxsize=16)

@@ -372,24 +372,22 @@ class Versions:
     def _outdated(self, paths: Sequence[str]) -> Iterator[str]:
         """Those that somebody else has changed, or of whose storage only one can be asked for."""
         with self._lock:
-            known = {
-                mount: [(inside, path, self._version(path)) for inside, path in files.items()]
-                for mount, files in self._tree.mounts.kept(paths).items()
-            }
-        for mount, files in known.items():
+            versions = self._tree.versions
+            known = {path: versions[path] for path in paths if path in versions}
+            kept = self._tree.mounts.kept(known)
+        for mount, before in kept.items():
             ask = asker_of_many(mount.storage)
-            asked = [inside for inside, _, version in files if version is not None]
             try:
-                now = ask(self._scope, asked) if ask else None
+                now = ask(self._scope, list(before)) if ask else {}
             except BaseException as error:
                 pass_on(error)
                 log.warning("It is not known what of %s has changed (%r)", mount.root, error)
                 continue
-            for inside, path, version in files:
-                if version is None:
-                    continue
-                if now is None or (now.get(inside) or "") != version:
-                    yield path
+            if now == before:  # all of them, told without a look at each
+                continue
+            for inside, version in before.items():
+                if not ask or (now.get(inside) or "") != version:
+                    yield mount.outside(inside)
 
     def check(self, path: str, *, edits: bool = False) -> bool:
         """Look before a content is replaced; whether the tree was changed by that.

@@ -104,6 +104,10 @@ class Tree:
         """Whether there is a file or directory, be it one that nobody made."""
         return path == "/" or path in self._entries or path in self._inside
 
+    def each(self, paths: Iterable[str]) -> list[FileEntry | None]:
+        """What is stored at each of those paths."""
+        return [*map(self._entries.get, paths)]
+
     def file(self, path: str) -> FileEntry:
         """The file with that path."""
         entry = self._entries.get(path)

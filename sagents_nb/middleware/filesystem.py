@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ MAX_SHOWN = 200_000  # characters of one answer
 MAX_LISTED = 1000  # entries of one listing
 # Anthropic refuses images of over 5 MB of base64, and with them the whole conversation.
 MAX_IMAGE = 3_750_000
-TOGETHER = 50_000  # characters of files that are searched as one
+TOGETHER = 100  # files that are searched as one, if they are short
 _CUT = "… [line cut]"
 # All providers take these. The name of a file may be anything, so it is the bytes that count.
 _IMAGES = {
@@ -523,19 +524,14 @@ def _candidates(
     entries: Iterable[FileEntry], expression: Expression, no_text: list[str]
 ) -> Iterator[tuple[FileEntry, str]]:
     """The files that may have a hit, with their texts."""
-    part: list[tuple[FileEntry, str]] = []
-    size = 0
-    for entry in entries:
-        text = entry.text
-        if text is None:
-            no_text.append(entry.path)
-            continue
-        part.append((entry, text))
-        size += len(text)
-        if size > TOGETHER:
-            yield from map(part.__getitem__, expression.may_be_in_each([t for _, t in part]))
-            part, size = [], 0
-    yield from map(part.__getitem__, expression.may_be_in_each([t for _, t in part]))
+    entries = iter(entries)
+    while part := list(itertools.islice(entries, TOGETHER)):
+        texts = [entry.text for entry in part]
+        if None in texts:
+            no_text += [e.path for e, text in zip(part, texts, strict=True) if text is None]
+            part = [e for e, text in zip(part, texts, strict=True) if text is not None]
+        there = [text for text in texts if text is not None]
+        yield from ((part[n], there[n]) for n in expression.may_be_in_each(there))
 
 
 def not_searched(failed: Mapping[str, FileError], no_text: Sequence[str]) -> str:

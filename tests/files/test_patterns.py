@@ -16,7 +16,7 @@ from tests.talking import PATIENCE
 
 PIECES = (
     r"a b \s \S . [^a] [ab] ^ $ \b \B a* b+ \s* (a|b) (b)\1 a{1,2} .* \. b? \W+ a*? a*+ (?=a) "
-    r"(?!\s) \A \Z (?<!a) (?i) | \w+ [*+] (?:a)"
+    r"(?!\s) \A \Z (?<!a) (?i) | \w+ [*+] (?:a) \d \w"
 )
 pieces = st.sampled_from(PIECES.split())
 patterns = st.lists(pieces, min_size=1, max_size=5).map("".join)
@@ -57,6 +57,24 @@ def test_what_is_in_a_line_of_one_of_many_texts_may_be_in_that(
     lines = [[line.removesuffix("\r") for line in split_lines(text)] for text in texts]
     found = [number for number, some in enumerate(lines) if expression.lines_found(some)]
     assert set(found) <= set(expression.may_be_in_each(texts)) <= set(range(len(texts)))
+
+
+simple = st.lists(st.sampled_from(["a", "b", "1", "ä", " ", "\\d", "\\w", "."]), max_size=4)
+repeated = st.sampled_from(["", "*", "+", "?"])
+some_lines = st.lists(st.text(alphabet="ab1ä \U00010d41\x1c_", max_size=8), max_size=4)
+
+
+@settings(max_examples=400)
+@given(simple.map("".join), repeated, some_lines)
+@example("b\\d", "", ["ab\U00010d41"])  # a digit of a newer Unicode than most Pythons know
+@example("b\\w", "+", ["abä"])
+@example("a", "", ["b", "xa"])
+def test_a_text_and_what_is_simple_after_it_are_found_as_in_each_line(
+    simple: str, repeated: str, lines: list[str]
+) -> None:
+    expression = Expression(f"ab{simple}{repeated}")
+    found = [number - 1 for number in expression.lines_found(lines)]
+    assert expression.may_be_in_each(lines) == found
 
 
 globs = st.lists(
@@ -260,7 +278,7 @@ def test_what_takes_too_much_memory_all_the_same_is_said(monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patched:
         patched.setattr("regex.compile", lambda *args, **options: Greedy())
-        expression = Expression("a greedy one")
+        expression = Expression("(a) greedy one")
     assert expression.may_be_in("text")
-    with pytest.raises(FileError, match="'a greedy one' took too much memory; use a simpler"):
+    with pytest.raises(FileError, match=r"'\(a\) greedy one' took too much memory; use a simpler"):
         expression.lines_found(["text"])

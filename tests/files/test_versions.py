@@ -114,7 +114,7 @@ def test_a_read_sees_the_new_text_and_tells_of_it(other: Other, opened: Opened) 
 def test_whoever_goes_through_the_files_may_use_them_meanwhile(
     other: Other, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.files.loading.READ_AHEAD", 2)
+    monkeypatch.setattr("sagents_nb.files.filesystem.READ_AHEAD", 2)
     for name in ("a.md", "b.md", "c.md"):
         other.write(name, name)
     fs = opened()
@@ -136,6 +136,29 @@ def test_of_many_files_those_that_were_changed_or_deleted_are_found(
     found = {entry.name: entry.text for entry in fs.contents()}
     assert found.pop("7.md") == "new one"
     assert found == {f"{number}.md": "old" for number in range(30) if number not in (7, 8)}
+
+
+def test_what_others_change_is_found_in_mounts_within_mounts(tmp_path: Path) -> None:
+    roots = {None: tmp_path / "rest", "a": tmp_path / "a", "a/b": tmp_path / "inner"}
+    for root in roots.values():
+        for name in ("1.md", "d/2.md", "d/e/3.md"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text("old")
+    fs = FileSystem(
+        mounts=[
+            Mount(base, DiskStorage(root, fsync=False), default=base is None)
+            for base, root in roots.items()
+        ]
+    )
+    assert [entry.text for entry in fs.contents()] == ["old"] * 9
+    for base, root in roots.items():
+        for name in ("1.md", "d/e/3.md"):
+            (root / name).write_text(f"new in {base}")
+            found = [entry for entry in fs.contents() if entry.text != "old"]
+            path = f"/{base}/{name}" if base else f"/{name}"
+            assert [(entry.path, entry.text) for entry in found] == [(path, f"new in {base}")]
+            assert fs.read(path).text == f"new in {base}"
+            (root / name).write_text("old")
 
 
 def test_a_storage_that_can_is_asked_for_the_versions_of_all_files_at_once(

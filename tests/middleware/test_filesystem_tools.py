@@ -5,6 +5,8 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sagents_nb.files import FileSystem as Files
 from sagents_nb.middleware.filesystem import FileSystem
@@ -255,6 +257,30 @@ def test_where_nothing_was_found_search_text_says_what_it_did_not_look_into() ->
     assert desk.ok("search_text", pattern="q", file_path="/0.bin") == (
         "/0.bin was not searched: it is a binary file."
     )
+
+
+contents = st.text(st.sampled_from("ab1\r\n"), max_size=12)
+
+
+@given(
+    st.lists(contents | contents.map(str.encode) | st.just(b"\0"), max_size=8),
+    st.sampled_from(["a", "^b", "a$", "b1?$", "^$", r"[^a]1", r"(?<!a)b"]),
+    st.integers(1, 5),
+)
+def test_search_text_finds_in_files_searched_together_what_is_in_each(
+    files: list[str | bytes], pattern: str, together: int
+) -> None:
+    desk = Desk(**{str(number): content for number, content in enumerate(files)})
+    each = [desk.ok("search_text", pattern=pattern, file_path=path) for path in desk.files.list()]
+    found = [
+        f"{path}:\n{hits}"
+        for path, hits in zip(desk.files.list(), each, strict=True)
+        if not hits.startswith(("No matches", path))
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sagents_nb.middleware.filesystem.TOGETHER", together)
+        all_of_them = desk.ok("search_text", pattern=pattern)
+    assert all_of_them.startswith("\n\n".join(found) or "No matches")
 
 
 @pytest.mark.spec("S1.7.5")

@@ -75,10 +75,8 @@ class Confined:
         What was made goes again if the caller raises. Raises FileNotFoundError, and FileError
         for what is no directory.
         """
-        if make:
-            self._make_root()
         made: list[Sequence[str]] = []
-        fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._open_root(make)
         try:
             for depth in range(len(names)):
                 child = self._enter(fd, names[: depth + 1], made if make else None)
@@ -155,6 +153,16 @@ class Confined:
                 pass
         os.fsync(fd)
 
+    def _open_root(self, make: bool) -> int:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        try:
+            return os.open(self.root, flags)
+        except (FileNotFoundError, NotADirectoryError):
+            if not make:
+                raise
+        self._make_root()
+        return os.open(self.root, flags)
+
     def _make_root(self) -> None:
         missing, above = [], self.root
         while not os.path.isdir(above):
@@ -208,9 +216,11 @@ class Confined:
 
         ``besides`` is a name that does not count, because it is about to go.
         """
+        return self.exists(fd, names[-1]) or self.check_missing(fd, names, besides=besides)
+
+    def check_missing(self, fd: int, names: Sequence[str], *, besides: str = "") -> bool:
+        """The same for one that was just found to be missing."""
         name = names[-1]
-        if self.exists(fd, name):
-            return True
         if folded(name) in self._listing(fd).folded:
             like = self._listing(fd, anew=True).folded.get(folded(name), besides)
             if like == name:  # another process has made it since
@@ -230,9 +240,10 @@ class Confined:
             listing = self._listings.get((status.st_dev, status.st_ino))
             if listing is None:
                 return
-            listing.names.discard(removed)
-            if listing.folded.get(folded(removed)) == removed:
-                del listing.folded[folded(removed)]
+            if removed:
+                listing.names.discard(removed)
+                if listing.folded.get(folded(removed)) == removed:
+                    del listing.folded[folded(removed)]
             if added:
                 listing.names.add(added)
                 listing.folded[folded(added)] = added
@@ -283,6 +294,13 @@ class Confined:
             status = os.fstat(file)
             check_plain(status, path)
             yield opened, status
+
+
+def write(file: int, data: bytes) -> None:
+    """Write all of that."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file, left) :]
 
 
 def put(source: tuple[int, str], target: tuple[int, str], *, swap: bool) -> bool:

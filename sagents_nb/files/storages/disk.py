@@ -8,13 +8,13 @@ import io
 import logging
 import os
 import secrets
-import stat
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from ...errors import ConfigurationError
 from ..entry import FileEntry
 from ..errors import FileChanged, FileError, InvalidPath, taken
 from .base import RESERVED, as_json, check_name, content_of, data_of, folded, metadata_of, segments
-from .confined import CREATE, Confined, check_plain, put, remove_empty
+from .confined import CREATE, Confined, check_plain, put, remove_empty, write
 from .sidefile import EPOCH, Line, SideFile, hold, locked
 
 log = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class DiskStorage:
                         try:
                             check_name(above, item.name)
                             status = item.stat(follow_symlinks=False)
-                            if not stat.S_ISDIR(status.st_mode):
+                            if not S_ISDIR(status.st_mode):
                                 check_plain(status, above + item.name)
                         except FileNotFoundError:
                             continue
@@ -182,7 +182,7 @@ class DiskStorage:
             odd.append(error)
         if odd:
             log.warning("%d files in %s/%s are left out: %s", len(odd), self.path, above, odd[0])
-        directories = (name for name, status in found.items() if stat.S_ISDIR(status.st_mode))
+        directories = (name for name, status in found.items() if S_ISDIR(status.st_mode))
         return looked._replace(inside=frozenset(directories)), found
 
     def load(self, scope: str, path: str) -> FileEntry:
@@ -221,24 +221,25 @@ class DiskStorage:
             status = os.stat(f"{self.path}/{'/'.join(segments(path))}", follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return _version_if_plain(status)
+        return _version(status) if status.st_nlink == 1 and S_ISREG(status.st_mode) else None
 
     def versions(self, scope: str, paths: Sequence[str]) -> dict[str, str | None]:
         """Those of many files at once, which is several times as quick."""
         found: dict[str, str | None] = dict.fromkeys(paths)
-        by_directory: dict[str, list[str]] = {}
+        by_directory: dict[str, list[tuple[str, str]]] = {}
         for path in paths:
-            by_directory.setdefault(path.rpartition("/")[0], []).append(path)
+            above, _, name = path.rpartition("/")
+            by_directory.setdefault(above, []).append((path, name))
         for above, inside in by_directory.items():
             names = segments(above) if above else []
-            start = len(above) + 1 if above else 0
             with suppress(FileNotFoundError), self._root.directory(names) as fd:
-                for path in inside:
+                for path, name in inside:
                     try:
-                        status = os.stat(path[start:], dir_fd=fd, follow_symlinks=False)
+                        status = os.lstat(name, dir_fd=fd)
                     except FileNotFoundError:
                         continue
-                    found[path] = _version_if_plain(status)
+                    if status.st_nlink == 1 and S_ISREG(status.st_mode):
+                        found[path] = _version(status)
         return found
 
     # writing
@@ -347,10 +348,9 @@ class DiskStorage:
         )
         with (
             self._side.opened() as (folder, above),
-            self._temporary(folder, above) as (file, temporary),
+            self._temporary(above) as (file, temporary),
         ):
-            with open(file, "wb", closefd=False) as opened:
-                opened.write(data)
+            write(file, data)
             time = (entry.modified_at - EPOCH) // timedelta(microseconds=1) * 1000
             os.utime(file, ns=(time, time))
             self._root.sync(file)
@@ -358,15 +358,15 @@ class DiskStorage:
                 with self._lock, locked(folder):
                     before = self._root.status(fd, names)
                     if before is None:
-                        self._root.check_free(fd, names)
+                        self._root.check_missing(fd, names)
                     elif not before.st_mode & 0o222:
                         raise PermissionError(errno.EACCES, "it is write-protected on the disk")
                     else:
                         os.fchmod(file, before.st_mode & 0o777)
                     if version is not None and before and _version(before) != version:
                         raise FileChanged(f"{entry.path} was changed.", entry.path)
-                    mtime = os.fstat(file).st_mtime_ns
-                    line = Line(path=entry.path, data=metadata, mtime=mtime)
+                    written = os.fstat(file)
+                    line = Line(path=entry.path, data=metadata, mtime=written.st_mtime_ns)
                     self._side.append(folder, line, before)
                     source, target = (above, temporary), (fd, names[-1])
                     if version is None:
@@ -376,7 +376,7 @@ class DiskStorage:
                     self._root.note(fd, added=names[-1])
                 self._side.sync()
                 self._root.sync(fd)
-            return _version(os.fstat(file))
+            return _version(written)
 
     def _save_directory(self, names: Sequence[str], entry: FileEntry) -> None:
         line = Line(path=entry.path, data=metadata_of(entry))
@@ -391,7 +391,7 @@ class DiskStorage:
 
     def _delete(self, fd: int, folder: int, names: Sequence[str]) -> None:
         status = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
-        if not stat.S_ISDIR(status.st_mode):
+        if not S_ISDIR(status.st_mode):
             check_plain(status, "/".join(names))
             os.unlink(names[-1], dir_fd=fd)
         elif not remove_empty(fd, names[-1]):
@@ -420,12 +420,13 @@ class DiskStorage:
         return line is not None and not line.listed
 
     @contextmanager
-    def _temporary(self, folder: int, above: int) -> Iterator[tuple[int, str]]:
-        name = secrets.token_hex(8)
-        # Under the lock, in which another process looks for the files of dead ones.
-        with self._lock, locked(folder):
+    def _temporary(self, above: int) -> Iterator[tuple[int, str]]:
+        while True:
+            name = secrets.token_hex(8)
             file = os.open(name, CREATE, 0o666, dir_fd=above)
-            hold(file)
+            if hold(file):
+                break
+            os.close(file)
         try:
             yield file, name
         except BaseException:
@@ -466,11 +467,6 @@ def _lose(names: tuple[str, ...], seen: Seen, found: dict[str, Found]) -> None:
 
 def _version(status: os.stat_result) -> str:
     return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
-
-
-def _version_if_plain(status: os.stat_result) -> str | None:
-    plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-    return _version(status) if plain else None
 
 
 def _replace_if(source: tuple[int, str], target: tuple[int, str], version: str) -> None:

@@ -167,9 +167,9 @@ class SideFile:
         but one, also if an earlier save wrote its line and failed then.
         """
         data = as_json(line, line.path) + b"\n"
-        file = self._open(folder, os.O_RDWR | os.O_APPEND)
+        file, size = self._open(folder, os.O_RDWR | os.O_APPEND)
         try:
-            self._read_on(file)
+            self._read_on(file, size)
             fitting = self._fitting_line(line.path, before) if before else None
             if fitting is not None and fitting is not self.last(line.path):
                 data = as_json(fitting, line.path) + b"\n" + data
@@ -187,13 +187,14 @@ class SideFile:
         if not self._root.fsync:
             return
         with self._root.directory(FOLDER) as folder:
-            file = self._open(folder, os.O_RDONLY)
+            file, _ = self._open(folder, os.O_RDONLY)
             try:
                 self._root.sync(file)
             finally:
                 os.close(file)
 
-    def _open(self, folder: int, flags: int) -> int:
+    def _open(self, folder: int, flags: int) -> tuple[int, int]:
+        """The log, and how many bytes it has."""
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         if flags & os.O_RDWR:
             flags |= os.O_CREAT
@@ -207,34 +208,36 @@ class SideFile:
             status = os.fstat(file)
             plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
             if plain:
-                return file
+                return file, status.st_size
             os.close(file)
         if not flags & os.O_RDWR:
             raise FileError(f"{'/'.join(FOLDER)}/{LOG} is no plain file; remove it.")
         os.rename(
             LOG, f"{LOG}.damaged-{secrets.token_hex(4)}", src_dir_fd=folder, dst_dir_fd=folder
         )
-        return os.open(LOG, flags | os.O_EXCL, 0o666, dir_fd=folder)
+        return os.open(LOG, flags | os.O_EXCL, 0o666, dir_fd=folder), 0
 
     def _read(self, folder: int) -> None:
         try:
-            file = self._open(folder, os.O_RDONLY)
+            file, size = self._open(folder, os.O_RDONLY)
         except (FileNotFoundError, FileError):
             self._forget()
             return
         try:
-            self._read_on(file)
+            self._read_on(file, size)
         finally:
             os.close(file)
 
-    def _read_on(self, file: int) -> None:
-        """Read the lines that were added since."""
-        head, size = os.pread(file, HEAD, 0), os.fstat(file).st_size
+    def _read_on(self, file: int, size: int) -> None:
+        """Read the lines that were added since, of a log with so many bytes."""
+        head = os.pread(file, HEAD, 0)
         if head != self._head or size < self._offset:
             self._forget()
             self._head = head
         data = b""
-        while part := os.pread(file, size - self._offset - len(data), self._offset + len(data)):
+        while (start := self._offset + len(data)) < size:
+            if not (part := os.pread(file, size - start, start)):
+                break
             data += part
         whole = data.rfind(b"\n") + 1
         self._offset += whole
@@ -292,12 +295,18 @@ def locked(folder: int) -> Iterator[None]:
         os.close(file)
 
 
-def hold(file: int) -> None:
-    """Mark a temporary file as that of a live process, until it is closed."""
+def hold(file: int) -> bool:
+    """Mark a new temporary file as that of a live process, until it is closed.
+
+    False if another process, which looked for those of dead ones, was faster and removes it.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     except OSError as error:
         log.debug("A temporary file cannot be locked: %s", error)
+    return os.fstat(file).st_nlink > 0
 
 
 def _remove_if_stale(temporary: int, name: str) -> None:

@@ -433,6 +433,28 @@ def test_what_a_dead_process_left_is_removed_and_what_a_live_one_writes_stays(
     assert DiskStorage(root).load(SCOPE, "b.md").content == "b"
 
 
+def test_a_save_begins_anew_whose_temporary_file_was_taken_for_that_of_a_dead_process(
+    root: Path, disk: DiskStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.save(SCOPE, new_file("a.md", "old"))
+    real, made = os.open, list[str]()
+
+    def and_another_cleans(path: str, flags: int, *args: Any, **options: Any) -> int:
+        file = real(path, flags, *args, **options)
+        if flags & os.O_EXCL:
+            made.append(path)
+            if len(made) == 1:  # before it is held
+                DiskStorage(root).delete(SCOPE, "nothing.md")
+                assert os.listdir(root / SIDE / "tmp") == []
+        return file
+
+    monkeypatch.setattr(os, "open", and_another_cleans)
+    disk.save(SCOPE, new_file("a.md", "new"))
+    assert len(made) == 2
+    assert disk.load(SCOPE, "a.md").content == "new"
+    assert os.listdir(root / SIDE / "tmp") == []
+
+
 def test_a_save_that_fails_leaves_nothing_behind(root: Path, disk: DiskStorage) -> None:
     disk.save(SCOPE, new_file("d/a.md", "a"))
     with pytest.raises(FileError):
@@ -468,9 +490,9 @@ def test_a_new_file_opens_each_directory_on_its_way_once(root: Path, count: int)
         check=True,
         cwd=Path(__file__).parents[3],
     )
-    # The root, what is beside the files (3), the temporary file, the lock twice, the log; and the
-    # root and the directory of the file itself.
-    assert done.stdout.split() == ["10", "0"], done.stderr
+    # The root, what is beside the files (3), the temporary file, the lock, the log; and the root
+    # and the directory of the file itself.
+    assert done.stdout.split() == ["9", "0"], done.stderr
 
 
 def test_threads_that_save_like_names_get_one_of_them(root: Path, disk: DiskStorage) -> None:
