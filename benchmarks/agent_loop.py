@@ -19,20 +19,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-from peers._environments import Missing, environment, last_line
+from peers._environments import PEERS, Missing, environment, last_line
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 
-# What to install, and what its users import first.
-PEERS = {
-    "chatlas": (["chatlas", "openai"], "from chatlas import Chat"),
-    "pydantic-ai": (["pydantic-ai-slim"], "from pydantic_ai import Agent"),
-    "openai-agents": (["openai-agents"], "from agents import Agent, Runner, function_tool"),
-    "deepagents": (["deepagents"], "from deepagents import create_deep_agent"),
+# What their users import first.
+IMPORTED = {
+    "ours": "from sagents_nb import Agent, Session, tool",
+    "chatlas": "from chatlas import Chat",
+    "pydantic-ai": "from pydantic_ai import Agent",
+    "openai-agents": "from agents import Agent, Runner, function_tool",
+    "deepagents": "from deepagents import create_deep_agent",
 }
-OURS = "from sagents_nb import Agent, Session, tool"
-NAMES = ["floor", "ours", *PEERS]
+NAMES = ["floor", *IMPORTED]
 
 # Beyond what any program with an agent has loaded anyway.
 IMPORT = """
@@ -73,16 +73,15 @@ def import_ms(python: str, statement: str, processes: int = 5) -> float:
 
 def measured(name: str, install: bool) -> Figures:
     """The figures of one contestant."""
-    python = environment(name, PEERS[name][0], install) if name in PEERS else sys.executable
+    python = environment(name, PEERS[name], install) if name in PEERS else sys.executable
     script = HERE / "peers" / f"run_{name.replace('-', '_')}.py"
     done = subprocess.run([python, str(script)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Missing(f"failed: {last_line(done.stderr)}")
     lines = map(json.loads, done.stdout.splitlines())
     figures: Figures = {line["item"]: line["value"] for line in lines}
-    if name != "floor":
-        statement = PEERS[name][1] if name in PEERS else OURS
-        figures["import"] = import_ms(python, statement)
+    if name in IMPORTED:
+        figures["import"] = import_ms(python, IMPORTED[name])
     return figures
 
 

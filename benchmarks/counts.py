@@ -14,7 +14,6 @@ import contextlib
 import gc
 import itertools
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -26,16 +25,17 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import sagents_nb as sa
+import sagents_nb.sql
 from benchmarks.imports import load
+from benchmarks.peers._syncs import counted, follower, told
 from sagents_nb.files import DiskStorage, FileSystem, Mount
 from sagents_nb.sql import driver_of
 from sagents_nb.store import ConversationStore
 
 KEPT = Path(__file__).parent / "counts.json"
 MANY, TIMES = 50, 3
-SYNCS = ("fsync", "fdatasync")
-# What the process says to whoever follows its calls: no call of ours has these paths.
-BEGINS, ENDS = "/counted/begins/", "/counted/ends"
+# Whatever this machine's SQLite may use.
+MODES = {"rollback": "syncs", "wal": "syncs with a write-ahead log"}
 
 Work = Callable[[], Any]
 Measured = dict[str, int]
@@ -125,8 +125,23 @@ def statements(folder: Path) -> Measured:
     return found
 
 
-def told_work(folder: Path) -> None:
+def told_work(folder: Path, with_wal: bool) -> None:
     """Does the work, and says to whoever follows its calls what is which."""
+    sagents_nb.sql.wal_is_safe = lambda version: with_wal  # nobody else has the file
+    with stored_work(folder) as (store, works):
+        if not with_wal:
+            works |= {"a new file on a disk": new_files(folder)}
+        for name, work in works.items():
+            for _ in range(TIMES):
+                all_done(store)
+                with told(name):
+                    made = work()
+                    all_done(store)
+                close(made)
+
+
+def new_files(folder: Path) -> Work:
+    """Writes one of them each time."""
     (folder / "files").mkdir()
     files = FileSystem(("counted", 1), [Mount("data", DiskStorage(folder / "files"))])
     numbers = itertools.count()
@@ -136,36 +151,19 @@ def told_work(folder: Path) -> None:
         files.flush()
 
     write()
-    with stored_work(folder) as (store, works):
-        for name, work in (works | {"a new file on a disk": write}).items():
-            for _ in range(TIMES):
-                all_done(store)
-                os.access(BEGINS + name, os.F_OK)
-                made = work()
-                all_done(store)
-                os.access(ENDS, os.F_OK)
-                close(made)
+    return write
 
 
-def syncs(folder: Path) -> Measured:
+def syncs(mode: str) -> Measured:
     """How often the same work waits for the disk, where ``strace`` can follow a process."""
-    log = folder / "calls"
-    traced = f"trace=access,faccessat,faccessat2,{','.join(SYNCS)}"
-    strace = ["strace", "-f", "-qq", "-s", "200", "-e", traced, "-o", str(log)]
-    try:  # some machines have none, and some let nobody follow a process
-        subprocess.run([*strace, "true"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    subprocess.run([*strace, sys.executable, __file__, "--work", str(folder)], check=True)
-    found: Measured = {}
-    name, count = "", 0
-    for line in log.read_text().splitlines():
-        if BEGINS in line:
-            name, count = line.split(BEGINS)[1].partition('"')[0] + ": syncs", 0
-        elif ENDS in line:
-            least(found, name, count)
-        else:
-            count += any(f" {call}(" in line for call in SYNCS)
+    with tempfile.TemporaryDirectory() as name:
+        log = Path(name) / "calls"
+        if not (strace := follower(log)):
+            return {}
+        subprocess.run([*strace, sys.executable, __file__, "--work", name, mode], check=True)
+        found: Measured = {}
+        for what, count in counted(log):
+            least(found, f"{what}: {MODES[mode]}", count)
     return found
 
 
@@ -221,8 +219,11 @@ def modules() -> Measured:
 
 def measure() -> Measured:
     """All of them, by name."""
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
-        return statements(Path(folder)) | syncs(Path(other)) | calls() | memory() | modules()
+    with tempfile.TemporaryDirectory() as folder:
+        found = statements(Path(folder))
+    for mode in MODES:
+        found |= syncs(mode)
+    return found | calls() | memory() | modules()
 
 
 def main() -> None:
@@ -230,10 +231,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--write", action="store_true", help="keep them in counts.json")
     parser.add_argument("--json", action="store_true", help="print them as JSON, and nothing else")
-    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        told_work(options.work)
+        folder, mode = options.work
+        told_work(Path(folder), mode == "wal")
         return
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     found = measure()

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import sagents_nb as sa
 from sagents_nb.events import TurnStart
 from sagents_nb.session.event_log import EventLog
+from sagents_nb.sql import driver_of
 from sagents_nb.store import ConversationStore
 
 LONG = 20_000  # messages
@@ -75,7 +76,8 @@ def raw(path: Path, store: ConversationStore) -> sqlite3.Connection:
         made = f"SELECT sql FROM sqlite_master WHERE tbl_name IN ({marks}) AND sql IS NOT NULL"
         for (text,) in original.execute(made, names):
             connection.execute(text)
-        (mode,) = original.execute("PRAGMA journal_mode").fetchone()
+    ask = "PRAGMA journal_mode"  # of its own connection: a file does not tell all modes
+    (mode,) = store.database.run(lambda c: driver_of(c).execute(ask).fetchone())
     for pragma in (f"journal_mode={mode}", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
     return connection
