@@ -22,6 +22,7 @@ from tests.models.loopback import (
     provider_of,
     recorded,
 )
+from tests.talking import PATIENCE
 
 pytestmark = pytest.mark.spec("P17")
 
@@ -61,7 +62,7 @@ def check(heard: Heard, whole: Message, over: bool, what: str) -> None:
 
 async def cut(provider: Provider, name: str, offsets: Iterable[int], how: str) -> None:
     body, (framing, end, junk) = recorded(name), HOW[how]
-    model = model_for(provider_of(name), provider.url)
+    model = model_for(provider_of(name), provider.url, timeout=PATIENCE)
     provider.answer = Answer(body, framing="chunked")
     whole = (await hear(model)).message
     assert whole is not None
