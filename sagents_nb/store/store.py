@@ -419,12 +419,12 @@ class ConversationStore(ScopedStore):
     )
     def __init__(self, url: str | Path | sql.URL, table_prefix: str = "sagents_") -> None:
         try:
-            place = url_of(url_of_place(url))
+            database = Database(url_of(url_of_place(url)), table_prefix=table_prefix)
         except ConfigurationError as error:
             raise error.with_traceback(None) from None
         finally:
             url = ""  # a traceback with locals shows no password
-        super().__init__(Database(place, table_prefix=table_prefix), owner_of(None))
+        super().__init__(database, owner_of(None))
         self.database.run(lambda connection: None)  # what cannot be opened is told here
 
     def __repr__(self) -> str:
