@@ -63,9 +63,14 @@ def usual(postgres_url: str, postgres_connection: sql.Connection) -> Callable[[s
         name = sql.make_url(postgres_url).database
         statement = f"ALTER DATABASE {name} SET {setting} = '{value}'"
         postgres_connection.exec_driver_sql(statement)
-        # A pool may have kept some.
+        # A pool may have kept some, and takes a moment to see that they are gone.
         ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
         postgres_connection.exec_driver_sql(ended, (name,))
+        engine = sql.create_engine(postgres_url, poolclass=sql.NullPool)
+        found = None
+        while found != value:
+            with contextlib.suppress(sql.exc.DBAPIError), engine.connect() as connection:
+                found = connection.exec_driver_sql(f"SHOW {setting}").scalar()
 
     return set_it
 

@@ -440,7 +440,7 @@ def test_of_many_that_make_the_same_conversation_one_does(postgres_url: str) -> 
         ("", "SELECT pg_sleep(0) FROM nowhere", "a part of it is gone .*restore it from a backup"),
         ("", "SET ROLE pg_monitor; SELECT * FROM pg_authid", "lacks a right .*grant it"),
         (
-            "statement_timeout=300",
+            "statement_timeout=300ms",
             "SELECT pg_sleep(300)",
             "ended what took too long .*raise its statement_timeout",
         ),
@@ -488,7 +488,8 @@ def test_a_process_that_stood_still_is_told_so(
                     other.rollback()
             engine.dispose()
 
-        with pytest.raises(StoreError, match=r"stood still in a transaction .*; try again"):
+        told = r"stood still in a transaction .*; try again|connection was lost"  # behind a pool
+        with pytest.raises(StoreError, match=told):
             database.run(stand_still)
 
 
@@ -542,16 +543,22 @@ def crowd(url: str, seconds: float, share: float) -> int:
     return sum(written for written, _ in found)
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(600)
-def test_a_crowd_that_writes_to_the_same_conversations_is_not_refused(postgres_url: str) -> None:
+@pytest.mark.parametrize(
+    "seconds", [12, pytest.param(120, marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
+)
+def test_a_crowd_that_writes_to_the_same_conversations_is_not_refused(
+    postgres_url: str, seconds: float
+) -> None:
     store = sa.ConversationStore(postgres_url)
     for n in range(6):
         store.create_conversation(id=f"shared {n}")
-    written = crowd(postgres_url, seconds=120, share=0.5)
+    written = crowd(postgres_url, seconds, share=0.5)
     rows = [store.load_display_messages(f"shared {n}") for n in range(6)]
     for shown in rows:
         times = [(row.inserted_at, row.sequence) for row in shown]
         assert times == sorted(set(times))
-    assert 0.4 * written < sum(map(len, rows)) < 0.6 * written
+    own = [kept(store.database, f"own {number}.{n}") for number in range(12) for n in range(8)]
+    for values in own:
+        assert values == sorted(set(values))
+    assert sum(map(len, rows)) + sum(map(len, own)) == written
     store.close()
