@@ -111,7 +111,7 @@ def frozen_rounds(url: str, rounds: int, seed: int) -> None:
 
 
 def talk_until_lost(pipe: Connection, url: str, id: str) -> None:
-    """In a process of its own: say what is acknowledged and what has an effect, until it is lost."""
+    """In a process of its own: say what is acknowledged and has an effect, until it is lost."""
     life = Life(sa.ConversationStore(url), id, lambda *said: pipe.send(said))
     with contextlib.suppress(sa.NotRunning):
         for n in range(10_000):
