@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sql
 
 import sagents_nb as sa
+from sagents_nb.frames import COLUMNS
 from sagents_nb.models import ModelRequest
 from sagents_nb.redaction import secrets_of_call
 from tests.faults import serving
@@ -348,6 +350,49 @@ def test_no_spelling_of_a_url_shows_its_password(
         told = told.__cause__ or told.__context__
     assert [line for line in shown if PASSWORD in line] == []
     assert [path.name for path in tmp_path.rglob("*") if PASSWORD in path.name] == []
+
+
+@pytest.mark.parametrize("in_query", [False, True])
+def test_p23_a_session_shows_the_password_of_its_store_nowhere(
+    postgres_url: str,
+    postgres_connection: sql.Connection,
+    caplog: pytest.LogCaptureFixture,
+    in_query: bool,
+) -> None:
+    user = f"p23_{in_query}".lower()
+    made = f"CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{PASSWORD}'"
+    postgres_connection.exec_driver_sql(made)
+    url = sql.make_url(postgres_url).set(username=user, password=None if in_query else PASSWORD)
+    caplog.set_level(logging.DEBUG)
+    told: list[Any] = []
+    store = sa.ConversationStore(url.update_query_dict({"password": PASSWORD}) if in_query else url)
+
+    def fail() -> None:
+        """Fail."""
+        raise RuntimeError("it failed")
+
+    model = sa.ScriptedModel([sa.ToolCall("c1", "fail", {}), "That failed.", "Again."])
+    session = sa.Session(sa.Agent(model, tools=[sa.tool(fail)]), store=store)
+    session.subscribe(told.append, debug=True)
+    session.send("go").result(PATIENCE)
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s"
+    postgres_connection.exec_driver_sql(ended, (user,))
+    session.send("and again").result(PATIENCE)
+    shown = {
+        "info": session.info(),
+        "names": (session, store, store.database, store.scoped(sa.Scope(user="me"))),
+        "surroundings": session.surroundings,
+        "export": session.export_state(),
+        "events": told,
+        "log": caplog.text,
+        "url": (store.database.url, str(store.database.url)),
+        "frames": [session.to_frame(kind).to_string() for kind in COLUMNS if kind != "map"],
+        "rows": store.load_display_messages(session.id),
+    }
+    assert [name for name, value in shown.items() if PASSWORD in repr(value)] == []
+    assert len(told) > 10
+    session.close()
+    store.close()
 
 
 def test_a_path_that_looks_a_little_like_an_address_is_one(tmp_path: Path) -> None:
