@@ -63,9 +63,8 @@ def fill(store: Any) -> None:
 
     for first in range(0, CONVERSATIONS, 500):
         store.database.run(lambda connection, first=first: some(connection, first))
-    store.database.run(
-        lambda connection: connection.exec_driver_sql("ANALYZE")
-    )  # as it does itself
+    # As a server does by itself, after a while.
+    store.database.run(lambda connection: connection.exec_driver_sql("ANALYZE"))
 
 
 def append_until(url: str, id: str, stopped: Any) -> float:

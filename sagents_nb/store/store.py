@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     import pandas
 
 
+_LET_OTHERS = 0.02
+"""Seconds between two pieces of a long work: SQLite has no queue, so who waits for the file in
+another process gets it only if it is free when they look."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 Query = Callable[Concatenate[sql.Connection, Tables, str, P], T]
@@ -460,6 +464,7 @@ class ConversationStore(ScopedStore):
             among = old[first : first + conversations.OLD_AT_ONCE]
             delete = conversations.delete_older_than
             deleted += database.run(partial(delete, tables=database.tables, days=days, among=among))
+            time.sleep(_LET_OTHERS)
         return deleted
 
     @staticmethod
