@@ -477,16 +477,19 @@ def test_what_a_server_refuses_is_told_with_what_to_do(
 def test_a_process_that_stood_still_is_told_so(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.01)
     with database_of(postgres_url) as database:
+        database.run(number_of)
+        monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 0.5)
 
         def stand_still(connection: sql.Connection) -> None:
             gone = sql.text("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = :pid")
+            pid = {"pid": number_of(connection)}
             engine = sql.create_engine(database.url)
             with engine.connect() as other:
-                while not other.scalar(gone, {"pid": number_of(connection)}):
+                while not other.scalar(gone, pid):
                     other.rollback()
             engine.dispose()
+            number_of(connection)
 
         told = r"stood still in a transaction .*; try again|connection was lost"  # behind a pool
         with pytest.raises(StoreError, match=told):
