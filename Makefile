@@ -20,7 +20,7 @@ WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help tour test test-newest lock lint spec-check spec-coverage public-face test-python test-widgets test-notebooks \
+.PHONY: help tour test test-newest lock lint spec-check spec-coverage public-face test-python test-servers test-widgets test-notebooks \
 	test-packaging test-browser test-model soak mutants bench clean
 
 help:  ## Show this
@@ -52,6 +52,13 @@ spec-check: $(ENV)  ## Fail when docs/specification.md is not what the markers s
 test-python: $(ENV)  ## Unit tests and doctests
 	$(PY) tests/store/postgres.py
 	$(PYTEST) -p no:nbval -n 3 --dist loadfile -m "not engine and not soak and not browser and not packaging"
+
+test-servers: $(ENV)  ## The store's tests with the newest PostgreSQL, and through a pool in both of its modes
+	$(PY) tests/store/postgres.py
+	$(INSTALL) --group servers
+	POSTGRES_PROGRAMS=$$($(PY) tests/store/postgres.py newest) $(PYTEST) -n 3 tests/store tests/files/storages
+	POSTGRES_POOL_MODE=transaction $(PYTEST) -n 3 tests/store tests/files/storages
+	POSTGRES_POOL_MODE=session $(PYTEST) -n 3 tests/store tests/files/storages
 
 test-widgets: $(NODE_MODULES)  ## Types and tests of the TypeScript
 	cd widgets && npm run --silent check && npm --silent test

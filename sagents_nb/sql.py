@@ -10,6 +10,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,10 +55,12 @@ def read_url(url: str | sql.URL, advice: str) -> sql.URL:
     Raises :class:`~sagents_nb.errors.ConfigurationError` with ``advice`` for what is none, and
     never shows the text itself: there may be a password in it.
     """
-    try:
+    parsed: sql.URL | None = None
+    with suppress(ArgumentError, AttributeError, ValueError):  # whose frames show it
         parsed = sql.make_url(url)
-    except (ArgumentError, AttributeError, ValueError):
-        raise ConfigurationError(advice) from None
+    url = ""
+    if parsed is None:
+        raise ConfigurationError(advice)
     if "@" in (parsed.host or ""):
         raise ConfigurationError(
             "The URL has an '@' in its user or password, so that nobody can tell where its host "
@@ -118,6 +121,13 @@ def masked(url: sql.URL, text: str) -> str:
         # What is short and has no telling name is a number of seconds, say, and found everywhere.
         secrets += texts_in(value, 1 if is_secret(name) else 4)
     return without(text, secrets, HIDDEN)
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Have a traceback with locals show none of the driver's, which have the password."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def create_engine(

@@ -76,7 +76,7 @@ def frame_of(kind: str, conversations: Iterable[Conversation]) -> pandas.DataFra
     0        c-1  user   hi
     """
     columns = _columns_from_conversations(kind)
-    return framed(columns, MAKERS[kind](list(conversations)))
+    return framed(columns, MAKERS[kind](conversations))
 
 
 def _columns_from_conversations(kind: str) -> dict[str, Column]:

@@ -47,7 +47,8 @@ class Conversation(msgspec.Struct, frozen=True):
     files: Iterable[FileEntry] = ()
 
 
-Conversations = Sequence[Conversation]
+Conversations = Iterable[Conversation]
+"""Gone through once, so that not all of them need be there at once."""
 AgentEvent = tuple[str | None, Event]
 
 
@@ -62,38 +63,48 @@ def unwrapped(events: Iterable[Event]) -> Iterator[AgentEvent]:
 
 def messages(conversations: Conversations) -> Values:
     """The values of "messages"."""
-    # A list for each column and no tuple for each row: half the time, a third of the memory.
-    every: list[Message] = []
+    # A list for each column and no tuple for each row: half the time, a third of the memory. And no
+    # message longer than its conversation, of which there may be many.
     whose: list[str] = []
     positions: list[int] = []
-    ends: list[Event | None] = []
+    roles: list[str] = []
     texts: list[str] = []
     thoughts: list[str | None] = []
     called: list[int] = []
+    reasons: list[str | None] = []
+    usages: list[Usage | None] = []
+    errors: list[str | None] = []
+    runs: list[str | None] = []
+    times: list[float | None] = []
     for c in conversations:
-        ended = {id(e.message): e for e in c.events if isinstance(e, MessageEnd)}
-        own = list(c.state.messages)
-        every += own
-        whose += [c.session_id] * len(own)
-        positions += range(len(own))
-        ends += [ended.get(id(message)) for message in own]
-        for message in own:
+        ended = {id(e.message): e for e in c.events if type(e) is MessageEnd}
+        messages = c.state.messages
+        whose += [c.session_id] * len(messages)
+        positions += range(len(messages))
+        for message in messages:
             text, thought, calls = _contents(message)
+            roles.append(message.role)
             texts.append(text)
             thoughts.append(thought)
             called.append(calls)
+            reasons.append(message.stop_reason)
+            usages.append(message.usage)
+            errors.append(message.error)
+            end = ended.get(id(message))
+            runs.append((end and end.run_id) or None)
+            times.append(end.ts if end else None)
     return {
         "session_id": whose,
         "position": positions,
-        "role": (m.role for m in every),
+        "role": roles,
         "text": texts,
         "thinking": thoughts,
         "tool_calls": called,
-        "stop_reason": (m.stop_reason for m in every),
-        **_usage_values([m.usage for m in every]),
-        "error": (m.error for m in every),
-        "run_id": ((e and e.run_id) or None for e in ends),
-        "time": (e and e.ts for e in ends),
+        "stop_reason": reasons,
+        **_usage_values(usages),
+        "error": errors,
+        "run_id": runs,
+        "time": times,
     }
 
 

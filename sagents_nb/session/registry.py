@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import NotFound
+from ..errors import ConfigurationError, NotFound
 from .opening import is_stored
 from .session import Session
 
@@ -32,11 +32,7 @@ class Sessions:
         with self._lock:
             session = self._sessions.get(id)
             if session is None or not _is_live(session):
-                if is_stored(options.get("store"), options.get("scope"), id):
-                    session = Session.open(id, agent=agent, **options)
-                else:
-                    session = Session(agent, id=id, **options)
-                self._sessions[id] = session
+                session = self._sessions[id] = _opened_or_made(agent, id, options)
             return session
 
     @kinds.checked
@@ -78,6 +74,19 @@ class Sessions:
         with self._lock:
             if self._sessions.get(id) is session:
                 del self._sessions[id]
+
+
+def _opened_or_made(agent: Agent, id: str, options: dict[str, Any]) -> Session:
+    def is_there() -> bool:
+        return is_stored(options.get("store"), options.get("scope"), id)
+
+    if not is_there():
+        try:
+            return Session(agent, id=id, **options)
+        except ConfigurationError:
+            if not is_there():  # else somebody else was faster
+                raise
+    return Session.open(id, agent=agent, **options)
 
 
 def _is_live(session: Session) -> bool:

@@ -249,16 +249,14 @@ def fold(journal: Iterable[JournalRow]) -> Folded:
     def numbered_rows(pairs: Iterable[tuple[int, Any]]) -> list[tuple[int, Any]]:
         return [(seq, {**row, "seq": seq}) for seq, row in pairs]
 
-    [interrupts, runs, lists] = (
-        read([interrupt], Interrupt | None),
-        read([only("run")], LastRun | None),
-        read([todos], list[LooseTodo] | None),
-    )
+    def optional(pair: tuple[int, Any], kind: Any) -> Any:
+        return None if pair[1] is None else next(iter(read([pair], kind)), None)
+
     state = State(
         messages=FrozenList(read(messages, Message)),
-        todos=_todos(lists[0] or [] if lists else [], todos[0], damaged),
+        todos=_todos(optional(todos, list[LooseTodo]) or [], todos[0], damaged),
         metadata=metadata,
-        interrupt=interrupts[0] if interrupts else None,
+        interrupt=optional(interrupt, Interrupt),
     )
     return Folded(
         rows=rows,
@@ -267,7 +265,7 @@ def fold(journal: Iterable[JournalRow]) -> Folded:
         queued=read(queued, QueuedMessage),
         calls=read(numbered_rows(found("call")), Call),
         decisions=read(numbered_rows(found("decision")), Decided),
-        run=runs[0] if runs else None,
+        run=optional(only("run"), LastRun),
         damaged=damaged,
     )
 

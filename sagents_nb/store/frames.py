@@ -33,7 +33,7 @@ def check_kind(kind: str) -> None:
         )
 
 
-AT_ONCE = 200
+AT_ONCE = 100
 """Of how many conversations all is read in one transaction: nobody waits long for it."""
 
 
@@ -78,7 +78,7 @@ def stored(
     kinds = ("begin", "todos") if kind == "todos" else ()
     journals = journals_of(connection, tables, ids, kinds)
     unopened = [id for id, journal in journals.items() if not journal.begun]
-    saved = states.saved_of(connection, tables, unopened)
+    saved = states.saved_of(connection, tables, unopened) if unopened else {}
     shown: dict[str, list[DisplayMessage]] = {}
     if kind not in ("messages", "todos", "usage"):
         for row in rows.load_all(connection, tables, ids):

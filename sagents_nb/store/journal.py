@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import StaleOwner, StoreError
+from ..serialization import escaped
 from ..sql import Prepared
 from .database import leases
 from .database.connection import ENTRY, PROOF, CommitInDoubt, is_passing
@@ -466,12 +467,24 @@ def journals_of(
 ) -> dict[str, StoredJournal]:
     """The journals of these conversations, by their ids, with all entries or those of ``kinds``."""
     c = tables.journal.c
-    written = sql.select(c.conversation_id).distinct().where(c.conversation_id.in_(ids))
-    begun = set(connection.execute(written).scalars())
+    of_them = c.conversation_id.in_(ids)
+    query = _reading(connection, tables).add_columns(c.conversation_id).where(of_them)
+    if kinds:
+        query = query.where(c.kind.in_(kinds))
+    rows: dict[str, list[StoredRow]] = {}
+    for *row, stored_id in _fetched(connection, query.order_by(c.conversation_id, c.seq)):
+        rows.setdefault(stored_id, []).append(_row(row))
+    begun = set(rows)
+    if kinds:
+        written = sql.select(c.conversation_id).distinct().where(of_them)
+        begun = {stored_id for (stored_id,) in _fetched(connection, written)}
     tallies = leases.tallies(connection, tables, ids)
-    found = {id: StoredJournal(id, id in begun, [], tallies.get(id), kinds) for id in ids}
-    for id, row in _rows_of(connection, tables, ids, kinds):
-        found[id].rows.append(row)
+    found = {}
+    for id in ids:
+        stored_id = escaped(id)
+        found[id] = StoredJournal(
+            id, stored_id in begun, rows.get(stored_id, []), tallies.get(id), kinds
+        )
     return found
 
 
@@ -486,25 +499,16 @@ def _rows(connection: sql.Connection, tables: Tables, conversation_id: str) -> l
     """Each row of a journal; in SQLite, any value may be of another type than its column."""
     c = tables.journal.c
     query = _reading(connection, tables).where(c.conversation_id == conversation_id).order_by(c.seq)
+    return [_row(row) for row in _fetched(connection, query)]
+
+
+def _fetched(connection: sql.Connection, query: sql.Select[Any]) -> list[tuple[Any, ...]]:
+    """The rows as the driver has them: for many, SQLAlchemy takes longer than the database."""
     found = connection.execute(query)
-    if found.cursor is not None and connection.dialect.name == "sqlite":
-        rows = found.cursor.fetchall()  # the driver's, of their types already
-        found.close()
-        return list(rows)
-    return [_row(row) for row in found]
-
-
-def _rows_of(
-    connection: sql.Connection, tables: Tables, ids: Sequence[str], kinds: Sequence[str]
-) -> Iterator[tuple[str, StoredRow]]:
-    """The rows of several, with whose each is."""
-    c = tables.journal.c
-    query = _reading(connection, tables).add_columns(c.conversation_id)
-    if kinds:
-        query = query.where(c.kind.in_(kinds))
-    query = query.where(c.conversation_id.in_(ids)).order_by(c.conversation_id, c.seq)
-    for *row, id in connection.execute(query):
-        yield id, _row(row)
+    assert found.cursor is not None
+    rows = found.cursor.fetchall()
+    found.close()
+    return list(rows)
 
 
 def _reading(connection: sql.Connection, tables: Tables) -> sql.Select[Any]:
@@ -521,10 +525,10 @@ def _reading(connection: sql.Connection, tables: Tables) -> sql.Select[Any]:
 
 
 def _row(values: Sequence[Any]) -> StoredRow:
-    place, seq, kind, data, *rest = values
+    place, seq, kind, data, escaped, checksum, at = values
     if isinstance(kind, str):  # a server's are of their types
         kind, data = kind.encode(), data.encode()
-    return (place, seq, kind, data, *rest)
+    return place, seq, kind, data, escaped, checksum, at
 
 
 def _if_type(column: sql.Column[Any], name: str, kind: Any) -> sql.ColumnElement[Any]:

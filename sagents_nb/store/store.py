@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,10 @@ from .scope import owner_of
 if TYPE_CHECKING:
     import pandas
 
+
+_LET_OTHERS = 0.02
+"""Seconds between two pieces of a long work: SQLite has no queue, so who waits for the file in
+another process gets it only if it is free when they look."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -256,7 +261,13 @@ class ScopedStore:
         no session wrote them down.
         """
         framing.check_kind(kind)
-        return frame_of(kind, (stored.read() for stored in self._stored(kind)))
+        return frame_of(kind, self._read(kind))
+
+    def _read(self, kind: str) -> Iterator[Framed]:
+        for number, stored in enumerate(self._stored(kind)):
+            yield stored.read()
+            if number % 10 == 0:
+                time.sleep(0)  # whoever waits for Python goes first
 
     def _stored(self, kind: str) -> Iterator[framing.Stored]:
         """All conversations, some in each transaction: nobody else waits for all of them."""
@@ -419,12 +430,12 @@ class ConversationStore(ScopedStore):
     )
     def __init__(self, url: str | Path | sql.URL, table_prefix: str = "sagents_") -> None:
         try:
-            place = url_of(url_of_place(url))
+            database = Database(url_of(url_of_place(url)), table_prefix=table_prefix)
         except ConfigurationError as error:
             raise error.with_traceback(None) from None
         finally:
             url = ""  # a traceback with locals shows no password
-        super().__init__(Database(place, table_prefix=table_prefix), owner_of(None))
+        super().__init__(database, owner_of(None))
         self.database.run(lambda connection: None)  # what cannot be opened is told here
 
     def __repr__(self) -> str:
@@ -453,6 +464,7 @@ class ConversationStore(ScopedStore):
             among = old[first : first + conversations.OLD_AT_ONCE]
             delete = conversations.delete_older_than
             deleted += database.run(partial(delete, tables=database.tables, days=days, among=among))
+            time.sleep(_LET_OTHERS)
         return deleted
 
     @staticmethod

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sql
 
 import sagents_nb as sa
+from sagents_nb.frames import COLUMNS
 from sagents_nb.models import ModelRequest
 from sagents_nb.redaction import secrets_of_call
 from tests.faults import serving
@@ -303,6 +305,11 @@ PASSWORD = "hunter2-Xyz"
 NOBODY = "127.0.0.1:1"  # where no server is
 
 
+def stored_files(url: str) -> None:
+    """Ask for the files that are kept there."""
+    sa.SQLStorage(url).list("user:1")
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -319,29 +326,73 @@ NOBODY = "127.0.0.1:1"  # where no server is
         f"mysql://me:{PASSWORD}@{NOBODY}/agents",
         f"postgresql://me:{PASSWORD}@127.0.0.1:abc/agents",
         f"postgresql://me:{PASSWORD}@{NOBODY}/agents?foo=1",
+        f"postgresql://me:me@{NOBODY}/agents?sslpassword={PASSWORD}",
+        f"postgresql://me:{PASSWORD}@{NOBODY}/agents?options=%27",
+        f"postgresql://me:{PASSWORD}@{NOBODY}/agents?sslmode=bogus",
+        f"postgresql://me:{PASSWORD}@{NOBODY}/agents?service=nope",
     ],
 )
+@pytest.mark.parametrize("use", [sa.ConversationStore, stored_files])
 def test_no_spelling_of_a_url_shows_its_password(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    use: Callable[[str], Any], url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def opened(made: Any) -> str:
-        try:
-            return repr(made(url))
-        except sa.SagentsError as error:
-            shown = traceback.TracebackException.from_exception(error, capture_locals=True)
-            frames = [line for line in shown.format() if "url = " not in line]  # the caller's own
-            chain, told = [], error
-            while told is not None:
-                chain.append(f"{told} {told!r}")
-                told = told.__cause__ or told.__context__  # type: ignore[assignment]
-            return "".join([*chain, *frames])
-
-    found = opened(lambda url: sa.ConversationStore(url))
-    assert PASSWORD not in found.replace(repr(url), "")
-    assert "ConversationStore(" not in found.splitlines()[0]
+    with pytest.raises(sa.SagentsError) as caught:
+        use(url)
+    shown: list[str] = []
+    told: BaseException | None = caught.value
+    while told is not None:
+        shown.append(f"{told} {told!r}")
+        found = traceback.TracebackException.from_exception(told, capture_locals=True)
+        for frame in found.stack:
+            if frame.filename != __file__:
+                shown += [f"{name} = {value}" for name, value in (frame.locals or {}).items()]
+        told = told.__cause__ or told.__context__
+    assert [line for line in shown if PASSWORD in line] == []
     assert [path.name for path in tmp_path.rglob("*") if PASSWORD in path.name] == []
+
+
+@pytest.mark.parametrize("in_query", [False, True])
+def test_p23_a_session_shows_the_password_of_its_store_nowhere(
+    postgres_url: str,
+    postgres_connection: sql.Connection,
+    caplog: pytest.LogCaptureFixture,
+    in_query: bool,
+) -> None:
+    user = f"p23_{in_query}".lower()
+    made = f"CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{PASSWORD}'"
+    postgres_connection.exec_driver_sql(made)
+    url = sql.make_url(postgres_url).set(username=user, password=None if in_query else PASSWORD)
+    caplog.set_level(logging.DEBUG)
+    told: list[Any] = []
+    store = sa.ConversationStore(url.update_query_dict({"password": PASSWORD}) if in_query else url)
+
+    def fail() -> None:
+        """Fail."""
+        raise RuntimeError("it failed")
+
+    model = sa.ScriptedModel([sa.ToolCall("c1", "fail", {}), "That failed.", "Again."])
+    session = sa.Session(sa.Agent(model, tools=[sa.tool(fail)]), store=store)
+    session.subscribe(told.append, debug=True)
+    session.send("go").result(PATIENCE)
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s"
+    postgres_connection.exec_driver_sql(ended, (user,))
+    session.send("and again").result(PATIENCE)
+    shown = {
+        "info": session.info(),
+        "names": (session, store, store.database, store.scoped(sa.Scope(user="me"))),
+        "surroundings": session.surroundings,
+        "export": session.export_state(),
+        "events": told,
+        "log": caplog.text,
+        "url": (store.database.url, str(store.database.url)),
+        "frames": [session.to_frame(kind).to_string() for kind in COLUMNS if kind != "map"],
+        "rows": store.load_display_messages(session.id),
+    }
+    assert [name for name, value in shown.items() if PASSWORD in repr(value)] == []
+    assert len(told) > 10
+    session.close()
+    store.close()
 
 
 def test_a_path_that_looks_a_little_like_an_address_is_one(tmp_path: Path) -> None:

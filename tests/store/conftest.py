@@ -38,7 +38,7 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def postgres_connection(postgres_server: str) -> Iterator[sql.Connection]:
-    """A connection that makes the schemas; they end with the server."""
+    """A connection that makes databases."""
     engine = sql.create_engine(postgres_server, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         yield connection
@@ -46,11 +46,33 @@ def postgres_connection(postgres_server: str) -> Iterator[sql.Connection]:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str, postgres_connection: sql.Connection) -> str:
-    """The URL of an empty schema of PostgreSQL."""
-    schema = f"test_{next(_numbers)}"
-    postgres_connection.execute(sql.schema.CreateSchema(schema))
-    return f"{postgres_server}?options=-csearch_path%3D{schema}"
+def postgres_url(postgres_server: str, postgres_connection: sql.Connection) -> Iterator[str]:
+    """The URL of an empty database of PostgreSQL."""
+    name = f"test_{next(_numbers)}"
+    postgres_connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    url = sql.make_url(postgres_server).set(database=name)
+    yield url.render_as_string(hide_password=False)
+    postgres_connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def usual(postgres_url: str, postgres_connection: sql.Connection) -> Callable[[str, str], None]:
+    """Makes a setting the usual one of that database, for the connections from then on."""
+
+    def set_it(setting: str, value: str) -> None:
+        name = sql.make_url(postgres_url).database
+        statement = f"ALTER DATABASE {name} SET {setting} = '{value}'"
+        postgres_connection.exec_driver_sql(statement)
+        # A pool may have kept some, and takes a moment to see that they are gone.
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        postgres_connection.exec_driver_sql(ended, (name,))
+        engine = sql.create_engine(postgres_url, poolclass=sql.NullPool)
+        found = None
+        while found != value:
+            with contextlib.suppress(sql.exc.DBAPIError), engine.connect() as connection:
+                found = connection.exec_driver_sql(f"SHOW {setting}").scalar()
+
+    return set_it
 
 
 @contextlib.contextmanager

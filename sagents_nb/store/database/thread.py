@@ -23,6 +23,7 @@ import sqlalchemy as sql
 from ... import sql as ours
 from ...errors import Busy, StoreError
 from ...runtime.thread import runtime
+from ...sql import is_sqlite
 from . import leases
 from .connection import Contended, Outcome, StoreConnection, name_of, url_of
 from .schema import tables
@@ -92,6 +93,8 @@ class Database:
         self._waiting: deque[_Job] = deque()
         self._paused: dict[_About, _Pause] = {}
         self._thread: threading.Thread | None = None
+        self._heart: threading.Thread | None = None
+        self._ended = threading.Event()
         self._closed = ""
 
     def __repr__(self) -> str:
@@ -167,10 +170,13 @@ class Database:
             is_open = self._listen(is_open)
             let_go_of_forgotten()
             if self.held and self._until_beat() <= 0:
-                self._beat(leases.renew_all)
+                self._beat(leases.renew_all, self.connection)
             self._do(self._next())
+            if self.held and self._heart is None and not is_sqlite(self.url):
+                self._start_heart()
+        self._ended.set()
         if self.held:
-            self._beat(leases.release_all)
+            self._beat(leases.release_all, self.connection)
         self.connection.close()
 
     def _listen(self, is_open: bool) -> bool:
@@ -202,10 +208,29 @@ class Database:
     def _until_beat(self) -> float:
         return self.renewed_at + leases.RENEWED_EVERY - time.monotonic()
 
-    def _beat(self, do: Callable[..., None]) -> None:
+    def _beat(self, do: Callable[..., None], connection: StoreConnection) -> None:
         self.renewed_at = time.monotonic()
         work = partial(do, tables=self.tables, owner=self.owner)
-        self.connection.commit([[work]], _LOCKED_MOST)
+        connection.commit([[work]], _LOCKED_MOST)
+
+    def _start_heart(self) -> None:
+        heart = threading.Thread(target=self._watch, name="sagents-heart", daemon=True)
+        with contextlib.suppress(RuntimeError):  # there may be no more threads
+            heart.start()
+            self._heart = heart
+
+    def _watch(self) -> None:
+        """The heart's thread: beats while the store's is at some work for too long.
+
+        Else nobody's connection is needed for it. An SQLite that is at work lets nobody else write,
+        but its owners know of each other whether they live.
+        """
+        late = leases.RENEWED_EVERY / 2
+        while not self._ended.wait(max(0.0, self._until_beat()) + late):
+            if self.held and self._until_beat() <= -late:
+                connection = StoreConnection(self.url, self.tables)
+                self._beat(leases.renew_all, connection)
+                connection.close()
 
     def _next(self) -> list[list[_Job]]:
         """What the next transaction is for, by conversation and in their order.

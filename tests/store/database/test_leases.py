@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sql
 
+import sagents_nb.sql
 from sagents_nb.errors import NotRunning, Owned, StaleOwner
 from sagents_nb.store.database import leases
 from sagents_nb.store.database.leases import Owner
@@ -264,3 +266,55 @@ def test_who_lets_go_of_a_conversation_or_had_it_last_is_told_of_that_one(url: s
         assert last == [f"{socket.gethostname()}:{os.getpid()}", None, last[0]]
         held["c"].release().result(PATIENCE)
         assert held["a"].append([note("mine")]).result(PATIENCE) == 1
+
+
+def heartbeat(database: Database, id: str) -> datetime:
+    """When the owner of that conversation was heard of last."""
+    table = database.tables.leases
+    asked = sql.select(table.c.heartbeat_at).where(table.c.conversation_id == id)
+    found: datetime = database.run(lambda connection: connection.scalar(asked))
+    return found
+
+
+def test_a_heart_beats_while_the_store_is_at_long_work(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "RENEWED_EVERY", 0.1)
+    monkeypatch.setattr(sagents_nb.sql, "LOCK_SECONDS", 10 * PATIENCE)  # it may stand still
+    go_on, begun = threading.Event(), threading.Event()
+
+    def work(_: sql.Connection) -> bool:
+        begun.set()
+        return go_on.wait(PATIENCE)
+
+    with database_of(postgres_url, "a") as busy, database_of(postgres_url) as other:
+        journal, _, _ = Journal.open(busy, "a")
+        busy.submit(work)
+        assert begun.wait(PATIENCE)
+        since = [heartbeat(other, "a")]
+        while len(since) < 4:
+            if (now := heartbeat(other, "a")) != since[-1]:
+                since.append(now)
+        go_on.set()
+        assert journal.append([note("mine")]).result(PATIENCE) == 1
+
+
+def test_a_lease_that_somebody_has_locked_stops_no_heart_of_the_others(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "RENEWED_EVERY", 0.1)
+    with database_of(postgres_url, "a", "b") as database, database_of(postgres_url) as other:
+        journals = [Journal.open(database, id)[0] for id in "ab"]
+        locked = sql.select(database.tables.leases).where(
+            database.tables.leases.c.conversation_id == "a"
+        )
+        engine = sql.create_engine(database.url)
+        with engine.connect() as somebody:
+            somebody.execute(locked.with_for_update())
+            since = [heartbeat(other, "b")]
+            while len(since) < 4:
+                if (now := heartbeat(other, "b")) != since[-1]:
+                    since.append(now)
+        engine.dispose()
+        for journal in journals:
+            journal.release().result(PATIENCE)

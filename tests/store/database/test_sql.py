@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -160,16 +161,18 @@ def test_an_older_version_that_empties_the_journal_may_write_in_turn(
         assert older.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_every_connection_to_postgresql_commits_to_its_disk(postgres_url: str) -> None:
-    off = "-csynchronous_commit%3Doff%20"
-    for url in (postgres_url, postgres_url.replace("options=", f"options={off}")):
-        with database_of(url) as database:
+def test_every_connection_to_postgresql_commits_to_its_disk(
+    postgres_url: str, usual: Callable[[str, str], None]
+) -> None:
+    for setting in ("on", "off"):
+        usual("synchronous_commit", setting)
+        with database_of(postgres_url) as database:
             asked = sql.text("SHOW synchronous_commit")
             assert database.run(lambda c, asked=asked: c.scalar(asked)) == "on"
 
 
 def test_what_a_url_says_of_patience_counts(postgres_url: str) -> None:
-    with database_of(f"{postgres_url}&connect_timeout=300") as database:
+    with database_of(f"{postgres_url}?connect_timeout=300") as database:
         raw = database.run(lambda connection: connection.connection.driver_connection)
         told = raw.info.get_parameters()
         assert told["connect_timeout"] == "300"
