@@ -114,13 +114,26 @@ def path_of(url: sql.URL) -> Path | None:
     return Path(url.database).absolute()
 
 
+_SHORTEST_SURE = 6
+
+
 def masked(url: sql.URL, text: str) -> str:
-    """``text`` without the password of ``url`` and what stands in its query."""
-    secrets = [url.password] if url.password else []
+    """``text`` without the password of ``url`` and the secrets in its query.
+
+    >>> url = sql.make_url("postgresql://me:w@host/d?sslmode=require")
+    >>> masked(url, "password of 'worker' required: postgresql://me:w@host/d?sslmode=require")
+    "password of 'worker' required: postgresql://me:***@host/d?sslmode=require"
+    """
+    secrets = {url.password} if url.password else set[str]()
     for name, value in () if is_sqlite(url) else url.query.items():
-        # What is short and has no telling name is a number of seconds, say, and found everywhere.
-        secrets += texts_in(value, 1 if is_secret(name) else 4)
-    return without(text, secrets, HIDDEN)
+        secrets |= {*texts_in(value, 1)} if is_secret(name) else set()
+    # What may be a word, or a part of one, is only masked where it stands as a value: elsewhere the
+    # gap would tell what is missing.
+    said = {url.username, url.host, url.database}
+    words = {s for s in secrets if s.isalpha() or len(s) < _SHORTEST_SURE or s in said}
+    for word in words:
+        text = re.sub(rf"(?<=[:=]){re.escape(word)}(?![^@&\s\"'])", HIDDEN, text)
+    return without(text, secrets - words, HIDDEN)
 
 
 def forget_frames(error: BaseException | None) -> None:

@@ -288,11 +288,12 @@ class StoreConnection:
         return connection.execute(sql.select(by_kind[kind][0]).where(*where)).first() is not None
 
     def _connected(self) -> sql.Connection:
-        if self._connection is not None and self._path and _file_id(self._path) != self._file:
+        if self._path and self._file and _file_id(self._path) != self._file:
+            # No other is made in its place, also later: what is open here is in none but that.
             self.disconnect()
             raise StoreError(
                 f"The store's file {self._path} was moved or deleted while it was open; put it "
-                "back, or open the conversation again to begin a new one."
+                "back, or make a new ConversationStore for what is there now."
             )
         if self._connection is None:
             if self._path:

@@ -18,7 +18,7 @@ import sqlalchemy as sql
 
 import sagents_nb.sql
 from sagents_nb.errors import StoreError
-from sagents_nb.sql import JOURNAL_BYTES, Prepared, path_of, wal_is_safe
+from sagents_nb.sql import JOURNAL_BYTES, Prepared, masked, path_of, wal_is_safe
 from sagents_nb.store.database.connection import name_of, url_of
 from sagents_nb.store.database.thread import Database
 from tests.store.journals import begin, database_of
@@ -315,6 +315,26 @@ def test_a_second_database_on_a_file_leaves_the_locks_of_the_first(
 )
 def test_a_store_has_a_name_without_its_password(url: str, name: str) -> None:
     assert name_of(url_of(url)) == name
+
+
+@pytest.mark.parametrize(
+    ("place", "said", "shown"),
+    [
+        ("me:w@h/d", 'password of "worker" is wrong', 'password of "worker" is wrong'),
+        ("me:1@h/d", 'at "127.0.0.1", port 5431', 'at "127.0.0.1", port 5431'),
+        ("me:server@h/d", "connection to server failed", "connection to server failed"),
+        ("agents:agents@h/d", 'failed for user "agents"', 'failed for user "agents"'),
+        ("me:w@h/d?sslmode=require", "SSL was required", "SSL was required"),
+        ("me:w@h/d", "postgresql://me:w@h/d", "postgresql://me:***@h/d"),
+        ("agents:agents@h/d", "password=agents user='me'", "password=*** user='me'"),
+        ("me:hunter2@h/d", "it says xhunter2x", "it says x***x"),
+        ("me@h/d?password=hunter2", "it says hunter2", "it says ***"),
+    ],
+)
+def test_a_password_is_masked_and_no_word_that_it_happens_to_be(
+    place: str, said: str, shown: str
+) -> None:
+    assert masked(sql.make_url(f"postgresql://{place}"), said) == shown
 
 
 def test_a_path_is_meant_from_the_directory_in_which_the_store_was_made(
