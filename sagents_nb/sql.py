@@ -87,6 +87,8 @@ def url_of_place(place: str | Path | sql.URL) -> str | sql.URL:
     """
     if isinstance(place, sql.URL) or (isinstance(place, str) and "://" in place):
         return place
+    if place == "":
+        raise ConfigurationError("The place is empty; name a file, such as 'agents.db', or a URL.")
     if isinstance(place, str) and _ADDRESS.search(place):
         raise ConfigurationError(
             "That is neither a path nor a URL; write 'agents.db', 'sqlite:///agents.db' or "

@@ -322,8 +322,13 @@ class Actor:
     def retry(self) -> Run:
         """Run again from the last user or tool message, or with what is queued, or go on."""
         self.check_open()
-        if self.status in ("running", "interrupted"):
-            raise Busy(f"Session {self.session.id!r} is {self.status}; retry needs it to be idle.")
+        if self.status == "running":
+            raise Busy(f"Session {self.session.id!r} is running; wait until it ends, then retry.")
+        if self.status == "interrupted":
+            raise Busy(
+                f"Session {self.session.id!r} waits for an answer; give it by approve(), reject() "
+                "or resume(), and it goes on."
+            )
         messages = self._state.messages
         last = messages[-1] if messages else Message("assistant")
         unanswered = last.role in ("user", "tool")

@@ -88,7 +88,7 @@ def url_of(url: str | sql.URL) -> sql.URL:
     parsed = read_url(
         url,
         "The store's URL cannot be read; write 'sqlite:///agents.db' or "
-        "'postgresql://user@host/database'.",
+        "'postgresql://user@host/database', and in a password %40 for @, %2F for / and %3A for :.",
     )
     if parsed.drivername not in (SQLITE, POSTGRESQL):
         raise ConfigurationError(
@@ -369,6 +369,8 @@ def make_file(path: Path) -> None:
 
     An existing file is not opened: closing it would drop the locks that this process has on it.
     """
+    if path.is_dir():
+        raise StoreError(f"The store {path} is a directory; name a file in it.")
     missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in missing:

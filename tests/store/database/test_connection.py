@@ -231,6 +231,12 @@ def test_a_file_that_was_taken_away_is_noticed(sqlite_url: str, path: Path, how:
         assert kept(database) == ["back"]
 
 
+def test_a_directory_is_no_store_and_told_as_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is a directory; name a file in it"):
+        Database(f"sqlite:///{tmp_path}").run(lambda _: None)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_place_that_cannot_be_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"cannot be opened or made \(File exists\); make"):

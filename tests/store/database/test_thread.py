@@ -183,7 +183,14 @@ def test_a_store_in_memory_outlives_a_transaction_that_failed() -> None:
 
 
 def test_a_url_that_cannot_work_is_refused_without_showing_it() -> None:
-    for url in ("://u:hunter2@h/d", "mysql://u:hunter2@h/d", "sqlite:///file:x?hunter2", "hunter2"):
+    odd = "postgresql://u:hunter2@x:w/d@h/d"
+    for url in (
+        "://u:hunter2@h/d",
+        odd,
+        "mysql://u:hunter2@h/d",
+        "sqlite:///file:x?hunter2",
+        "hunter2",
+    ):
         with pytest.raises(ConfigurationError) as caught:
             Database(url)
         assert "hunter2" not in str(caught.value)
