@@ -29,7 +29,7 @@ from ..state import State
 from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
-from .config import LoopConfig, Outcome, Unfinished, settled
+from .config import LoopConfig, Outcome, Source, Unfinished, settled
 from .model_call import ModelAnswer, call_in_time, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, end_of, given_up, open_calls
 from .stop_conditions import StopConditions
@@ -243,10 +243,10 @@ class Loop:
         return status
 
     async def _turns(self) -> str:
-        config = self.config
-        self._pending += await settled(config.steering())
+        config, ctx = self.config, self.ctx
+        await self._take(config.steering)
         if not self._pending and (last := self.state.messages[-1:]) and last[0].role == "assistant":
-            self._pending += await settled(config.follow_ups())  # nothing else is to be answered
+            await self._take(config.follow_ups)  # nothing else is to be answered
             if self._resumes and not self._pending and not _wants_more(last[0]):
                 return "completed"  # a hook asked about an answer
         shared = clock()
@@ -257,11 +257,11 @@ class Loop:
                     await asyncio.sleep(0)
                     shared = clock()
                 self._start_turn()
-                if open_calls(self.state):
+                if open_calls(ctx.state):
                     await self._close_open_calls("another message came")
                 if self._pending:
                     await self._append_pending()
-                    if open_calls(self.state):  # the prompt ends with them: go on there
+                    if open_calls(ctx.state):  # the prompt ends with them: go on there
                         if status := await self._run_tools(self._calling_message()):
                             return status
                         continue
@@ -270,29 +270,39 @@ class Loop:
                 message = await self._ask_model()
                 if await self._hooks("after_model"):
                     return "interrupted"
-                more = _wants_more(message)
-                pause = config.should_pause() if self._pause is None else self._pause
+                calls = message.tool_calls
+                more = bool(calls) or message.stop_reason == "pause_turn"
+                pause = self._pauses() if self._pause is None else self._pause
                 if more and pause:
                     self._end_turn(message)
                     return self._paused(pause)
-                if message.tool_calls:
+                if calls:
                     status = await self._run_tools(message, begun=self._begun)
                     if status:
                         return status
                 else:
                     self._end_turn(message)
-                stop = config.should_stop(message, self._results)
-                if stop and await settled(stop):
-                    return "completed"
-                if steering := config.steering():
-                    self._pending += await settled(steering)
+                if config.should_stop is not None:
+                    stop = config.should_stop(message, self._results)
+                    if stop and await settled(stop):
+                        return "completed"
+                if config.steering is not None:
+                    await self._take(config.steering)
                 if pause and self._pending:
                     return self._paused(pause)
-            self._pending += await settled(config.follow_ups())
+            await self._take(config.follow_ups)
             if not self._pending:
                 return "completed"
             if pause:
                 return self._paused(pause)
+
+    async def _take(self, source: Source | None) -> None:
+        """Take the messages that wait there."""
+        if source is not None and (messages := source()):
+            self._pending += await settled(messages)
+
+    def _pauses(self) -> bool | str:
+        return False if self.config.should_pause is None else self.config.should_pause()
 
     def _paused(self, reason: bool | str) -> str:
         if isinstance(reason, str):
@@ -393,9 +403,11 @@ class Loop:
             return []
         batch = await prepare(message, chain, ctx, {}, self._unfinished.results)
         first = first_at_once(batch, config.max_parallel_tools)
-        if not first or not ctx.meter.allows_tools(len(first)) or await settled(config.skip_rest()):
+        if not first or not ctx.meter.allows_tools(len(first)):
             return []
-        self._pause = config.should_pause()
+        if config.skip_rest is not None and await settled(config.skip_rest()):
+            return []
+        self._pause = self._pauses()
         if self._pause:
             return []
         self._begun = batch

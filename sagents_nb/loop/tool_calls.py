@@ -350,8 +350,9 @@ class _Batch:
 
     async def answer(self, item: PreparedCall) -> Executed:
         """Run it, unless it has an answer already or must not run."""
-        if item.answer is None and not item.begun:
-            skip = self.config.skip_rest()
+        skip_rest = self.config.skip_rest
+        if skip_rest is not None and item.answer is None and not item.begun:
+            skip = skip_rest()
             if skip if isinstance(skip, bool) else await skip:
                 text = "Skipped: a message came from the user instead."
                 item.answer_with(text, "skipped", not_run="skipped")
