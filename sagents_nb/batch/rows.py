@@ -16,7 +16,7 @@ import msgspec
 
 from .. import kinds
 from ..errors import AgentError, ConfigurationError, ModelError
-from ..events import Emitter, Event, TokenUsage
+from ..events import Emitter
 from ..extract import Asking
 from ..files import FileSystem
 from ..loop.execution import messages_of, new_run_id, run_result
@@ -219,22 +219,6 @@ def _likeness(function: Any) -> bytes:
     return repr(shown).encode(errors="replace")
 
 
-class _ModelHeard(Emitter):
-    """Hears which model answered last, and makes no event unless a hook listens."""
-
-    __slots__ = ("model",)
-
-    def __init__(self, agent: Agent) -> None:
-        super().__init__(None, session_id=agent.agent_id, run_id=new_run_id())
-        self.model: str = agent.model.name
-
-    def emit(self, kind: type[Event], /, **fields: Any) -> None:
-        if kind is TokenUsage:
-            self.model = fields["model"]
-        if self.sink is not None:
-            super().emit(kind, **fields)
-
-
 @kinds.checked
 async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     """Run an agent on one row, on the runtime loop; files that it writes are the row's own.
@@ -243,9 +227,9 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     missing key or package, and CancelledError.
     """
     agent = asker.agent if isinstance(asker, Asking) else asker
-    heard = _ModelHeard(agent)
+    emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
     own = None if agent.filesystem_scope else partial(FileSystem, ("map", row.key))
-    loop = asker.new_run(State(), heard, local={}, files=own)
+    loop = asker.new_run(State(), emitter, local={}, files=own)
     began = time.perf_counter()
     outcome = await loop.run(row.messages)
     meter = loop.ctx.meter
@@ -255,7 +239,7 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
             row.key,
             status,
             text,
-            model=heard.model,
+            model=loop.commits.model or agent.model.name,
             model_calls=meter.model_calls,
             tool_calls=meter.tool_calls,
             usage=meter.usage,

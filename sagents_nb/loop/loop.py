@@ -313,12 +313,14 @@ class Loop:
 
     def _start_turn(self) -> None:
         self._in_turn = True
-        self.emit(TurnStart)
+        if self.ctx.emitter.sink is not None:
+            self.emit(TurnStart)
 
     def _end_turn(self, message: Message, results: Sequence[ToolResult] = ()) -> None:
         self._in_turn = False
         self._results = results = tuple(results)
-        self.emit(TurnEnd, message=message, tool_results=results)
+        if self.ctx.emitter.sink is not None:
+            self.emit(TurnEnd, message=message, tool_results=results)
 
     async def _ask_model(self) -> Message:
         """Ask the model; what it said is a part of the conversation then."""
@@ -340,10 +342,10 @@ class Loop:
         else:
             with tracing.chat(model) as said:
                 answer = await call_in_time(model, request, self.ctx)
-                said(*answer)
+                said(answer.message, answer.model, answer.failure)
         if config.chain.hooks["before_model_request"] and answer.message.tool_calls:
             marked = without_hidden(answer.message, request, self.ctx)
-            answer = answer._replace(message=marked)
+            answer = replace(answer, message=marked)
         message = answer.message
         self.ctx.spend(message.usage)
         if message.usage is None and answer.failure is None:

@@ -306,7 +306,6 @@ class _Batch:
         self.ctx = ctx
         self.config = config
         self.commits = commits
-        self.emit = ctx.emitter.emit
         self.changes: _Changes | None = None  # nearly no call changes anything
         self.left = len(batch)
         limit = _at_once(batch, config.max_parallel_tools)
@@ -442,18 +441,24 @@ class _Batch:
 
     def tell_start(self, item: PreparedCall) -> None:
         item.started = time.perf_counter()
-        tool = item.tool
-        text = tool.display(item.call.arguments) if tool and tool.display_text else None
-        self.emit(ToolExecutionStart, tool_call=item.call, display_text=text)
+        emitter = self.ctx.emitter
+        if emitter.sink is not None:
+            tool = item.tool
+            text = tool.display(item.call.arguments) if tool and tool.display_text else None
+            emitter.emit(ToolExecutionStart, tool_call=item.call, display_text=text)
 
     def tell_progress(self, item: PreparedCall, text: str, fraction: float | None) -> None:
         if not item.over and not self.ctx.cancelled.is_set():
-            self.emit(ToolExecutionUpdate, tool_call_id=item.call.id, text=text, fraction=fraction)
+            about = {"tool_call_id": item.call.id, "text": text, "fraction": fraction}
+            self.ctx.emitter.emit(ToolExecutionUpdate, **about)
 
     def tell_end(self, item: PreparedCall, result: ToolResult, status: str) -> None:
-        if not item.over:
-            item.over = True
-            self.emit(
+        if item.over:
+            return
+        item.over = True
+        emitter = self.ctx.emitter
+        if emitter.sink is not None:
+            emitter.emit(
                 ToolExecutionEnd,
                 tool_call_id=item.call.id,
                 tool_name=item.call.name,
