@@ -9,10 +9,11 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from types import CoroutineType
+from types import CoroutineType, MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 from msgspec.structs import replace
 
 from ..context import ToolContext
@@ -31,20 +32,19 @@ from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_o
 # How long a tool that is cancelled may clean up after itself, in seconds.
 GRACE = 2.0
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
-class Executed:
+
+class Executed(msgspec.Struct, eq=False):
     """One call with its result, and what it wants changed or asked."""
 
-    __slots__ = ("artifact", "error", "interrupt", "result", "status", "terminate", "update")
-
-    def __init__(self, result: ToolResult) -> None:
-        self.result = result
-        self.status = "cancelled"
-        self.error: AgentError | None = None
-        self.update: dict[str, Any] = {}
-        self.interrupt: Interrupt | None = None
-        self.artifact: Any = None
-        self.terminate = False
+    result: ToolResult
+    status: str = "cancelled"
+    error: AgentError | None = None
+    update: Mapping[str, Any] = _NONE
+    interrupt: Interrupt | None = None
+    artifact: Any = None
+    terminate: bool = False
 
 
 async def invoke(
@@ -235,6 +235,8 @@ def _failure(call: ToolCall, text: str) -> Executed:
 
 
 def _executed(call: ToolCall, value: Any) -> Executed:
+    if type(value) in PLAIN:
+        return Executed(ToolResult(call.id, call.name, text_of(value)))
     if isinstance(value, Interrupt):
         if value.type == "halt":
             executed = Executed(ToolResult(call.id, call.name, "The run was halted here."))

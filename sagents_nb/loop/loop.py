@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any
@@ -89,12 +89,12 @@ class Loop:
 
     # a run
 
-    async def run(
+    def run(
         self,
         messages: Iterable[Message] = (),
         decisions: Mapping[str, Decision] | None = None,
         recovered: Unfinished | None = None,
-    ) -> Outcome:
+    ) -> Coroutine[Any, Any, Outcome]:
         """Run to the end, an interrupt, a failure or a cancellation; never raises.
 
         ``decisions`` resume the interrupt in the state; they were validated before.
@@ -102,7 +102,7 @@ class Loop:
         """
         work = self._run(messages, decisions, recovered)
         tracing = tracing_of(self.ctx)
-        return await (work if tracing is None else tracing.invoke_agent(work))
+        return work if tracing is None else tracing.invoke_agent(work)
 
     async def _run(
         self,
@@ -364,7 +364,7 @@ class Loop:
         if message.stop_reason == "refusal":
             raise _refusal(message)
         meter.check_cost()
-        if _wants_more(message) and self.model_calls >= config.max_runs:
+        if self.model_calls >= config.max_runs and _wants_more(message):
             limit = f"the limit of {config.max_runs} model calls was reached"
             self._end_turn(message, await self._close_open_calls(limit))
             raise MaxRunsExceeded(
@@ -435,17 +435,19 @@ class Loop:
         results: list[ToolResult] = []
         asked: list[Interrupt] = []
         error: AgentError | None = None
+        ends = True
         for item in done:
             results.append(item.result)
+            ends = ends and item.terminate
             error = error or item.error
             if item.interrupt is not None:
                 asked.append(item.interrupt)
             if item.update:
-                self.state = self.state.update(item.update)
+                ctx.state = ctx.state.update(item.update)
             if item.artifact is not None:
                 self._artifacts[item.result.tool_call_id] = item.artifact
         if asked and error is None and not ctx.cancelled.is_set():
-            self.state = self.state.with_interrupt(self._joined(asked))  # safe with its results
+            ctx.state = ctx.state.with_interrupt(self._joined(asked))  # safe with its results
         await self.commits.append(Message("tool", tuple(results)))
         self._unfinished = _NOTHING
         await self.commits.tell_changes()
@@ -454,10 +456,10 @@ class Loop:
             raise error
         if ctx.cancelled.is_set():
             return "cancelled"
-        if self.state.interrupt is not None:
-            await self._interrupt(self.state.interrupt)
+        if ctx.state.interrupt is not None:
+            await self._interrupt(ctx.state.interrupt)
             return "interrupted"
-        if all(item.terminate for item in done):
+        if ends:
             return "completed"
         status = self._stops.reached(results)
         if status is None:

@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from ..context import RunContext, ToolContext
@@ -49,39 +50,22 @@ AT_A_TIME = 100
 """Calls of one message that are worked on before other sessions have their turn."""
 
 
-class PreparedCall:
+class PreparedCall(msgspec.Struct, eq=False):
     """One call, ready: either to run ``tool`` with ``arguments``, or with its ``answer``."""
 
-    __slots__ = (
-        "answer",
-        "arguments",
-        "begun",
-        "call",
-        "edited",
-        "ended",
-        "interrupt",
-        "over",
-        "position",
-        "started",
-        "status",
-        "tool",
-        "update",
-    )
-
-    def __init__(self, call: ToolCall) -> None:
-        self.call = call
-        self.tool: Tool | None = None
-        self.arguments: dict[str, Any] = {}
-        self.answer: ToolResult | None = None
-        self.status = "completed"
-        self.interrupt: Interrupt | None = None
-        self.edited: dict[str, Any] | None = None
-        self.started = 0.0
-        self.begun = False  # it is written down that its body is run
-        self.update: dict[str, Any] = {}  # what it changed in the state, once it has run
-        self.over = False  # its end was told: what still comes from it is dropped
-        self.ended = False  # nothing comes from it any more
-        self.position = 0
+    call: ToolCall
+    tool: Tool | None = None
+    arguments: Mapping[str, Any] = {}
+    answer: ToolResult | None = None
+    status: str = "completed"
+    interrupt: Interrupt | None = None
+    edited: dict[str, Any] | None = None
+    started: float = 0.0
+    begun: bool = False  # it is written down that its body is run
+    update: Mapping[str, Any] | None = None  # what it changed in the state, once it has run
+    over: bool = False  # its end was told: what still comes from it is dropped
+    ended: bool = False  # nothing comes from it any more
+    position: int = 0
 
     def answer_with(
         self, text: str, status: str, *, is_error: bool = True, not_run: str = ""
@@ -240,7 +224,9 @@ def first_at_once(batch: Sequence[PreparedCall], most: int) -> list[PreparedCall
 
 
 def _at_once(batch: Sequence[PreparedCall], most: int) -> int:
-    alone = len(batch) > 1 and any(item.tool and item.tool.sequential for item in batch)
+    if len(batch) == 1:
+        return 1
+    alone = any(item.tool and item.tool.sequential for item in batch)
     return 1 if alone else most
 
 
@@ -293,7 +279,7 @@ def _begun(
     """A task of it, which begins at once where Python can: a quick tool ends before it is left."""
     if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
-    return loop.create_task(work)
+    return asyncio.Task(work, loop=loop)
 
 
 class _Batch:
@@ -369,9 +355,7 @@ class _Batch:
             assert item.tool is not None
             executed = await self.ran(item, item.tool)
         else:
-            executed = Executed(item.answer)
-            executed.status = item.status
-            executed.error = error
+            executed = Executed(item.answer, item.status, error)
         if item.edited is not None:
             metadata = {EDITED: item.edited, **executed.result.metadata}
             executed.result = replace(executed.result, metadata=metadata)
