@@ -70,7 +70,7 @@ class RetryingModel(ChatModel):
         """Stream the first attempt that says anything; raises the last attempt's error."""
         return _Attempts(self, request)
 
-    def notice(self, attempt: int, waited: float, failure: ModelError) -> RetryNotice:
+    def _next(self, attempt: int, waited: float, failure: ModelError) -> RetryNotice:
         """The next attempt after one that failed; raises the failure if there is none."""
         if failure.kind not in WORTH_IT or attempt == self.attempts == 1:
             raise failure
@@ -81,7 +81,7 @@ class RetryingModel(ChatModel):
             raise _with_sentence(failure, self._too_long(wait, waited)) from failure
         return RetryNotice(attempt + 1, wait, str(failure))
 
-    async def pause(self, notice: RetryNotice) -> None:
+    async def _pause(self, notice: RetryNotice) -> None:
         """Wait as long as that says."""
         await self._sleep(notice.wait)
 
@@ -126,7 +126,7 @@ class _Attempts:
 
     async def _first(self) -> StreamItem:
         if self._notice is not None:
-            await self._asked.pause(self._notice)
+            await self._asked._pause(self._notice)
             self._waited += self._notice.wait
         try:
             if self._stream is None or self._notice is not None:
@@ -136,7 +136,7 @@ class _Attempts:
             item = await self._stream.__anext__()
         except ModelError as error:
             await self.aclose()
-            self._notice = self._asked.notice(self._number, self._waited, error)
+            self._notice = self._asked._next(self._number, self._waited, error)
             return self._notice
         self._begun = type(item) is not RetryNotice
         return item
