@@ -32,16 +32,19 @@ from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_o
 # How long a tool that is cancelled may clean up after itself, in seconds.
 GRACE = 2.0
 
-_NONE: Mapping[str, Any] = MappingProxyType({})
+NO_CHANGE: Mapping[str, Any] = MappingProxyType({})
 
 
-class Executed(msgspec.Struct, eq=False):
-    """One call with its result, and what it wants changed or asked."""
+class Executed(msgspec.Struct, frozen=True):
+    """One call with its result, and what it wants changed or asked.
+
+    ``status`` is that of :class:`~sagents_nb.events.ToolExecutionEnd`.
+    """
 
     result: ToolResult
-    status: str = "cancelled"
+    status: str = "completed"
     error: AgentError | None = None
-    update: Mapping[str, Any] = _NONE
+    update: Mapping[str, Any] = NO_CHANGE
     interrupt: Interrupt | None = None
     artifact: Any = None
     terminate: bool = False
@@ -231,7 +234,7 @@ def _abandon(work: Future[Any] | asyncio.Future[Any], tool: Tool) -> None:
 
 
 def _failure(call: ToolCall, text: str) -> Executed:
-    return Executed(ToolResult(call.id, call.name, text_of(text), is_error=True))
+    return Executed(ToolResult(call.id, call.name, text_of(text), is_error=True), "failed")
 
 
 def _executed(call: ToolCall, value: Any) -> Executed:
@@ -239,23 +242,30 @@ def _executed(call: ToolCall, value: Any) -> Executed:
         return Executed(ToolResult(call.id, call.name, text_of(value)))
     if isinstance(value, Interrupt):
         if value.type == "halt":
-            executed = Executed(ToolResult(call.id, call.name, "The run was halted here."))
-            executed.interrupt = value
-            return executed
+            halted = ToolResult(call.id, call.name, "The run was halted here.")
+            return Executed(halted, "interrupted", interrupt=value)
         placeholder = value.message or "Waiting for a person's answer."
-        executed = Executed(ToolResult(call.id, call.name, placeholder, is_interrupt=True))
         if not value.action_requests:
             request = ActionRequest(call.id, call.name, call.arguments, value.message, ("respond",))
             value = replace(value, action_requests=(request,))
-        executed.interrupt = value
-        return executed
+        waiting = ToolResult(call.id, call.name, placeholder, is_interrupt=True)
+        return Executed(waiting, "interrupted", interrupt=value)
     if not isinstance(value, ToolOutput):
-        return Executed(_result(call, value))
-    executed = Executed(_result(call, value.content, value.is_error, value.metadata))
-    executed.update = value.update
-    executed.terminate = value.terminate
-    executed.artifact = value.artifact
-    return executed
+        result = _result(call, value)
+        return Executed(result, status_of(result))
+    result = _result(call, value.content, value.is_error, value.metadata)
+    return Executed(
+        result,
+        status_of(result),
+        update=value.update,
+        terminate=value.terminate,
+        artifact=value.artifact,
+    )
+
+
+def status_of(result: ToolResult) -> str:
+    """How a call with that result has ended."""
+    return "failed" if result.is_error else "completed"
 
 
 def _result(

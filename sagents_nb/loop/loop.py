@@ -116,16 +116,17 @@ class Loop:
         interrupt = self.state.interrupt
         self._resumes = decisions is not None
         self._pending = list(messages)
-        unfinished = recovered or _NOTHING
-        doubtful = unfinished.doubtful | doubtful_calls(interrupt)
-        self._unfinished = replace(unfinished, doubtful=doubtful)
+        self._unfinished = recovered or _NOTHING
+        if interrupt is not None:
+            doubtful = self._unfinished.doubtful | doubtful_calls(interrupt)
+            self._unfinished = replace(self._unfinished, doubtful=doubtful)
         self.ctx.meter.begin()
         try:
             status = await self._drive(interrupt, decisions)
             error = self._refused
         except asyncio.CancelledError as raised:
             task = asyncio.current_task()
-            if self.ctx.cancelled.is_set() or (task is not None and task.cancelling()):
+            if self.ctx.is_cancelled or (task is not None and task.cancelling()):
                 status = "cancelled"
                 if task is not None:
                     task.uncancel()  # the cancellation ends here, as a result
@@ -142,7 +143,7 @@ class Loop:
             status, error = "error", _failure(raised)
             broken = Message("assistant", stop_reason="error", error=str(error))
         self.ctx.meter.end()
-        if self.ctx.cancelled.is_set() and self.commits.failure is None:
+        if self.ctx.is_cancelled and self.commits.failure is None:
             status, error = "cancelled", None
         try:
             await self._end(status, broken)
@@ -202,7 +203,8 @@ class Loop:
         if decisions is None and not self._pending and doubtful_calls(interrupt):
             self.emit(InterruptEvent, interrupt=interrupt)  # nothing but an answer goes on
             return "interrupted"
-        self.state = self.state.with_interrupt(None)
+        if interrupt is not None:
+            self.state = self.state.with_interrupt(None)
         if PAUSE_REASON in self.state.metadata:
             kept = {k: v for k, v in self.state.metadata.items() if k != PAUSE_REASON}
             self.state = replace(self.state, metadata=kept)
@@ -394,7 +396,7 @@ class Loop:
         config, ctx, message = self.config, self.ctx, answer.message
         chain = config.chain
         if (
-            ctx.cancelled.is_set()
+            ctx.is_cancelled
             or answer.failure is not None
             or message.stop_reason != "tool_use"
             or self.model_calls >= config.max_runs
@@ -446,7 +448,7 @@ class Loop:
                 ctx.state = ctx.state.update(item.update)
             if item.artifact is not None:
                 self._artifacts[item.result.tool_call_id] = item.artifact
-        if asked and error is None and not ctx.cancelled.is_set():
+        if asked and error is None and not ctx.is_cancelled:
             ctx.state = ctx.state.with_interrupt(self._joined(asked))  # safe with its results
         await self.commits.append(Message("tool", tuple(results)))
         self._unfinished = _NOTHING
@@ -454,7 +456,7 @@ class Loop:
         self._end_turn(message, results)
         if error is not None:
             raise error
-        if ctx.cancelled.is_set():
+        if ctx.is_cancelled:
             return "cancelled"
         if ctx.state.interrupt is not None:
             await self._interrupt(ctx.state.interrupt)
@@ -531,7 +533,7 @@ class Loop:
     async def _hooks(self, name: str) -> bool:
         """Run a hook over the state; whether it stopped the run."""
         ctx, chain = self.ctx, self.config.chain
-        if ctx.cancelled.is_set():
+        if ctx.is_cancelled:
             raise asyncio.CancelledError
         if self.middleware_messages:
             await self._deliver_messages()

@@ -200,7 +200,7 @@ async def _call_until(model: ChatModel, request: ModelRequest, ctx: RunContext) 
     async with asyncio.timeout(meter.seconds_left) as deadline:
         answer = await call_model(model, request, ctx.emitter)
     was_cut = deadline.expired() and isinstance(answer.failure, asyncio.CancelledError)
-    if not was_cut or ctx.cancelled.is_set():
+    if not was_cut or ctx.is_cancelled:
         return answer
     failure = meter.out_of_time()
     message = msgspec.structs.replace(answer.message, stop_reason="error", error=str(failure))

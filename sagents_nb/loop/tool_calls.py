@@ -15,7 +15,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from ..context import RunContext, ToolContext
@@ -40,7 +39,7 @@ from ..tools import Tool
 from .approvals import is_as_shown
 from .commits import Commits
 from .config import LoopConfig
-from .invoke import GRACE, Executed, invoke
+from .invoke import GRACE, NO_CHANGE, Executed, invoke, status_of
 from .open_calls import NOT_RUN, cancelled_result
 from .tool_values import text_of
 
@@ -50,22 +49,39 @@ AT_A_TIME = 100
 """Calls of one message that are worked on before other sessions have their turn."""
 
 
-class PreparedCall(msgspec.Struct, eq=False):
+class PreparedCall:
     """One call, ready: either to run ``tool`` with ``arguments``, or with its ``answer``."""
 
-    call: ToolCall
-    tool: Tool | None = None
-    arguments: Mapping[str, Any] = {}
-    answer: ToolResult | None = None
-    status: str = "completed"
-    interrupt: Interrupt | None = None
-    edited: dict[str, Any] | None = None
-    started: float = 0.0
-    begun: bool = False  # it is written down that its body is run
-    update: Mapping[str, Any] | None = None  # what it changed in the state, once it has run
-    over: bool = False  # its end was told: what still comes from it is dropped
-    ended: bool = False  # nothing comes from it any more
-    position: int = 0
+    __slots__ = (
+        "answer",
+        "arguments",
+        "begun",
+        "call",
+        "edited",
+        "ended",
+        "interrupt",
+        "over",
+        "position",
+        "started",
+        "status",
+        "tool",
+        "update",
+    )
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+        self.tool: Tool | None = None
+        self.arguments: dict[str, Any] = {}
+        self.answer: ToolResult | None = None
+        self.status = "completed"
+        self.interrupt: Interrupt | None = None
+        self.edited: dict[str, Any] | None = None
+        self.started = 0.0
+        self.begun = False  # it is written down that its body is run
+        self.update: Mapping[str, Any] = NO_CHANGE  # what it changed in the state, once it ran
+        self.over = False  # its end was told: what still comes from it is dropped
+        self.ended = False  # nothing comes from it any more
+        self.position = 0
 
     def answer_with(
         self, text: str, status: str, *, is_error: bool = True, not_run: str = ""
@@ -110,7 +126,7 @@ async def prepare(
 def _known(call: ToolCall, result: ToolResult) -> PreparedCall:
     prepared = PreparedCall(call)
     prepared.answer = result
-    prepared.status = "failed" if result.is_error else "completed"
+    prepared.status = status_of(result)
     if NOT_RUN in result.metadata:
         prepared.status = "rejected" if result.metadata[NOT_RUN] == "rejected" else "skipped"
     return prepared
@@ -157,7 +173,7 @@ async def _prepare(
                 name=call.name,
                 content=outcome.content or blocked,
             )
-            prepared.status = "failed" if outcome.is_error else "completed"
+            prepared.status = status_of(outcome)
             return prepared
         if decided is not None:
             call = _copied(call)
@@ -358,7 +374,7 @@ class _Batch:
             executed = Executed(item.answer, item.status, error)
         if item.edited is not None:
             metadata = {EDITED: item.edited, **executed.result.metadata}
-            executed.result = replace(executed.result, metadata=metadata)
+            executed = replace(executed, result=replace(executed.result, metadata=metadata))
         if item.begun:
             self.write_down(item, executed)
         self.tell_end(item, executed.result, executed.status)
@@ -368,7 +384,7 @@ class _Batch:
         """Write down that the tool is run; raises AgentError if it must not be."""
         await self.commits.starting(item.call)
         item.begun = True
-        if self.ctx.cancelled.is_set():  # while it was written down
+        if self.ctx.is_cancelled:  # while it was written down
             raise asyncio.CancelledError
 
     async def ran(self, item: PreparedCall, tool: Tool) -> Executed:
@@ -395,16 +411,16 @@ class _Batch:
         chain = self.config.chain
         if chain.hooks["after_tool"]:
             try:
-                executed.result = await chain.after_tool(call, executed.result, ctx)
+                result = await chain.after_tool(call, executed.result, ctx)
             except AgentError as error:  # the tool did run: its result stands, the run ends after
-                executed.error = error
+                return replace(executed, error=error)
             except asyncio.CancelledError:
-                if not ctx.cancelled.is_set():
+                if not ctx.is_cancelled:
                     raise
-        if executed.interrupt is not None:
-            executed.status = "interrupted"
-        else:  # as the hooks left it
-            executed.status = "failed" if executed.result.is_error else "completed"
+            else:
+                asks = executed.interrupt is not None
+                status = executed.status if asks else status_of(result)
+                return replace(executed, result=result, status=status)
         return executed
 
     def write_down(self, item: PreparedCall, executed: Executed) -> None:
@@ -415,7 +431,7 @@ class _Batch:
 
     def cut(self, item: PreparedCall, has_ended: bool) -> Executed:
         """The end of a call that was cancelled, or that nobody waits for any longer."""
-        executed = Executed(cancelled_result(item.call))
+        executed = Executed(cancelled_result(item.call), "cancelled")
         if item.begun and has_ended:
             self.write_down(item, executed)
         if not item.started:
@@ -432,7 +448,7 @@ class _Batch:
             emitter.emit(ToolExecutionStart, tool_call=item.call, display_text=text)
 
     def tell_progress(self, item: PreparedCall, text: str, fraction: float | None) -> None:
-        if not item.over and not self.ctx.cancelled.is_set():
+        if not item.over and not self.ctx.is_cancelled:
             about = {"tool_call_id": item.call.id, "text": text, "fraction": fraction}
             self.ctx.emitter.emit(ToolExecutionUpdate, **about)
 
