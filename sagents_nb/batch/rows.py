@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # What fails for one row fails for all of them.
 _HOPELESS = ("missing_key", "missing_package", "authentication")
 
+_AS_IT_IS = nullcontext()
+
 
 class Row(msgspec.Struct, frozen=True, gc=False):
     """What one run is asked. Plain data: msgspec makes JSON of it and reads it again.
@@ -226,6 +228,12 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     Whatever goes wrong is in the answer. Raises only what ends the whole map: ModelError for a
     missing key or package, and CancelledError.
     """
+    return await answer_to(row, asker)
+
+
+async def answer_to(row: Row, asker: Agent | Asking[Agent]) -> Answer:
+    """What :func:`run_row` gives, of what is known to be right."""
+    asking = asker if isinstance(asker, Asking) else None
     agent = asker.agent if isinstance(asker, Asking) else asker
     emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
     own = None if agent.filesystem_scope else partial(FileSystem, ("map", row.key))
@@ -251,15 +259,15 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     if outcome.status == "cancelled":  # which the loop takes for a result
         raise asyncio.CancelledError
     try:
-        with asker.explaining() if isinstance(asker, Asking) else nullcontext():
+        with _AS_IT_IS if asking is None else asking.explaining():
             result = run_result(outcome, 0.0, {}, loop.ctx.local, meter)
         if result.interrupt is not None:
             names = ", ".join(r.tool_name for r in result.interrupt.action_requests)
             why = f"The run waits for a person ({names or result.interrupt.type})."
             return answer("interrupted", result.text, error=why)
-        if not isinstance(asker, Asking):
+        if asking is None:
             return answer("completed", result.text)
-        fields = asker.output.data(asker.value(result))
+        fields = asking.output.data(asking.value(result))
         return answer("completed", result.text, fields=to_data(fields))
     except AgentError as error:
         if isinstance(error, ModelError) and error.kind in _HOPELESS:
