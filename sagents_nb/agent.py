@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from . import kinds
 from .errors import ConfigurationError, InvalidDecision
@@ -485,31 +487,33 @@ class Agent:
             local=local,
             meter=meter or Meter(self.budget),
             spawn=runtime.spawn,
+            state=state,
         )
         observers = self.middleware_chain.hooks["on_event"]
         if observers:
             emitter.sink = observed(emitter.sink, [hook for _, hook in observers], ctx)
-        loop = Loop(
-            LoopConfig(
-                model=self._resilient_model,
-                system=self._instructions,
-                chain=self.middleware_chain,
-                options=self.options,
-                max_runs=self.max_runs,
-                until_tool=self.until_tool or self.until_tool_success,
-                until_success=bool(self.until_tool_success),
-                max_parallel_tools=self.max_parallel_tools,
-                tool_timeout=self.tool_timeout,
-                **{name: value for name, value in config.items() if value is not None},
-            ),
-            ctx,
-            state,
-            middleware_messages,
-        )
+        given = {name: value for name, value in config.items() if value is not None}
+        loop_config = replace(self._loop_config, **given) if given else self._loop_config
+        loop = Loop(loop_config, ctx, state, middleware_messages)
         ctx.notify = notify or (lambda *message: loop.middleware_messages.append(message))
         return loop
 
     loop = new_run  # its name of before
+
+    @cached_property
+    def _loop_config(self) -> LoopConfig:
+        """What is the same for all its runs."""
+        return LoopConfig(
+            model=self._resilient_model,
+            system=self._instructions,
+            chain=self.middleware_chain,
+            options=self.options,
+            max_runs=self.max_runs,
+            until_tool=self.until_tool or self.until_tool_success,
+            until_success=bool(self.until_tool_success),
+            max_parallel_tools=self.max_parallel_tools,
+            tool_timeout=self.tool_timeout,
+        )
 
     def _start(
         self,

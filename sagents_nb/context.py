@@ -76,12 +76,13 @@ class RunContext:
 
     ``values`` is the agent's ``tool_context``; ``files`` the virtual filesystem, or None, and is
     given as it is or as a function that makes it, which is called when it is first asked for;
-    ``cancelled`` a :class:`threading.Event` that is set when the run is cancelled; ``agent``
-    the agent that runs, ``tools`` its tools by name. ``local`` holds values of this conversation
-    that live as long as the process and are never stored. ``usage`` is the sum over the model
-    calls of this run so far, those of sub-agents and summaries too. ``spawn`` starts a background
-    task on the runtime loop, and ``notify(middleware_id, message)`` calls that middleware's
-    ``handle_message`` between turns, or soon after the run; both from the runtime loop only.
+    ``cancelled`` a :class:`threading.Event` that is set when the run is cancelled, and
+    ``is_cancelled`` whether it is; ``agent`` the agent that runs, ``tools`` its tools by name.
+    ``local`` holds values of this conversation that live as long as the process and are never
+    stored. ``usage`` is the sum over the model calls of this run so far, those of sub-agents and
+    summaries too. ``spawn`` starts a background task on the runtime loop, and
+    ``notify(middleware_id, message)`` calls that middleware's ``handle_message`` between turns, or
+    soon after the run; both from the runtime loop only.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class RunContext:
         local: dict[str, Any] | None = None,
         spawn: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
         notify: Callable[[str, Any], None] | None = None,
+        state: State | None = None,
     ) -> None:
         self.emitter = emitter
         self.agent = agent
@@ -111,16 +113,28 @@ class RunContext:
         self.local = {} if local is None else local
         self.spawn = spawn or asyncio.ensure_future
         self.notify = notify or (lambda middleware_id, message: None)
-        self.cancelled = threading.Event()
         self.usage = Usage()
-        self.state = State()
+        self.state = State() if state is None else state
         self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
+
+    _cancelled: threading.Event | None = None
 
     @cached_property
     def files(self) -> Any:
         """The virtual filesystem, or None."""
         # Tools in threads may ask at once: the one that comes first is everybody's.
         return vars(self).setdefault("files", self._make_files())
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set when the run is cancelled; made when it is first asked for, which is rare."""
+        # Whoever cancels and whoever waits may ask at once: the one that comes first is both's.
+        return self._cancelled or vars(self).setdefault("_cancelled", threading.Event())
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the run was cancelled."""
+        return self._cancelled is not None and self._cancelled.is_set()
 
     @property
     def agent_id(self) -> str:
@@ -209,7 +223,7 @@ class ToolContext:
     @property
     def cancelled(self) -> bool:
         """Whether the run was cancelled: a long sync tool should look now and then."""
-        return self.run.cancelled.is_set()
+        return self.run.is_cancelled
 
     @kinds.checked
     def progress(self, text: str, fraction: float | None = None) -> Awaitable[None]:

@@ -288,8 +288,9 @@ class SubagentEvent(Event, frozen=True, tag="subagent_event"):
 class Emitter:
     """Stamps events with sequence, time and ids, and hands them to ``sink``.
 
-    Where ``sink`` is None nobody listens, and no events are made. Not thread-safe: it belongs
-    to the runtime loop, which is the only writer.
+    Where ``sink`` is None nobody listens, and no events are made; what happens in each turn looks
+    there first, since calling :meth:`emit` for nobody costs more. Not thread-safe: it belongs to
+    the runtime loop, which is the only writer.
     """
 
     __slots__ = ("_counter", "run_id", "session_id", "sink")

@@ -16,7 +16,7 @@ import msgspec
 
 from .. import kinds
 from ..errors import AgentError, ConfigurationError, ModelError
-from ..events import Emitter, Event, TokenUsage
+from ..events import Emitter
 from ..extract import Asking
 from ..files import FileSystem
 from ..loop.execution import messages_of, new_run_id, run_result
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # What fails for one row fails for all of them.
 _HOPELESS = ("missing_key", "missing_package", "authentication")
+
+_AS_IT_IS = nullcontext()
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -219,22 +221,6 @@ def _likeness(function: Any) -> bytes:
     return repr(shown).encode(errors="replace")
 
 
-class _ModelHeard(Emitter):
-    """Hears which model answered last, and makes no event unless a hook listens."""
-
-    __slots__ = ("model",)
-
-    def __init__(self, agent: Agent) -> None:
-        super().__init__(None, session_id=agent.agent_id, run_id=new_run_id())
-        self.model: str = agent.model.name
-
-    def emit(self, kind: type[Event], /, **fields: Any) -> None:
-        if kind is TokenUsage:
-            self.model = fields["model"]
-        if self.sink is not None:
-            super().emit(kind, **fields)
-
-
 @kinds.checked
 async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     """Run an agent on one row, on the runtime loop; files that it writes are the row's own.
@@ -242,10 +228,16 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     Whatever goes wrong is in the answer. Raises only what ends the whole map: ModelError for a
     missing key or package, and CancelledError.
     """
+    return await answer_to(row, asker)
+
+
+async def answer_to(row: Row, asker: Agent | Asking[Agent]) -> Answer:
+    """What :func:`run_row` gives, of what is known to be right."""
+    asking = asker if isinstance(asker, Asking) else None
     agent = asker.agent if isinstance(asker, Asking) else asker
-    heard = _ModelHeard(agent)
+    emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
     own = None if agent.filesystem_scope else partial(FileSystem, ("map", row.key))
-    loop = asker.new_run(State(), heard, local={}, files=own)
+    loop = asker.new_run(State(), emitter, local={}, files=own)
     began = time.perf_counter()
     outcome = await loop.run(row.messages)
     meter = loop.ctx.meter
@@ -255,7 +247,7 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
             row.key,
             status,
             text,
-            model=heard.model,
+            model=loop.commits.model or agent.model.name,
             model_calls=meter.model_calls,
             tool_calls=meter.tool_calls,
             usage=meter.usage,
@@ -267,15 +259,15 @@ async def run_row(asker: Agent | Asking[Agent], row: Row) -> Answer:
     if outcome.status == "cancelled":  # which the loop takes for a result
         raise asyncio.CancelledError
     try:
-        with asker.explaining() if isinstance(asker, Asking) else nullcontext():
+        with _AS_IT_IS if asking is None else asking.explaining():
             result = run_result(outcome, 0.0, {}, loop.ctx.local, meter)
         if result.interrupt is not None:
             names = ", ".join(r.tool_name for r in result.interrupt.action_requests)
             why = f"The run waits for a person ({names or result.interrupt.type})."
             return answer("interrupted", result.text, error=why)
-        if not isinstance(asker, Asking):
+        if asking is None:
             return answer("completed", result.text)
-        fields = asker.output.data(asker.value(result))
+        fields = asking.output.data(asking.value(result))
         return answer("completed", result.text, fields=to_data(fields))
     except AgentError as error:
         if isinstance(error, ModelError) and error.kind in _HOPELESS:

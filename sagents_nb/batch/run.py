@@ -22,7 +22,7 @@ from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from .engine import Engine, LocalEngine
 from .journal import BatchJournal, journal_at
-from .rows import Answer, Row, keyed, not_asked, prompts_of, run_row
+from .rows import Answer, Row, answer_to, keyed, not_asked, prompts_of
 from .table import tabled
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class MapRun:
             yield row
 
     async def _work(self, row: Row) -> Answer:
-        answer = await run_row(self.asker, row)
+        answer = await answer_to(row, self.asker)
         safe = self._take(answer)  # at once: the map may be stopped before its engine hands it on
         if safe is not None:  # before the next row: a crash costs no more than ran at once
             await safe

@@ -109,11 +109,6 @@ class AgentLoopEvents(ExecutionEvents):
         config: AgentLoopConfig,
     ) -> None:
         queues = _Queues(config)
-        given: dict[str, Any] = {}
-        if config.should_stop_after_turn is not None:
-            given["should_stop"] = config.should_stop_after_turn
-        if config.get_steering_messages is not None:
-            given["skip_rest"] = queues.skips_rest
         loop_config = LoopConfig(
             model=resilient(resolve_model(config.model)),
             system=system,
@@ -122,10 +117,11 @@ class AgentLoopEvents(ExecutionEvents):
             max_parallel_tools=config.max_parallel_tools,
             steering=queues.steering,
             follow_ups=queues.follow_ups,
+            skip_rest=None if config.get_steering_messages is None else queues.skips_rest,
+            should_stop=config.should_stop_after_turn,
             transform_context=config.transform_context,
             convert_to_llm=config.convert_to_llm,
             get_api_key=config.get_api_key,
-            **given,
         )
 
         async def begin(events: EventStream) -> Execution:

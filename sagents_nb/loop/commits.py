@@ -23,7 +23,8 @@ class Commits:
 
     Without a recorder everything is safe at once. A commit that waits is always waited for, also
     by a run that is cancelled meanwhile: then ``ctx.cancelled`` is set, where the loop looks.
-    ``messages`` are the new ones that were told; after a ``failure`` the recorder is left alone.
+    ``messages`` are the new ones that were told, ``model`` is the one that said last what it had
+    used; after a ``failure`` the recorder is left alone.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Commits:
     ) -> None:
         self.ctx = ctx
         self.messages: list[Message] = []
+        self.model = ""
         self.failure: AgentError | None = None
         self.records = recorder is not None or transcribe is not None
         self._recorder = recorder
@@ -67,8 +69,10 @@ class Commits:
         if self.records:
             await self._keep_message(message)
         self.messages.append(message)
-        self.ctx.emitter.emit(MessageStart, message=message)
-        self.ctx.emitter.emit(MessageEnd, message=message)
+        emitter = self.ctx.emitter
+        if emitter.sink is not None:
+            emitter.emit(MessageStart, message=message)
+            emitter.emit(MessageEnd, message=message)
 
     async def append_answer(
         self, answer: ModelAnswer, *, begins: Sequence[ToolCall] = (), ends: bool = False
@@ -77,14 +81,17 @@ class Commits:
 
         ``begins`` and ``ends`` as for :meth:`~sagents_nb.loop.config.Recorder.keep`.
         """
-        message = answer.message
-        self.ctx.state = self.ctx.state.add_message(message)
+        message, ctx = answer.message, self.ctx
+        ctx.state = ctx.state.add_message(message)
         if self.records:
             await self._keep_message(message, begins=begins, ends=ends)
         self.messages.append(message)
-        self.ctx.emitter.emit(MessageEnd, message=message)
         if message.usage is not None:
-            self.ctx.emitter.emit(TokenUsage, usage=message.usage, model=answer.model)
+            self.model = answer.model
+        if ctx.emitter.sink is not None:
+            ctx.emitter.emit(MessageEnd, message=message)
+            if message.usage is not None:
+                ctx.emitter.emit(TokenUsage, usage=message.usage, model=answer.model)
 
     async def _keep_message(self, message: Message, **more: Any) -> None:
         transcribing = None if self._transcribe is None else self._transcribe(message)

@@ -33,14 +33,6 @@ async def settled(value: T | Awaitable[T]) -> T:
     return await value if isinstance(value, Awaitable) else value
 
 
-def _nothing() -> Messages:
-    return ()
-
-
-def _no(*args: Any) -> bool:
-    return False
-
-
 class Recorder(Protocol):
     """Where a run is written down as it happens, so that a crash loses nothing.
 
@@ -84,7 +76,7 @@ class Unfinished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loop needs from outside: values and functions, no class tree.
+    """What the loop needs from outside: values and functions, no class tree; None is not asked.
 
     ``steering`` gives messages to inject before the next model call, ``follow_ups`` messages
     to go on with when the run would end. ``skip_rest`` says whether a message waits that
@@ -110,11 +102,11 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_parallel_tools: int = 5
     tool_timeout: float | None = None
     epoch: int = 0
-    steering: Source = _nothing
-    follow_ups: Source = _nothing
-    skip_rest: Callable[[], bool | Awaitable[bool]] = _no
-    should_pause: Callable[[], bool | str] = _no
-    should_stop: Callable[[Message, Sequence[ToolResult]], bool | Awaitable[bool]] = _no
+    steering: Source | None = None
+    follow_ups: Source | None = None
+    skip_rest: Callable[[], bool | Awaitable[bool]] | None = None
+    should_pause: Callable[[], bool | str] | None = None
+    should_stop: Callable[[Message, Sequence[ToolResult]], bool | Awaitable[bool]] | None = None
     transform_context: Converter | None = None
     convert_to_llm: Converter | None = None
     get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None

@@ -9,10 +9,11 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from types import CoroutineType
+from types import CoroutineType, MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 from msgspec.structs import replace
 
 from ..context import ToolContext
@@ -31,20 +32,22 @@ from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_o
 # How long a tool that is cancelled may clean up after itself, in seconds.
 GRACE = 2.0
 
+NO_CHANGE: Mapping[str, Any] = MappingProxyType({})
 
-class Executed:
-    """One call with its result, and what it wants changed or asked."""
 
-    __slots__ = ("artifact", "error", "interrupt", "result", "status", "terminate", "update")
+class Executed(msgspec.Struct, frozen=True):
+    """One call with its result, and what it wants changed or asked.
 
-    def __init__(self, result: ToolResult) -> None:
-        self.result = result
-        self.status = "cancelled"
-        self.error: AgentError | None = None
-        self.update: dict[str, Any] = {}
-        self.interrupt: Interrupt | None = None
-        self.artifact: Any = None
-        self.terminate = False
+    ``status`` is that of :class:`~sagents_nb.events.ToolExecutionEnd`.
+    """
+
+    result: ToolResult
+    status: str = "completed"
+    error: AgentError | None = None
+    update: Mapping[str, Any] = NO_CHANGE
+    interrupt: Interrupt | None = None
+    artifact: Any = None
+    terminate: bool = False
 
 
 async def invoke(
@@ -231,29 +234,38 @@ def _abandon(work: Future[Any] | asyncio.Future[Any], tool: Tool) -> None:
 
 
 def _failure(call: ToolCall, text: str) -> Executed:
-    return Executed(ToolResult(call.id, call.name, text_of(text), is_error=True))
+    return Executed(ToolResult(call.id, call.name, text_of(text), is_error=True), "failed")
 
 
 def _executed(call: ToolCall, value: Any) -> Executed:
+    if type(value) in PLAIN:
+        return Executed(ToolResult(call.id, call.name, text_of(value)))
     if isinstance(value, Interrupt):
         if value.type == "halt":
-            executed = Executed(ToolResult(call.id, call.name, "The run was halted here."))
-            executed.interrupt = value
-            return executed
+            halted = ToolResult(call.id, call.name, "The run was halted here.")
+            return Executed(halted, "interrupted", interrupt=value)
         placeholder = value.message or "Waiting for a person's answer."
-        executed = Executed(ToolResult(call.id, call.name, placeholder, is_interrupt=True))
         if not value.action_requests:
             request = ActionRequest(call.id, call.name, call.arguments, value.message, ("respond",))
             value = replace(value, action_requests=(request,))
-        executed.interrupt = value
-        return executed
+        waiting = ToolResult(call.id, call.name, placeholder, is_interrupt=True)
+        return Executed(waiting, "interrupted", interrupt=value)
     if not isinstance(value, ToolOutput):
-        return Executed(_result(call, value))
-    executed = Executed(_result(call, value.content, value.is_error, value.metadata))
-    executed.update = value.update
-    executed.terminate = value.terminate
-    executed.artifact = value.artifact
-    return executed
+        result = _result(call, value)
+        return Executed(result, status_of(result))
+    result = _result(call, value.content, value.is_error, value.metadata)
+    return Executed(
+        result,
+        status_of(result),
+        update=value.update,
+        terminate=value.terminate,
+        artifact=value.artifact,
+    )
+
+
+def status_of(result: ToolResult) -> str:
+    """How a call with that result has ended."""
+    return "failed" if result.is_error else "completed"
 
 
 def _result(

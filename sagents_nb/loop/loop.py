@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any
@@ -29,7 +29,7 @@ from ..state import State
 from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
-from .config import LoopConfig, Outcome, Unfinished, settled
+from .config import LoopConfig, Outcome, Source, Unfinished, settled
 from .model_call import ModelAnswer, call_in_time, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, end_of, given_up, open_calls
 from .stop_conditions import StopConditions
@@ -89,12 +89,12 @@ class Loop:
 
     # a run
 
-    async def run(
+    def run(
         self,
         messages: Iterable[Message] = (),
         decisions: Mapping[str, Decision] | None = None,
         recovered: Unfinished | None = None,
-    ) -> Outcome:
+    ) -> Coroutine[Any, Any, Outcome]:
         """Run to the end, an interrupt, a failure or a cancellation; never raises.
 
         ``decisions`` resume the interrupt in the state; they were validated before.
@@ -102,7 +102,7 @@ class Loop:
         """
         work = self._run(messages, decisions, recovered)
         tracing = tracing_of(self.ctx)
-        return await (work if tracing is None else tracing.invoke_agent(work))
+        return work if tracing is None else tracing.invoke_agent(work)
 
     async def _run(
         self,
@@ -116,16 +116,17 @@ class Loop:
         interrupt = self.state.interrupt
         self._resumes = decisions is not None
         self._pending = list(messages)
-        unfinished = recovered or _NOTHING
-        doubtful = unfinished.doubtful | doubtful_calls(interrupt)
-        self._unfinished = replace(unfinished, doubtful=doubtful)
+        self._unfinished = recovered or _NOTHING
+        if interrupt is not None:
+            doubtful = self._unfinished.doubtful | doubtful_calls(interrupt)
+            self._unfinished = replace(self._unfinished, doubtful=doubtful)
         self.ctx.meter.begin()
         try:
             status = await self._drive(interrupt, decisions)
             error = self._refused
         except asyncio.CancelledError as raised:
             task = asyncio.current_task()
-            if self.ctx.cancelled.is_set() or (task is not None and task.cancelling()):
+            if self.ctx.is_cancelled or (task is not None and task.cancelling()):
                 status = "cancelled"
                 if task is not None:
                     task.uncancel()  # the cancellation ends here, as a result
@@ -142,7 +143,7 @@ class Loop:
             status, error = "error", _failure(raised)
             broken = Message("assistant", stop_reason="error", error=str(error))
         self.ctx.meter.end()
-        if self.ctx.cancelled.is_set() and self.commits.failure is None:
+        if self.ctx.is_cancelled and self.commits.failure is None:
             status, error = "cancelled", None
         try:
             await self._end(status, broken)
@@ -202,7 +203,8 @@ class Loop:
         if decisions is None and not self._pending and doubtful_calls(interrupt):
             self.emit(InterruptEvent, interrupt=interrupt)  # nothing but an answer goes on
             return "interrupted"
-        self.state = self.state.with_interrupt(None)
+        if interrupt is not None:
+            self.state = self.state.with_interrupt(None)
         if PAUSE_REASON in self.state.metadata:
             kept = {k: v for k, v in self.state.metadata.items() if k != PAUSE_REASON}
             self.state = replace(self.state, metadata=kept)
@@ -243,10 +245,10 @@ class Loop:
         return status
 
     async def _turns(self) -> str:
-        config = self.config
-        self._pending += await settled(config.steering())
+        config, ctx = self.config, self.ctx
+        await self._take(config.steering)
         if not self._pending and (last := self.state.messages[-1:]) and last[0].role == "assistant":
-            self._pending += await settled(config.follow_ups())  # nothing else is to be answered
+            await self._take(config.follow_ups)  # nothing else is to be answered
             if self._resumes and not self._pending and not _wants_more(last[0]):
                 return "completed"  # a hook asked about an answer
         shared = clock()
@@ -257,11 +259,11 @@ class Loop:
                     await asyncio.sleep(0)
                     shared = clock()
                 self._start_turn()
-                if open_calls(self.state):
+                if open_calls(ctx.state):
                     await self._close_open_calls("another message came")
                 if self._pending:
                     await self._append_pending()
-                    if open_calls(self.state):  # the prompt ends with them: go on there
+                    if open_calls(ctx.state):  # the prompt ends with them: go on there
                         if status := await self._run_tools(self._calling_message()):
                             return status
                         continue
@@ -270,29 +272,39 @@ class Loop:
                 message = await self._ask_model()
                 if await self._hooks("after_model"):
                     return "interrupted"
-                more = _wants_more(message)
-                pause = config.should_pause() if self._pause is None else self._pause
+                calls = message.tool_calls
+                more = bool(calls) or message.stop_reason == "pause_turn"
+                pause = self._pauses() if self._pause is None else self._pause
                 if more and pause:
                     self._end_turn(message)
                     return self._paused(pause)
-                if message.tool_calls:
+                if calls:
                     status = await self._run_tools(message, begun=self._begun)
                     if status:
                         return status
                 else:
                     self._end_turn(message)
-                stop = config.should_stop(message, self._results)
-                if stop and await settled(stop):
-                    return "completed"
-                if steering := config.steering():
-                    self._pending += await settled(steering)
+                if config.should_stop is not None:
+                    stop = config.should_stop(message, self._results)
+                    if stop and await settled(stop):
+                        return "completed"
+                if config.steering is not None:
+                    await self._take(config.steering)
                 if pause and self._pending:
                     return self._paused(pause)
-            self._pending += await settled(config.follow_ups())
+            await self._take(config.follow_ups)
             if not self._pending:
                 return "completed"
             if pause:
                 return self._paused(pause)
+
+    async def _take(self, source: Source | None) -> None:
+        """Take the messages that wait there."""
+        if source is not None and (messages := source()):
+            self._pending += await settled(messages)
+
+    def _pauses(self) -> bool | str:
+        return False if self.config.should_pause is None else self.config.should_pause()
 
     def _paused(self, reason: bool | str) -> str:
         if isinstance(reason, str):
@@ -303,12 +315,14 @@ class Loop:
 
     def _start_turn(self) -> None:
         self._in_turn = True
-        self.emit(TurnStart)
+        if self.ctx.emitter.sink is not None:
+            self.emit(TurnStart)
 
     def _end_turn(self, message: Message, results: Sequence[ToolResult] = ()) -> None:
         self._in_turn = False
         self._results = results = tuple(results)
-        self.emit(TurnEnd, message=message, tool_results=results)
+        if self.ctx.emitter.sink is not None:
+            self.emit(TurnEnd, message=message, tool_results=results)
 
     async def _ask_model(self) -> Message:
         """Ask the model; what it said is a part of the conversation then."""
@@ -330,10 +344,10 @@ class Loop:
         else:
             with tracing.chat(model) as said:
                 answer = await call_in_time(model, request, self.ctx)
-                said(*answer)
+                said(answer.message, answer.model, answer.failure)
         if config.chain.hooks["before_model_request"] and answer.message.tool_calls:
             marked = without_hidden(answer.message, request, self.ctx)
-            answer = answer._replace(message=marked)
+            answer = replace(answer, message=marked)
         message = answer.message
         self.ctx.spend(message.usage)
         if message.usage is None and answer.failure is None:
@@ -352,7 +366,7 @@ class Loop:
         if message.stop_reason == "refusal":
             raise _refusal(message)
         meter.check_cost()
-        if _wants_more(message) and self.model_calls >= config.max_runs:
+        if self.model_calls >= config.max_runs and _wants_more(message):
             limit = f"the limit of {config.max_runs} model calls was reached"
             self._end_turn(message, await self._close_open_calls(limit))
             raise MaxRunsExceeded(
@@ -382,7 +396,7 @@ class Loop:
         config, ctx, message = self.config, self.ctx, answer.message
         chain = config.chain
         if (
-            ctx.cancelled.is_set()
+            ctx.is_cancelled
             or answer.failure is not None
             or message.stop_reason != "tool_use"
             or self.model_calls >= config.max_runs
@@ -393,9 +407,11 @@ class Loop:
             return []
         batch = await prepare(message, chain, ctx, {}, self._unfinished.results)
         first = first_at_once(batch, config.max_parallel_tools)
-        if not first or not ctx.meter.allows_tools(len(first)) or await settled(config.skip_rest()):
+        if not first or not ctx.meter.allows_tools(len(first)):
             return []
-        self._pause = config.should_pause()
+        if config.skip_rest is not None and await settled(config.skip_rest()):
+            return []
+        self._pause = self._pauses()
         if self._pause:
             return []
         self._begun = batch
@@ -421,29 +437,31 @@ class Loop:
         results: list[ToolResult] = []
         asked: list[Interrupt] = []
         error: AgentError | None = None
+        ends = True
         for item in done:
             results.append(item.result)
+            ends = ends and item.terminate
             error = error or item.error
             if item.interrupt is not None:
                 asked.append(item.interrupt)
             if item.update:
-                self.state = self.state.update(item.update)
+                ctx.state = ctx.state.update(item.update)
             if item.artifact is not None:
                 self._artifacts[item.result.tool_call_id] = item.artifact
-        if asked and error is None and not ctx.cancelled.is_set():
-            self.state = self.state.with_interrupt(self._joined(asked))  # safe with its results
+        if asked and error is None and not ctx.is_cancelled:
+            ctx.state = ctx.state.with_interrupt(self._joined(asked))  # safe with its results
         await self.commits.append(Message("tool", tuple(results)))
         self._unfinished = _NOTHING
         await self.commits.tell_changes()
         self._end_turn(message, results)
         if error is not None:
             raise error
-        if ctx.cancelled.is_set():
+        if ctx.is_cancelled:
             return "cancelled"
-        if self.state.interrupt is not None:
-            await self._interrupt(self.state.interrupt)
+        if ctx.state.interrupt is not None:
+            await self._interrupt(ctx.state.interrupt)
             return "interrupted"
-        if all(item.terminate for item in done):
+        if ends:
             return "completed"
         status = self._stops.reached(results)
         if status is None:
@@ -515,7 +533,7 @@ class Loop:
     async def _hooks(self, name: str) -> bool:
         """Run a hook over the state; whether it stopped the run."""
         ctx, chain = self.ctx, self.config.chain
-        if ctx.cancelled.is_set():
+        if ctx.is_cancelled:
             raise asyncio.CancelledError
         if self.middleware_messages:
             await self._deliver_messages()

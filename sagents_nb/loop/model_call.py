@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -77,7 +77,7 @@ def without_hidden(message: Message, request: ModelRequest, ctx: RunContext) -> 
     return msgspec.structs.replace(message, parts=tuple(map(marked, message.parts)))
 
 
-class ModelAnswer(NamedTuple):
+class ModelAnswer(msgspec.Struct, frozen=True):
     """What a model said: ``failure`` is why no more came, ``model`` the one that answered."""
 
     message: Message
@@ -136,7 +136,8 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
     Never raises for what the model does: a failure is a message with the stop reason
     "error", a cancellation one with "aborted", each beside the exception it came from.
     """
-    emitter.emit(MessageStart, message=_EMPTY)
+    if emitter.sink is not None:
+        emitter.emit(MessageStart, message=_EMPTY)
     partial = Partial()
     name = model.name  # of the one that answers: a fallback may take over
     message: Message | None = None
@@ -189,7 +190,7 @@ def call_in_time(
     model: ChatModel, request: ModelRequest, ctx: RunContext
 ) -> Coroutine[Any, Any, ModelAnswer]:
     """Call the model as :func:`call_model` does, for the seconds that the budget leaves."""
-    if ctx.meter.seconds_left is None:
+    if ctx.meter.budget.seconds is None:
         return call_model(model, request, ctx.emitter)
     return _call_until(model, request, ctx)
 
@@ -199,11 +200,11 @@ async def _call_until(model: ChatModel, request: ModelRequest, ctx: RunContext) 
     async with asyncio.timeout(meter.seconds_left) as deadline:
         answer = await call_model(model, request, ctx.emitter)
     was_cut = deadline.expired() and isinstance(answer.failure, asyncio.CancelledError)
-    if not was_cut or ctx.cancelled.is_set():
+    if not was_cut or ctx.is_cancelled:
         return answer
     failure = meter.out_of_time()
     message = msgspec.structs.replace(answer.message, stop_reason="error", error=str(failure))
-    return answer._replace(message=message, failure=failure)
+    return ModelAnswer(message, answer.model, failure)
 
 
 def _failure(model: ChatModel, error: BaseException) -> BaseException:

@@ -39,7 +39,7 @@ from ..tools import Tool
 from .approvals import is_as_shown
 from .commits import Commits
 from .config import LoopConfig
-from .invoke import GRACE, Executed, invoke
+from .invoke import GRACE, NO_CHANGE, Executed, invoke, status_of
 from .open_calls import NOT_RUN, cancelled_result
 from .tool_values import text_of
 
@@ -78,7 +78,7 @@ class PreparedCall:
         self.edited: dict[str, Any] | None = None
         self.started = 0.0
         self.begun = False  # it is written down that its body is run
-        self.update: dict[str, Any] = {}  # what it changed in the state, once it has run
+        self.update: Mapping[str, Any] = NO_CHANGE  # what it changed in the state, once it ran
         self.over = False  # its end was told: what still comes from it is dropped
         self.ended = False  # nothing comes from it any more
         self.position = 0
@@ -126,7 +126,7 @@ async def prepare(
 def _known(call: ToolCall, result: ToolResult) -> PreparedCall:
     prepared = PreparedCall(call)
     prepared.answer = result
-    prepared.status = "failed" if result.is_error else "completed"
+    prepared.status = status_of(result)
     if NOT_RUN in result.metadata:
         prepared.status = "rejected" if result.metadata[NOT_RUN] == "rejected" else "skipped"
     return prepared
@@ -173,7 +173,7 @@ async def _prepare(
                 name=call.name,
                 content=outcome.content or blocked,
             )
-            prepared.status = "failed" if outcome.is_error else "completed"
+            prepared.status = status_of(outcome)
             return prepared
         if decided is not None:
             call = _copied(call)
@@ -240,7 +240,9 @@ def first_at_once(batch: Sequence[PreparedCall], most: int) -> list[PreparedCall
 
 
 def _at_once(batch: Sequence[PreparedCall], most: int) -> int:
-    alone = len(batch) > 1 and any(item.tool and item.tool.sequential for item in batch)
+    if len(batch) == 1:
+        return 1
+    alone = any(item.tool and item.tool.sequential for item in batch)
     return 1 if alone else most
 
 
@@ -293,7 +295,7 @@ def _begun(
     """A task of it, which begins at once where Python can: a quick tool ends before it is left."""
     if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
-    return loop.create_task(work)
+    return asyncio.Task(work, loop=loop)
 
 
 class _Batch:
@@ -306,7 +308,6 @@ class _Batch:
         self.ctx = ctx
         self.config = config
         self.commits = commits
-        self.emit = ctx.emitter.emit
         self.changes: _Changes | None = None  # nearly no call changes anything
         self.left = len(batch)
         limit = _at_once(batch, config.max_parallel_tools)
@@ -350,8 +351,9 @@ class _Batch:
 
     async def answer(self, item: PreparedCall) -> Executed:
         """Run it, unless it has an answer already or must not run."""
-        if item.answer is None and not item.begun:
-            skip = self.config.skip_rest()
+        skip_rest = self.config.skip_rest
+        if skip_rest is not None and item.answer is None and not item.begun:
+            skip = skip_rest()
             if skip if isinstance(skip, bool) else await skip:
                 text = "Skipped: a message came from the user instead."
                 item.answer_with(text, "skipped", not_run="skipped")
@@ -369,12 +371,10 @@ class _Batch:
             assert item.tool is not None
             executed = await self.ran(item, item.tool)
         else:
-            executed = Executed(item.answer)
-            executed.status = item.status
-            executed.error = error
+            executed = Executed(item.answer, item.status, error)
         if item.edited is not None:
             metadata = {EDITED: item.edited, **executed.result.metadata}
-            executed.result = replace(executed.result, metadata=metadata)
+            executed = replace(executed, result=replace(executed.result, metadata=metadata))
         if item.begun:
             self.write_down(item, executed)
         self.tell_end(item, executed.result, executed.status)
@@ -384,7 +384,7 @@ class _Batch:
         """Write down that the tool is run; raises AgentError if it must not be."""
         await self.commits.starting(item.call)
         item.begun = True
-        if self.ctx.cancelled.is_set():  # while it was written down
+        if self.ctx.is_cancelled:  # while it was written down
             raise asyncio.CancelledError
 
     async def ran(self, item: PreparedCall, tool: Tool) -> Executed:
@@ -411,16 +411,16 @@ class _Batch:
         chain = self.config.chain
         if chain.hooks["after_tool"]:
             try:
-                executed.result = await chain.after_tool(call, executed.result, ctx)
+                result = await chain.after_tool(call, executed.result, ctx)
             except AgentError as error:  # the tool did run: its result stands, the run ends after
-                executed.error = error
+                return replace(executed, error=error)
             except asyncio.CancelledError:
-                if not ctx.cancelled.is_set():
+                if not ctx.is_cancelled:
                     raise
-        if executed.interrupt is not None:
-            executed.status = "interrupted"
-        else:  # as the hooks left it
-            executed.status = "failed" if executed.result.is_error else "completed"
+            else:
+                asks = executed.interrupt is not None
+                status = executed.status if asks else status_of(result)
+                return replace(executed, result=result, status=status)
         return executed
 
     def write_down(self, item: PreparedCall, executed: Executed) -> None:
@@ -431,7 +431,7 @@ class _Batch:
 
     def cut(self, item: PreparedCall, has_ended: bool) -> Executed:
         """The end of a call that was cancelled, or that nobody waits for any longer."""
-        executed = Executed(cancelled_result(item.call))
+        executed = Executed(cancelled_result(item.call), "cancelled")
         if item.begun and has_ended:
             self.write_down(item, executed)
         if not item.started:
@@ -441,18 +441,24 @@ class _Batch:
 
     def tell_start(self, item: PreparedCall) -> None:
         item.started = time.perf_counter()
-        tool = item.tool
-        text = tool.display(item.call.arguments) if tool and tool.display_text else None
-        self.emit(ToolExecutionStart, tool_call=item.call, display_text=text)
+        emitter = self.ctx.emitter
+        if emitter.sink is not None:
+            tool = item.tool
+            text = tool.display(item.call.arguments) if tool and tool.display_text else None
+            emitter.emit(ToolExecutionStart, tool_call=item.call, display_text=text)
 
     def tell_progress(self, item: PreparedCall, text: str, fraction: float | None) -> None:
-        if not item.over and not self.ctx.cancelled.is_set():
-            self.emit(ToolExecutionUpdate, tool_call_id=item.call.id, text=text, fraction=fraction)
+        if not item.over and not self.ctx.is_cancelled:
+            about = {"tool_call_id": item.call.id, "text": text, "fraction": fraction}
+            self.ctx.emitter.emit(ToolExecutionUpdate, **about)
 
     def tell_end(self, item: PreparedCall, result: ToolResult, status: str) -> None:
-        if not item.over:
-            item.over = True
-            self.emit(
+        if item.over:
+            return
+        item.over = True
+        emitter = self.ctx.emitter
+        if emitter.sink is not None:
+            emitter.emit(
                 ToolExecutionEnd,
                 tool_call_id=item.call.id,
                 tool_name=item.call.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from .. import kinds
@@ -66,34 +66,24 @@ class RetryingModel(ChatModel):
         """As the model itself."""
         self.inner.preload()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the first attempt that says anything; raises the last attempt's error."""
-        waited = 0.0
-        for attempt in range(1, self.attempts + 1):
-            begun = False
-            try:
-                stream = stream_of(self.inner, request)
-                try:
-                    async for item in stream:
-                        begun = begun or type(item) is not RetryNotice
-                        yield item
-                finally:
-                    await stream.aclose()
-                return
-            except ModelError as error:
-                if begun or error.kind not in WORTH_IT:
-                    raise
-                if attempt == self.attempts:
-                    if attempt == 1:
-                        raise
-                    raise _with_sentence(error, f"It was asked {attempt} times.") from error
-                failure = error
-            wait = self._wait(attempt, failure)
-            if not waited + wait <= self.max_wait:  # also for a wait that is not a number
-                raise _with_sentence(failure, self._too_long(wait, waited)) from failure
-            waited += wait
-            yield RetryNotice(attempt + 1, wait, str(failure))
-            await self._sleep(wait)
+        return _Attempts(self, request)
+
+    def _next(self, attempt: int, waited: float, failure: ModelError) -> RetryNotice:
+        """The next attempt after one that failed; raises the failure if there is none."""
+        if failure.kind not in WORTH_IT or attempt == self.attempts == 1:
+            raise failure
+        if attempt == self.attempts:
+            raise _with_sentence(failure, f"It was asked {attempt} times.") from failure
+        wait = self._wait(attempt, failure)
+        if not waited + wait <= self.max_wait:  # also for a wait that is not a number
+            raise _with_sentence(failure, self._too_long(wait, waited)) from failure
+        return RetryNotice(attempt + 1, wait, str(failure))
+
+    async def _pause(self, notice: RetryNotice) -> None:
+        """Wait as long as that says."""
+        await self._sleep(notice.wait)
 
     def _wait(self, attempt: int, failure: ModelError) -> float:
         backoff = min(_FIRST_WAIT * 2.0 ** (attempt - 1), _LONGEST_WAIT)
@@ -107,6 +97,53 @@ class RetryingModel(ChatModel):
             f"The next attempt would have to wait {wait:.0f} s{before}, longer than the "
             f"{self.max_wait:.0f} s that are waited for a model; try again later."
         )
+
+
+class _Attempts:
+    """One call of a model: attempts until one says something, and then the rest of that one.
+
+    No generator around the model's own, which each piece would have to pass through as well.
+    """
+
+    __slots__ = ("_asked", "_begun", "_notice", "_number", "_request", "_stream", "_waited")
+
+    def __init__(self, asked: RetryingModel, request: ModelRequest) -> None:
+        self._asked = asked
+        self._request = request
+        self._stream: AsyncGenerator[StreamItem, None] | None = None  # of the attempt
+        self._number = 0
+        self._begun = False  # nothing is tried again: its pieces would come twice
+        self._notice: RetryNotice | None = None  # given on, and not waited for yet
+        self._waited = 0.0
+
+    def __aiter__(self) -> _Attempts:
+        return self
+
+    def __anext__(self) -> Awaitable[StreamItem]:
+        if self._begun and self._stream is not None:
+            return self._stream.__anext__()
+        return self._first()
+
+    async def _first(self) -> StreamItem:
+        if self._notice is not None:
+            await self._asked._pause(self._notice)
+            self._waited += self._notice.wait
+        try:
+            if self._stream is None or self._notice is not None:
+                self._notice = None
+                self._number += 1
+                self._stream = stream_of(self._asked.inner, self._request)
+            item = await self._stream.__anext__()
+        except ModelError as error:
+            await self.aclose()
+            self._notice = self._asked._next(self._number, self._waited, error)
+            return self._notice
+        self._begun = type(item) is not RetryNotice
+        return item
+
+    async def aclose(self) -> None:
+        if self._stream is not None:
+            await self._stream.aclose()
 
 
 def retried(model: ChatModel) -> ChatModel:
