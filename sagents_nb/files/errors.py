@@ -43,7 +43,14 @@ class NotStorable(FileError):
 
 
 class FileChanged(FileError):
-    """Somebody else has changed the file since it was read, and would have lost that."""
+    """Somebody else has changed the file since it was read, and would have lost that.
+
+    ``kept``: earlier changes of it that were made here wait in memory, and are not saved.
+    """
+
+    def __init__(self, message: str, path: str = "", *, kept: bool = False) -> None:
+        super().__init__(message, path)
+        self.kept = kept
 
 
 class StorageFailed(FileError):

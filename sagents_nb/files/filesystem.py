@@ -132,6 +132,17 @@ class FileSystem:
         self._notices.deliver()
         return self.read(path)
 
+    @kinds.checked(path=kinds.ANYTHING)
+    def in_conflict(self, path: str) -> bool:
+        """Whether a change of yours is kept from being saved by what somebody else wrote.
+
+        :meth:`reload` takes theirs.
+        """
+        path = paths.normalize(path)
+        with self._lock:
+            self._check_open()
+        return self._versions.in_conflict(path)
+
     def _look_again(self, paths: Sequence[str], failed: dict[str, FileError] | None = None) -> None:
         """Take in what somebody else has made of those files."""
         if len(self._mounts) and self._versions.refresh(paths, failed):
@@ -641,10 +652,14 @@ class FileSystem:
                         elif (current := self._tree.get(path)) is not None:
                             self._notices.queue(updated(entry) for entry in [current])
                     failed |= self._save_above([p for p in claimed if p != path])
-            if isinstance(changed := failed.get(path), FileChanged):
+            if isinstance(failed.get(path), FileChanged):
                 overtaken += 1
                 if overtaken > MOST_OVERTAKEN:
-                    raise changed
+                    raise FileChanged(
+                        f"{path} was changed by somebody else again and again, and nothing was "
+                        "written; try again later.",
+                        path,
+                    )
                 self._seen_anew(path, edits=read)
                 continue
             break
@@ -720,7 +735,8 @@ class FileSystem:
         if not len(self._mounts):
             return []
         mount = self._mounts.keeping(path)
-        if stored is not None and not now and (mount is None or mount.debounce):
+        waits = mount is None or (mount.debounce and not self._versions.shared(path))
+        if stored is not None and not now and waits:
             return []
         above = self._tree.missing_parents(path) if stored is None else []
         return [p for p in (*(e.path for e in above), path) if self._mounts.keeping(p)]

@@ -295,6 +295,7 @@ def overwriting(path: str) -> FileChanged:
         f"{path} was changed by somebody else since it was read, so what was written here since "
         "is not saved; it is kept in memory until reload() takes what is there.",
         path,
+        kept=True,
     )
 
 
@@ -337,6 +338,19 @@ class Versions:
         self._saving = saving
         self._scope = scope
         self._tell = tell
+        self._shared: set[str] = set()
+
+    def shared(self, path: str) -> bool:
+        """Whether somebody else was seen to change that file; the lock is held.
+
+        Then no change of ours waits to be saved, since theirs would come between.
+        """
+        return path in self._shared
+
+    def in_conflict(self, path: str) -> bool:
+        """Whether what waits to be saved there would overwrite what somebody else wrote."""
+        found = self._now(path)
+        return found is not None and found[1] is not None and found[2]
 
     def refreshed(self, path: str) -> bool:
         """Take what the storage has by now, if that is another and nothing here is unsaved.
@@ -483,7 +497,7 @@ class Versions:
         if mount is None:
             return
         with self._claims.on([path]):
-            self._take(path, mount)
+            self._take(path, mount, drop=True)
 
     def _now(self, path: str) -> tuple[Mount, str | None, bool] | None:
         """The mount, the version there, and whether something waits here; None if all is as known.
@@ -520,15 +534,18 @@ class Versions:
             return None if self._tree.has(path) else ""
         return None if entry.is_directory or not entry.loaded else self._tree.versions.get(path)
 
-    def _take(self, path: str, mount: Mount) -> None:
-        """Have in memory what the storage has; the path is claimed."""
+    def _take(self, path: str, mount: Mount, *, drop: bool = False) -> None:
+        """Have in memory what the storage has; the path is claimed.
+
+        What was changed here meanwhile stays, unless that is to be dropped.
+        """
         inside = mount.inside(path)
         ask = asker(mount.storage)
         try:
             version = ask(self._scope, inside) if ask else None
             stored = mount.storage.load(self._scope, inside)
         except FileNotFoundError:
-            self._lose(path)
+            self._lose(path, drop)
             return
         except BaseException as error:
             pass_on(error)
@@ -539,6 +556,9 @@ class Versions:
             ) from error
         entry = replace(stored, path=path, content=None, loaded=False, persistence="persisted")
         with self._lock:
+            self._shared.add(path)
+            if self._saving.waits(path) and not drop:
+                return
             self._saving.forget(path)
             self._tree.take_in(entry)
             fits = entry.size <= self._tree.limits.file_size
@@ -549,8 +569,11 @@ class Versions:
             now = self._tree.get(path)
             self._tell([] if now is None else [updated(now)])
 
-    def _lose(self, path: str) -> None:
+    def _lose(self, path: str, drop: bool) -> None:
         with self._lock:
+            self._shared.discard(path)
+            if self._saving.waits(path) and not drop:
+                return
             self._saving.forget(path)
             self._tree.versions.pop(path, None)
             if self._tree.get(path) is not None:

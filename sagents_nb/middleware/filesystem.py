@@ -6,6 +6,7 @@ import base64
 import functools
 import itertools
 import json
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -36,6 +37,8 @@ from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from ..tools import Tool, ToolOutput
 from .base import Middleware
+
+log = logging.getLogger(__name__)
 
 MAX_LINE = 2000  # characters of one line
 MAX_SHOWN = 200_000  # characters of one answer
@@ -111,7 +114,7 @@ def default_entry_to_map(entry: FileEntry) -> dict[str, Any]:
     return {key: value for key, value in described.items() if value is not None}
 
 
-def _answers(function: Callable[..., Any]) -> Callable[..., Any]:
+def _answers(tools: FileSystem, function: Callable[..., Any]) -> Callable[..., Any]:
     """A refused file operation becomes an error result that the model can act on.
 
     Memory is quick, so the tools run on the loop; where a storage may be waited for, what is
@@ -120,19 +123,11 @@ def _answers(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def answer(*args: Any, **kwargs: Any) -> ToolOutput:
         try:
-            output: ToolOutput = function(*args, **kwargs)
-            return output
-        except FileChanged as error:
-            path = error.path
             try:
-                _files(kwargs["ctx"]).reload(path)
-            except FileError as unread:
-                return ToolOutput(str(unread), is_error=True)
-            return ToolOutput(
-                f"{path} was changed by somebody else, and nothing of yours was written over "
-                "that; read it again and make your changes anew.",
-                is_error=True,
-            )
+                output: ToolOutput = function(*args, **kwargs)
+                return output
+            except FileChanged as error:
+                return tools.overtaken(kwargs["ctx"], error) or answer(*args, **kwargs)
         except FileError as error:
             return ToolOutput(str(error), is_error=True)
 
@@ -200,7 +195,7 @@ class FileSystem(Middleware):
     def _tools(self) -> list[Tool]:
         return [
             Tool(
-                _answers(getattr(self, name)),
+                _answers(self, getattr(self, name)),
                 name=name,
                 description=self.descriptions.get(name, _TOOLS[name][0]),
                 # Memory is quick; a search may take its full time, so not on the loop.
@@ -239,6 +234,7 @@ class FileSystem(Middleware):
     ) -> ToolOutput:
         """Read a text file, or see an image."""
         files, path, first = _files(ctx), normalize(file_path), max(offset, 1)
+        dropped = self._takes_theirs(ctx, path)
         try:
             # With one more than is asked for it is known whether more follow.
             limit = min(limit, MAX_SHOWN // len(numbered(1, "")))
@@ -257,7 +253,10 @@ class FileSystem(Middleware):
                 f"lines and the offset is {offset}.",
                 is_error=True,
             )
-        return ToolOutput(part(lines[:limit], first, total))
+        shown = part(lines[:limit], first, total)
+        if dropped:
+            shown = f"{path} as somebody else wrote it; what was not saved is dropped.\n{shown}"
+        return ToolOutput(shown)
 
     def write_file(
         self,
@@ -382,6 +381,46 @@ class FileSystem(Middleware):
         if old == new:
             return ToolOutput(f"{old} is there already; nothing was moved.")
         return ToolOutput(f"Moved {moved} {'entry' if moved == 1 else 'entries'}: {old} → {new}.")
+
+    def overtaken(self, ctx: ToolContext, error: FileChanged) -> ToolOutput | None:
+        """What the model is told of a change that was refused; None if it is to be tried again.
+
+        Nothing that was reported as done is dropped before the model was told.
+        """
+        path, reads = error.path, "read_file" in self.enabled_tools
+        refused = f"{path} was changed by somebody else, and nothing of yours was written over that"
+        if not error.kept:
+            return ToolOutput(
+                f"{refused}; read it again and make your changes anew.", is_error=True
+            )
+        if not reads and self._takes_theirs(ctx, path):
+            return None
+        self._refused_paths(ctx).add(path)
+        way = (
+            "read_file takes what they wrote and drops yours; then make all of them anew."
+            if reads
+            else "try again, which drops yours and begins from what they wrote."
+        )
+        return ToolOutput(
+            f"{refused}: earlier changes of {path}, though reported as done, are not saved and "
+            f"only in memory. {way}",
+            is_error=True,
+        )
+
+    def _takes_theirs(self, ctx: ToolContext, path: str) -> bool:
+        """Drop what is in conflict with what somebody else wrote, if the model was told of it."""
+        refused, files = self._refused_paths(ctx), _files(ctx)
+        if path not in refused:
+            return False
+        if conflict := files.in_conflict(path):
+            log.warning("%s: changes that were not saved are dropped for those of others", path)
+            files.reload(path)
+        refused.discard(path)
+        return conflict
+
+    def _refused_paths(self, ctx: ToolContext) -> set[str]:
+        paths: set[str] = ctx.run.local.setdefault(f"{self.id or 'FileSystem'}.refused", set())
+        return paths
 
     def _read_paths(self, ctx: ToolContext) -> set[str]:
         paths: set[str] = ctx.run.local.setdefault(f"{self.id or 'FileSystem'}.read", set())

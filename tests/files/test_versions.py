@@ -34,7 +34,7 @@ from sagents_nb.files.patterns import matching
 from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.middleware import FileSystem as FileTools
 from tests.files.doubles import HandClock
-from tests.talking import agent_of, call, results
+from tests.talking import PATIENCE, agent_of, call, results
 
 
 class OnlyVersion:
@@ -393,6 +393,176 @@ def test_the_model_is_told_and_sees_what_the_person_wrote(other: Other, opened: 
     assert "of a person" in read
     fs.flush()
     assert other.read("a.md") == "one\nmine\nof a person\n"
+
+
+def append(file: Path, text: str) -> None:
+    with file.open("a") as opened:
+        opened.write(text)
+
+
+def test_an_edit_reported_as_done_stays_until_the_model_was_told_that_it_is_not_saved(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one\ntwo\nthree\n")
+    fs = FileSystem(None, [Mount("d", DiskStorage(tmp_path, fsync=False), debounce=60.0)])
+    seen: list[Any] = []
+
+    def person(request: Any) -> Any:
+        append(file, "of a person\n")
+        return edit("two")
+
+    def edit(word: str) -> Any:
+        return call(
+            "edit_file", f"e{word}", file_path="/d/a.txt", old_string=word, new_string=word.upper()
+        )
+
+    def looking(then: Any) -> Callable[[Any], Any]:
+        def look(request: Any) -> Any:
+            with pytest.raises(StorageFailed, match=r"/d/a\.txt was changed by somebody else"):
+                fs.flush()
+            seen.append(fs.read("/d/a.txt").content)
+            return then
+
+        return look
+
+    agent = agent_of(
+        edit("one"),
+        person,
+        looking(edit("three")),
+        looking(call("read_file", "r", file_path="/d/a.txt")),
+        call("edit_file", "again", file_path="/d/a.txt", old_string="one", new_string="ONE"),
+        "done",
+        middleware=[FileTools()],
+    )
+    session = sa.Session(agent, filesystem=fs)
+    session.send("go").result()
+    done, told, again, read, anew = results(session.state)
+    assert "Replaced" in done
+    for refusal in (told, again):
+        assert "nothing of yours was written over" in refusal
+        assert "earlier changes of /d/a.txt, though reported as done, are not saved" in refusal
+        assert "read_file takes what they wrote and drops yours" in refusal
+    assert seen == ["ONE\ntwo\nthree\n"] * 2
+    assert read.startswith("/d/a.txt as somebody else wrote it; what was not saved is dropped.\n")
+    assert "of a person" in read
+    assert "ONE" not in read
+    assert "/d/a.txt: changes that were not saved are dropped" in caplog.text
+    assert "Replaced" in anew
+    fs.flush()
+    assert file.read_text() == "ONE\ntwo\nthree\nof a person\n"
+
+
+def test_a_model_that_cannot_read_goes_on_from_what_they_wrote_when_it_tries_again(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one\ntwo\n")
+    fs = FileSystem(None, [Mount("d", DiskStorage(tmp_path, fsync=False), debounce=60.0)])
+
+    def edit(id: str, old: str, new: str) -> Any:
+        return call("edit_file", id, file_path="/d/a.txt", old_string=old, new_string=new)
+
+    def person(request: Any) -> Any:
+        append(file, "of a person\n")
+        return edit("b", "two", "TWO")
+
+    turns = (edit("a", "one", "ONE"), person, edit("c", "two", "TWO"), "done")
+    agent = agent_of(*turns, middleware=[FileTools(enabled_tools=["edit_file"])])
+    session = sa.Session(agent, filesystem=fs)
+    session.send("go").result()
+    _, told, done = results(session.state)
+    assert "try again, which drops yours and begins from what they wrote" in told
+    assert "Replaced" in done
+    fs.flush()
+    assert file.read_text() == "one\nTWO\nof a person\n"
+
+
+def test_what_is_read_after_a_refusal_is_not_dropped_once_somebody_has_settled_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one\n")
+    fs = FileSystem(None, [Mount("d", DiskStorage(tmp_path, fsync=False), debounce=60.0)])
+
+    def person(request: Any) -> Any:
+        append(file, "of a person\n")
+        return call("delete_file", "b", file_path="/d/a.txt")
+
+    def settled(request: Any) -> Any:
+        fs.reload("/d/a.txt")
+        fs.update_metadata("/d/a.txt", {"mine": 1}, persist="debounce")
+        return call("read_file", "c", file_path="/d/a.txt")
+
+    edit = call("edit_file", "a", file_path="/d/a.txt", old_string="one", new_string="ONE")
+    session = sa.Session(
+        agent_of(edit, person, settled, "done", middleware=[FileTools()]), filesystem=fs
+    )
+    session.send("go").result()
+    assert "dropped" not in results(session.state)[-1]
+    assert fs.read("/d/a.txt").custom == {"mine": 1}
+
+
+def test_a_file_that_others_change_too_is_saved_with_every_edit(
+    other: Other, opened: Opened
+) -> None:
+    other.write("a.md", "")
+    fs = opened(60.0)
+    fs.read("/a.md")
+    for number in range(10):
+        other.write("a.md", f"{other.read('a.md')}person {number}\n")
+        fs.edit("/a.md", lambda entry, n=number: f"{entry.content}mine {n}\n")  # type: ignore[misc]
+    written = "".join(f"person {n}\nmine {n}\n" for n in range(10))
+    assert other.read("a.md") == written
+    fs.flush()
+
+
+def test_an_edit_made_while_theirs_is_read_is_not_dropped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs = of_folder(folder, debounce=60.0)
+    fs.read("/a.md")
+    storage: Any = fs.mounts[0].storage
+    load, reading, edited = storage.load, threading.Event(), threading.Event()
+
+    def slow(scope: str, path: str) -> Any:
+        reading.set()
+        assert edited.wait(PATIENCE)
+        return load(scope, path)
+
+    def change(entry: Any) -> str:
+        (folder / "a.md").write_text("of a person")
+        reader.start()
+        assert reading.wait(PATIENCE)
+        return "mine"
+
+    monkeypatch.setattr(storage, "load", slow)
+    reader = threading.Thread(target=fs.read, args=("/a.md",))
+    fs.edit("/a.md", change)
+    edited.set()
+    reader.join()
+    assert fs.read("/a.md").content == "mine"
+    with pytest.raises(StorageFailed, match="was changed by somebody else"):
+        fs.flush()
+    assert (folder / "a.md").read_text() == "of a person"
+
+
+def test_who_is_overtaken_again_and_again_is_told_and_nothing_of_theirs_waits(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sagents_nb.files.filesystem.MOST_OVERTAKEN", 3)
+    fs = of_folder(folder, debounce=0.0)
+    turn = iter(range(100))
+
+    def change(entry: Any) -> str:
+        (folder / "a.md").write_text(f"of a person {'!' * next(turn)}")
+        return "mine"
+
+    with pytest.raises(FileChanged, match="again and again") as caught:
+        fs.edit("/a.md", change)
+    assert not caught.value.kept
+    fs.flush()
+    assert str(fs.read("/a.md").content).startswith("of a person")
 
 
 def races(folder: Path, rounds: int) -> None:
