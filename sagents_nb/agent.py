@@ -378,7 +378,8 @@ class Agent:
         """One run for each row, several at a time; a frame with the index of ``inputs``.
 
         ``inputs`` is a Series or an iterable of prompts, or a DataFrame with a ``prompt`` such as
-        ``"Translate to {language}: {text}"``. The columns are those of the kind "map" in
+        ``"Translate to {language}: {text}"``, which names at least one of its columns; the prompt
+        for a Series says ``{}`` where the value goes. The columns are those of the kind "map" in
         :data:`sagents_nb.frames.COLUMNS`; with ``output``, a type as for :meth:`extract`, its
         fields are columns too (``output_text`` if there is a ``text`` already). An error is in
         its row, and the other rows go on.

@@ -82,10 +82,10 @@ def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
                 "A frame needs a prompt such as 'Translate: {text}', with the names of its "
                 f"columns ({columns}); or give one column."
             )
-        used = _used(template, inputs.columns)
+        if not (used := _used(template, inputs.columns)):
+            raise _same_for_all(template, inputs.columns, "df[{!r}]")
         named = inputs.loc[:, [str(column) in used for column in inputs.columns]]
-        rows = named.to_dict("records") if used else [{}] * len(inputs)
-        return _filled(rows, template, used), inputs.index
+        return _filled(named.to_dict("records"), template, used), inputs.index
     index = getattr(inputs, "index", None)
     index = None if callable(index) else index  # of a list, say: a method
     if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
@@ -94,12 +94,34 @@ def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
             f"{type(inputs).__name__}; for one prompt there is agent.run."
         )
     values: list[Any] = list(inputs)
-    if template is not None:
-        if not all(isinstance(value, Mapping) for value in values):
-            values = [{"value": value, "": value} for value in values]
-        names = list(dict.fromkeys(name for value in values for name in value))
-        return _filled(values, template, _used(template, names)), index
-    return [_prompt(value) for value in values], index
+    if template is None or not values:
+        return [_prompt(value) for value in values], index
+    columns = all(isinstance(value, Mapping) for value in values)
+    if not columns:
+        values = [{"value": value, "": value} for value in values]
+    names = list(dict.fromkeys(name for value in values for name in value))
+    if not (used := _used(template, names)):
+        raise _same_for_all(template, names if columns else (), "[row[{!r}] for row in rows]")
+    return _filled(values, template, used), index
+
+
+def _same_for_all(template: str, names: Iterable[Any], alone: str) -> ConfigurationError:
+    """Why a prompt without a name is refused: nobody means to pay for one question many times.
+
+    ``alone`` is how the values of one column are given without a prompt.
+    """
+    names = list(names)
+    if not names:
+        return ConfigurationError(
+            "The prompt does not say where the values go, so each row would be asked the same; "
+            "write '{}' there, or give the values without a prompt."
+        )
+    name = next((name for name in names if str(name) == template.strip()), names[0])
+    return ConfigurationError(
+        f"The prompt names none of the columns ({', '.join(map(str, names))}), so each row would "
+        f"be asked the same; write '{{{name}}}' in it, or pass {alone.format(name)} without a "
+        "prompt."
+    )
 
 
 def _prompt(value: Any) -> Prompt:

@@ -262,7 +262,7 @@ def _times(values: Sequence[Any]) -> Any:
 
 @kinds.checked
 def conformed(columns: Mapping[str, Column], frame: pandas.DataFrame) -> pandas.DataFrame:
-    """``frame`` with exactly these columns and their dtypes first, and any others after them.
+    """``frame`` with the dtypes of these columns; others stay as they are, all where they were.
 
     Raises ConfigurationError if one is missing.
     """
@@ -270,9 +270,8 @@ def conformed(columns: Mapping[str, Column], frame: pandas.DataFrame) -> pandas.
     lacking = [name for name in columns if name not in frame.columns]
     if lacking:
         raise ConfigurationError(f"The frame has no column {', '.join(lacking)}.")
-    cast = {name: _cast(column, frame[name]) for name, column in columns.items()}
-    rest = {name: frame[name] for name in frame.columns if name not in columns}
-    return pandas.DataFrame({**cast, **rest}, index=frame.index)
+    cast = {n: _cast(columns[n], frame[n]) if n in columns else frame[n] for n in frame.columns}
+    return pandas.DataFrame(cast, index=frame.index)
 
 
 def _cast(column: Column, values: pandas.Series) -> pandas.Series:

@@ -6,14 +6,15 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import kinds
 from ..errors import ConfigurationError
 from ..text import REPLACEMENT, whole
-from .columns import columns_of, conformed, pandas_module
+from .columns import LARGEST_INTEGER, columns_of, conformed, framed, pandas_module
 
 if TYPE_CHECKING:
     import pandas
@@ -24,19 +25,23 @@ _FORMULA = re.compile(r"['\s]*[=+\-@\t\r\n＝＋－＠]")
 _GUARDED = re.compile(r"'['\s]*[=+\-@\t\r\n＝＋－＠]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _CELL = 32_767  # characters of an Excel cell
+_OF_JSON = {str, int, float, bool, list, dict}
+_FIELDS = "fields"  # of a frame, in the metadata of a Parquet file
 
 
 @kinds.checked(path=kinds.PATH)
 def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
     """Write a frame to a file; its ending says how: .parquet, .json, .csv or .xlsx.
 
-    :func:`load_frame` gives the same frame back from Parquet and JSON. In CSV and Excel a text
-    that a spreadsheet would take for a formula (it begins with = + - @, a tab or a line
-    break) has an apostrophe before it, which :func:`load_frame` takes away again; there, empty
-    text and missing text are the same, control characters become U+FFFD, and Excel cells end
-    after 32,767 characters and know only one kind of line break. Lists and dicts are written as
-    JSON. The index is not written: ``reset_index()`` first if it says something. Raises
-    :class:`~sagents_nb.errors.ConfigurationError` for another ending.
+    :func:`load_frame` gives the same frame back from Parquet and JSON, with columns of your own
+    where they were and with their dtypes; JSON, a Table Schema and its rows that pandas reads too
+    (``read_json(path, orient="table")``), knows no infinity, which is missing then. In CSV and
+    Excel a text that a spreadsheet would take for a formula (it begins with = + - @, a tab or a
+    line break) has an apostrophe before it, which :func:`load_frame` takes away again; there,
+    columns of your own are text, lists and dicts JSON, empty text and missing text are the same,
+    control characters become U+FFFD, and Excel cells end after 32,767 characters and know only
+    one kind of line break. The index is not written: ``reset_index()`` first if it says
+    something. Raises :class:`~sagents_nb.errors.ConfigurationError` for another ending.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -48,7 +53,7 @@ def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
     >>> folder.cleanup()
     """
     path = Path(path)
-    _by_ending(path, _WRITERS)(_plain(frame), path)
+    _by_ending(path, _WRITERS)(frame, path)
     return path
 
 
@@ -56,12 +61,17 @@ def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
 def load_frame(kind: str, path: str | os.PathLike[str]) -> pandas.DataFrame:
     """Read what :func:`save_frame` wrote, with the columns and dtypes of that kind.
 
-    Columns of your own follow as the file has them. Raises
-    :class:`~sagents_nb.errors.ConfigurationError` for another ending and for a file that lacks
-    a column of the kind.
+    Columns stand in the order of the file. Those of your own have from Parquet and JSON the
+    dtypes that they were saved with, lists and dicts are such again, and from CSV and Excel they
+    are text. A list of rows as JSON, as earlier versions wrote it, is read too, with columns of
+    your own as ``object``. Raises :class:`~sagents_nb.errors.ConfigurationError` for another
+    ending, a file that holds no frame and one that lacks a column of the kind.
     """
-    path = Path(path)
-    return conformed(columns_of(kind), _by_ending(path, _READERS)(path))
+    path, columns = Path(path), columns_of(kind)
+    read = _by_ending(path, _READERS)(path)
+    if not read.size and not len(read.columns):  # a list of no rows
+        read = framed(columns, dict.fromkeys(columns, ()))
+    return conformed(columns, read)
 
 
 def _by_ending(path: Path, formats: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
@@ -82,57 +92,136 @@ def _needed(package: str) -> None:
         ) from error
 
 
-def _plain(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """``frame`` with lists and dicts as JSON text."""
-    odd = [name for name in frame.columns if frame[name].dtype == object]
-    return frame.assign(**{name: frame[name].map(_json_text) for name in odd})
+def _fields(frame: pandas.DataFrame) -> list[dict[str, Any]]:
+    """The fields of a Table Schema, each also with its dtype and that of its words."""
+    from pandas.io.json import build_table_schema
+
+    fields = build_table_schema(frame, index=False)["fields"]
+    for field, dtype in zip(fields, frame.dtypes, strict=True):
+        field["dtype"] = str(dtype)
+        if dtype == "category":
+            field["words"] = str(dtype.categories.dtype)
+    return list(map(_json_value, fields))
 
 
-def _json_text(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+def _categories(field: Mapping[str, Any]) -> Any:
+    """The dtype of a column of words; raises ValueError or TypeError for one that pandas lacks."""
+    pandas = pandas_module()
+    words = pandas.Index(field["constraints"]["enum"], dtype=field["words"])
+    return pandas.CategoricalDtype(words, field["ordered"])
 
 
 def _to_parquet(frame: pandas.DataFrame, path: Path) -> None:
+    """With the fields in the metadata: Arrow loses what objects are, and words without rows."""
     _needed("pyarrow")
-    frame.to_parquet(path, index=False)
+    mixed = [n for n in frame.columns if frame[n].dtype == object and _is_mixed(frame[n])]
+    texts = frame.assign(**{n: frame[n].map(_json_text, na_action="ignore") for n in mixed})
+    texts.attrs[_FIELDS] = [{**f, "json": f["name"] in mixed} for f in _fields(frame)]
+    texts.to_parquet(path, index=False)
+
+
+def _is_mixed(objects: pandas.Series) -> bool:
+    """Whether Arrow has no type for these objects, or one that does not give them back."""
+    present = objects[objects.notna()]
+    types = {type(value) for value in present}
+    return types <= _OF_JSON and (
+        len(types) > 1
+        or bool(types & {list, dict})
+        or (types == {int} and max(map(abs, present)) > LARGEST_INTEGER)
+    )
+
+
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _from_parquet(path: Path) -> pandas.DataFrame:
     _needed("pyarrow")
-    return pandas_module().read_parquet(path)
+    read: pandas.DataFrame = pandas_module().read_parquet(path)
+    for field in read.attrs.pop(_FIELDS, ()):
+        name = field["name"]
+        if field["dtype"] == "object":
+            values = read[name].astype(object).where(read[name].notna(), None)
+            if field["json"]:
+                values = [None if text is None else json.loads(text) for text in values]
+            read[name] = pandas_module().Series(values, dtype=object)
+        elif field["dtype"] == "category":
+            with suppress(ValueError, TypeError):
+                read[name] = read[name].astype(_categories(field))
+    return read
 
 
 def _to_json(frame: pandas.DataFrame, path: Path) -> None:
-    """A list of rows; pandas' own writer would round the numbers."""
-    columns = {str(name): [_json_value(v) for v in frame[name]] for name in frame.columns}
+    """A Table Schema and a list of rows; pandas' own writer would round the numbers."""
+    frame = frame.set_axis(list(map(str, frame.columns)), axis="columns")
+    columns = {name: [_json_value(v) for v in frame[name]] for name in frame.columns}
     rows = [
         json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, allow_nan=False)
         for row in zip(*columns.values(), strict=True)
     ]
-    path.write_text(whole("[" + ",\n ".join(rows) + "]\n", REPLACEMENT), encoding="utf-8")
+    schema = json.dumps({"fields": _fields(frame)}, ensure_ascii=False)
+    text = f'{{"schema": {schema},\n"data": [' + ",\n ".join(rows) + "]}\n"
+    path.write_text(whole(text, REPLACEMENT), encoding="utf-8")
 
 
 def _json_value(value: Any) -> Any:
-    if value is None or value is pandas_module().NA:
-        return None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _json_value(inside) for key, inside in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(inside) for inside in value]
     if hasattr(value, "isoformat"):
         text = value.isoformat()
         return None if text == "NaT" else text
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if hasattr(value, "tolist"):  # of numpy
+        return _json_value(value.tolist())
+    return None if value is pandas_module().NA else str(value)
 
 
 def _from_json(path: Path) -> pandas.DataFrame:
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        rows = read if isinstance(read, list) else read["data"]
+        fields = [] if rows is read else read["schema"]["fields"]
+        own = {field["name"]: field for field in fields}
+        names = list(dict.fromkeys([*own, *(name for row in rows for name in row)]))
+        columns = {n: _series(own.get(n, {}), [row.get(n) for row in rows]) for n in names}
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise ConfigurationError(
+            f"The file {str(path)!r} holds no frame; save_frame writes such that can be loaded."
+        ) from None
+    return pandas_module().DataFrame(columns)
+
+
+def _series(field: Mapping[str, Any], values: list[Any]) -> pandas.Series:
+    """A column with the dtype that its field tells, where pandas still has it."""
     pandas = pandas_module()
-    return pandas.DataFrame(
-        {name: pandas.Series([row.get(name) for row in rows], dtype=object) for name in names}
-    )
+    dtype = field.get("dtype", "object")
+    try:
+        if dtype != "category":
+            return pandas.Series(values, dtype=dtype)
+        places = {word: place for place, word in enumerate(field["constraints"]["enum"])}
+        codes = [places.get(value, -1) for value in values]
+        return pandas.Series(pandas.Categorical.from_codes(codes, dtype=_categories(field)))
+    except (ValueError, TypeError):  # of another version, or of a package that is not here
+        return pandas.Series(values, dtype=object)
+
+
+def _flat(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """``frame`` with lists and dicts as JSON text."""
+    odd = [name for name in frame.columns if frame[name].dtype == object]
+    return frame.assign(**{name: frame[name].map(_cell) for name in odd})
+
+
+def _cell(value: Any) -> Any:
+    return _json_text(value) if isinstance(value, dict | list) else value
 
 
 def _to_csv(frame: pandas.DataFrame, path: Path) -> None:
-    _guarded(frame).to_csv(path, index=False, lineterminator="\r\n")  # RFC 4180
+    _guarded(_flat(frame)).to_csv(path, index=False, lineterminator="\r\n")  # RFC 4180
 
 
 def _from_csv(path: Path) -> pandas.DataFrame:
@@ -145,7 +234,7 @@ def _to_excel(frame: pandas.DataFrame, path: Path) -> None:
     pandas = pandas_module()
     zoned = [n for n in frame.columns if isinstance(frame[n].dtype, pandas.DatetimeTZDtype)]
     plain = frame.assign(**{name: frame[name].map(_iso) for name in zoned})
-    _guarded(plain, _CELL).to_excel(path, index=False)
+    _guarded(_flat(plain), _CELL).to_excel(path, index=False)
 
 
 def _from_excel(path: Path) -> pandas.DataFrame:
@@ -173,7 +262,7 @@ def _unguarded(frame: pandas.DataFrame) -> pandas.DataFrame:
     def take_away(value: Any) -> Any:
         return value[1:] if isinstance(value, str) and _GUARDED.match(value) else value
 
-    return _texts_mapped(frame, take_away)
+    return _texts_mapped(frame, take_away).astype("string")
 
 
 def _texts_mapped(frame: pandas.DataFrame, change: Callable[[Any], Any]) -> pandas.DataFrame:

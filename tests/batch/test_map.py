@@ -95,9 +95,39 @@ def test_a_prompt_cannot_name_one_of_two_columns_of_the_same_name(names: list[An
     assert mapped(agent, table, "{a}").text[0] == "x"
 
 
-def test_a_prompt_that_names_no_column_is_the_same_for_each_row() -> None:
-    table = pd.DataFrame({"a": [1, 2]})
-    assert list(mapped(replying(str), table, "go").text) == ["go", "go"]
+QUESTIONS = pd.DataFrame({"id": [1, 2], "text": ["a", "b"]})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "prompt", "told"),
+    [
+        (QUESTIONS, "text", r"names none of the columns \(id, text\).*'\{text\}'.*\['text'\]"),
+        (QUESTIONS, "Translate", r"names none of the columns \(id, text\).*'\{id\}'.*\['id'\]"),
+        (QUESTIONS, "{{text}}", r"names none of the columns"),
+        (QUESTIONS, "", r"names none of the columns"),
+        (QUESTIONS[:0], "text", r"names none of the columns"),
+        (pd.DataFrame([["a", "b"]]), "1", r"columns \(0, 1\).*'\{1\}'.*\[1\]"),
+        (pd.DataFrame(index=[1, 2]), "go", r"each row would be asked the same"),
+        ([{"id": 1}, {"text": "a"}], "text", r"names none of the columns \(id, text\).*'\{text\}'"),
+        (["a", "b"], "text", r"does not say where the values go.*'\{\}'"),
+        (QUESTIONS["text"], "text", r"does not say where the values go.*'\{\}'"),
+    ],
+)
+def test_a_prompt_that_would_be_the_same_for_each_row_is_refused(
+    inputs: Any, prompt: str, told: str
+) -> None:
+    agent = replying(str)
+    with pytest.raises(sa.ConfigurationError, match=told):
+        mapped(agent, inputs, prompt)
+    with pytest.raises(sa.ConfigurationError, match=told):
+        run(agent.amap(inputs, prompt, progress=False))
+    assert agent.model.asked == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("inputs", [[], pd.Series([], dtype=object), QUESTIONS[:0]])
+def test_no_rows_are_no_answers_also_with_a_prompt(inputs: Any) -> None:
+    prompt = "{text}" if isinstance(inputs, pd.DataFrame) else "Where is {}?"
+    assert mapped(replying(), inputs, prompt).empty
 
 
 def test_messages_and_numbers_are_prompts_too() -> None:
