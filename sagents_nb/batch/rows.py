@@ -96,12 +96,12 @@ def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
     values: list[Any] = list(inputs)
     if template is None or not values:
         return [_prompt(value) for value in values], index
-    columns = all(isinstance(value, Mapping) for value in values)
-    if not columns:
+    are_rows = all(isinstance(value, Mapping) for value in values)
+    if not are_rows:
         values = [{"value": value, "": value} for value in values]
     names = list(dict.fromkeys(name for value in values for name in value))
     if not (used := _used(template, names)):
-        raise _same_for_all(template, names if columns else (), "[row[{!r}] for row in rows]")
+        raise _same_for_all(template, names if are_rows else (), "[row[{!r}] for row in rows]")
     return _filled(values, template, used), index
 
 
