@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import kinds
 from ..errors import ConfigurationError
-from .columns import COLUMNS, Column, columns_of, conformed, framed, pandas_module
+from .columns import COLUMNS, Column, conformed, framed, pandas_module
 from .plots import plot_timeline, plot_usage
 from .rows import MAKERS, Conversation
 from .saving import load_frame, save_frame
@@ -80,7 +80,8 @@ def frame_of(kind: str, conversations: Iterable[Conversation]) -> pandas.DataFra
 
 
 def _columns_from_conversations(kind: str) -> dict[str, Column]:
-    columns = columns_of(kind)
-    if kind not in MAKERS:
+    if kind in MAKERS:
+        return COLUMNS[kind]
+    if kind in COLUMNS:
         raise ConfigurationError(f"{kind!r} frames come from agent.{kind}(…) alone.")
-    return columns
+    raise ConfigurationError(f"There is no frame {kind!r:.40}; kinds are {', '.join(MAKERS)}.")

@@ -131,7 +131,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "tool_call_id": _text("the call that was decided about"),
         "name": _word("its tool"),
         "decision": _word("what was decided", DECISIONS),
-        "message": _text("what was said with it"),
+        "message": _text("the reason, the answer or the new arguments; JSON if no text"),
         "by": _word("who decided"),
         "waited": Column("float64", "seconds that the run waited for it"),
         "run_id": _text("the id of the run that waited"),
@@ -172,7 +172,7 @@ def pandas_module() -> Any:
 def columns_of(kind: str) -> dict[str, Column]:
     """The columns of that kind; raises ConfigurationError for one that does not exist."""
     if kind not in COLUMNS:
-        raise ConfigurationError(f"There is no frame {kind!r}; kinds are {', '.join(COLUMNS)}.")
+        raise ConfigurationError(f"There is no frame {kind!r:.40}; kinds are {', '.join(COLUMNS)}.")
     return COLUMNS[kind]
 
 

@@ -23,6 +23,7 @@ from ..events import (
     TurnEnd,
     TurnStart,
 )
+from ..interrupts import Decision, Edit, Reject
 from ..messages import EDITED, Message, TextPart, ThinkingPart, ToolCall, ToolResult, Usage
 from ..serialization import to_data
 from ..state import State
@@ -350,12 +351,20 @@ def decisions(conversations: Conversations) -> Values:
         "tool_call_id": (i[1].tool_call_id for i in items),
         "name": (i[2] for i in items),
         "decision": (_status(i[1]) for i in items),
-        "message": (getattr(i[1].decision, "message", None) or None for i in items),
+        "message": (_said(i[1].decision) for i in items),
         "by": (i[1].by for i in items),
         "waited": (i[3] for i in items),
         "run_id": (i[1].run_id or None for i in items),
         "time": (i[1].ts for i in items),
     }
+
+
+def _said(decision: Decision) -> str | None:
+    """The reason, the answer or the arguments that came with it, as text."""
+    if isinstance(decision, Edit):
+        return _json(decision.arguments)
+    said = getattr(decision, "message" if isinstance(decision, Reject) else "answer", None)
+    return said or None if said is None or isinstance(said, str) else _json(said)
 
 
 MAKERS: Mapping[str, Callable[[Conversations], Values]] = {

@@ -12,6 +12,7 @@ import sqlalchemy as sql
 from ..errors import ConfigurationError
 from ..events import DecisionMade, Event, MessageEnd, TokenUsage, ToolExecutionEnd
 from ..frames import Conversation
+from ..frames.rows import MAKERS
 from ..interrupts import Decision
 from ..messages import ToolResult
 from ..state import State, restore_state
@@ -28,8 +29,9 @@ KINDS = ("messages", "tool_calls", "todos", "usage", "decisions")
 def check_kind(kind: str) -> None:
     """Raises :class:`~sagents_nb.errors.ConfigurationError` for any that is none of these."""
     if kind not in KINDS:
+        known = ", which only a session has" if kind in MAKERS else ""
         raise ConfigurationError(
-            f"A store has the frames {', '.join(KINDS)}, not {kind!r:.40}; ask a session for more."
+            f"A store has the frames {', '.join(KINDS)}, not {kind!r:.40}{known}."
         )
 
 

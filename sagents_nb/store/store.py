@@ -255,7 +255,7 @@ class ScopedStore:
 
     @kinds.checked
     def to_frame(self, kind: str) -> pandas.DataFrame:
-        """The "messages", "tool_calls", "todos" or "usage" of all conversations, as a frame.
+        """All conversations' "messages", "tool_calls", "todos", "usage" or "decisions" as a frame.
 
         The column ``session_id`` is the conversation's. Times and durations are missing where
         no session wrote them down.

@@ -172,6 +172,9 @@ def test_a_frame_that_does_not_exist_is_refused(session: sa.Session) -> None:
         session.to_frame("rows")
     with pytest.raises(sa.ConfigurationError, match=r"agent\.map"):
         session.to_frame("map")
+    for refused in (session.to_frame, lambda kind: sa.to_frame(kind, [])):
+        with pytest.raises(sa.ConfigurationError, match=r"messages, [a-z_, ]*decisions\.$"):
+            refused("conversations")
 
 
 def test_calls_whose_ids_are_used_again_keep_their_own_results() -> None:
@@ -204,6 +207,28 @@ def test_decisions_of_a_conversation_that_was_opened_again_have_names() -> None:
         session.approve().result(PATIENCE)
         (row,) = session.to_frame("decisions").to_dict("records")
         assert (row["name"], row["decision"]) == ("draw", "approve")
+
+
+@pytest.mark.parametrize(
+    ("decision", "said"),
+    [
+        (sa.Approve(), None),
+        (sa.Edit({"at": "sea", "n": 1}), '{"at":"sea","n":1}'),
+        (sa.Edit({}), "{}"),
+        (sa.Reject("Not now."), "Not now."),
+        (sa.Reject(), None),
+        (sa.Respond("did not run"), "did not run"),
+        (sa.Respond({"selected": ["a"]}), '{"selected":["a"]}'),
+        (sa.Respond(False), "false"),
+        (sa.Respond(0), "0"),
+        (sa.Respond(""), None),
+        (sa.Respond(), None),
+    ],
+)
+def test_a_decision_tells_what_was_said_with_it(decision: Any, said: str | None) -> None:
+    told = [ev.DecisionMade(tool_call_id="c1", decision=decision)]
+    (row,) = frame_of("decisions", [Conversation("s", events=told)]).to_dict("records")
+    assert (row["message"] if pd.notna(row["message"]) else None) == said
 
 
 @sa.tool

@@ -76,6 +76,16 @@ def test_only_retry_runs_it_again(
     assert unanswered(again.messages) == []
 
 
+def test_what_was_answered_is_told_by_the_frames(
+    store: ConversationStore, disk: Disk, gate: Gate
+) -> None:
+    pytest.importorskip("pandas")
+    again = cut_off(store, disk, gate, "done")
+    again.resume([sa.Respond("did not run")]).result()
+    (row,) = again.to_frame("decisions").to_dict("records")
+    assert (row["decision"], row["message"]) == ("respond", "did not run")
+
+
 def test_an_idempotent_tool_is_run_again_without_a_question(
     store: ConversationStore, disk: Disk, gate: Gate
 ) -> None:

@@ -87,9 +87,21 @@ def test_frames_have_the_same_columns_also_when_empty(mine: ScopedStore, kind: s
     assert to_frame(kind, [mine, mine]).empty
 
 
-@pytest.mark.parametrize("kind", ["events", "files", "nothing"])
+@pytest.mark.parametrize("kind", ["events", "files"])
 def test_what_only_a_session_knows_is_refused(store: Store, kind: str) -> None:
-    with pytest.raises(sa.ConfigurationError, match="A store has the frames messages, tool_calls"):
+    told = rf"A store has the frames messages, .*, not '{kind}', which only a session has\.$"
+    with pytest.raises(sa.ConfigurationError, match=told):
+        store.to_frame(kind)
+
+
+@pytest.mark.parametrize("kind", ["conversations", "map", "nothing"])
+def test_what_a_session_does_not_know_either_is_not_asked_of_one(store: Store, kind: str) -> None:
+    for source in (store.to_frame, lambda kind: to_frame(kind, store)):
+        with pytest.raises(sa.ConfigurationError) as refused:
+            source(kind)
+        assert "session" not in str(refused.value)
+    told = rf"A store has the frames messages, tool_calls, .*, not '{kind}'\.$"
+    with pytest.raises(sa.ConfigurationError, match=told):
         store.to_frame(kind)
 
 
