@@ -44,6 +44,18 @@ def to_data(value: Any) -> Any:
         return _walk(value, ())
 
 
+def unreadable(value: Any, kind: Any) -> str:
+    """Why nobody could read ``value`` as that ``kind`` again from its data; "" if it can be.
+
+    msgspec checks the types of what it reads, not of what is made by hand.
+    """
+    try:
+        msgspec.convert(to_data(value), kind)
+    except (msgspec.ValidationError, ConfigurationError) as error:
+        return str(error)
+    return ""
+
+
 def _walk(value: Any, above: tuple[int, ...]) -> Any:
     """:func:`to_data` one level at a time; ``above`` holds the ids of what ``value`` is in."""
     if id(value) in above or len(above) > _DEEPEST:

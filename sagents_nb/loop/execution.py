@@ -21,6 +21,7 @@ from ..runtime.event_stream import EventStream
 from ..runtime.foreign import clock, took
 from ..runtime.futures import RunHandle, executing
 from ..runtime.thread import runtime
+from ..serialization import unreadable
 from ..state import State
 from .config import Outcome
 from .loop import Loop
@@ -75,7 +76,9 @@ def starting_point(prompt: Prompt, state: State | None) -> tuple[State, list[Mes
 def messages_of(prompt: Prompt) -> list[Message]:
     """What a prompt adds to a conversation, nothing for a state; raises ConfigurationError."""
     messages = [] if isinstance(prompt, State) else _messages_of(prompt)
-    for message in messages:
+    for number, message in enumerate(messages, start=1):
+        if not isinstance(prompt, str) and (why := unreadable(message, Message)):
+            raise ConfigurationError(f"Message {number} of the prompt cannot be kept: {why}.")
         if message.role == "user" and not _says_something(message):
             raise ConfigurationError("The prompt is empty; say something in it.")
     return messages

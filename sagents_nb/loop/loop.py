@@ -30,7 +30,7 @@ from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Source, Unfinished, settled
-from .model_call import ModelAnswer, call_in_time, request_for, without_hidden
+from .model_call import ModelAnswer, call_in_time, kept, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, end_of, given_up, open_calls
 from .stop_conditions import StopConditions
 from .tool_calls import PreparedCall, execute, first_at_once, prepare
@@ -345,6 +345,8 @@ class Loop:
             with tracing.chat(model) as said:
                 answer = await call_in_time(model, request, self.ctx)
                 said(answer.message, answer.model, answer.failure)
+        if self.commits.records:
+            answer = kept(answer, model)
         if config.chain.hooks["before_model_request"] and answer.message.tool_calls:
             marked = without_hidden(answer.message, request, self.ctx)
             answer = replace(answer, message=marked)

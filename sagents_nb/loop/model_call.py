@@ -25,6 +25,7 @@ from ..messages import (
 )
 from ..models import resilient, resolve_model
 from ..models.base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
+from ..serialization import unreadable
 from ..text import said_by
 from ..tools import ToolSpec
 from .config import LoopConfig, settled
@@ -184,6 +185,17 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
         failure = ModelError(message.error or f"{model!r} ended with an error.")
         message = msgspec.structs.replace(message, stop_reason="error")
     return ModelAnswer(message, name, failure)
+
+
+def kept(answer: ModelAnswer, model: ChatModel) -> ModelAnswer:
+    """``answer``; a failure in the place of one that nobody could read again once it was kept."""
+    if not (why := unreadable(answer.message, Message)):
+        return answer
+    failure = ModelError(
+        f"{model!r} gave a message that cannot be kept: {why}; nothing of it was run."
+    )
+    message = Message("assistant", stop_reason="error", error=str(failure))
+    return ModelAnswer(message, answer.model, failure)
 
 
 def call_in_time(

@@ -26,7 +26,7 @@ from ..loop.config import Unfinished
 from ..loop.open_calls import doubtful_calls, given_up, in_doubt, open_calls
 from ..messages import Message, ToolCall, ToolResult, Usage
 from ..runtime.thread import runtime
-from ..serialization import VERSION, StateSchema, deserialized
+from ..serialization import VERSION, StateSchema, deserialized, unreadable
 from ..state import State, restore_state
 from ..store.folding import Decided, Folded, QueuedMessage, fold
 from ..store.persistence import AgentPersistence
@@ -129,7 +129,10 @@ def open_conversation(
 def _begun(
     rows: Journal, given: State, agent: Agent, id: str, problems: Sequence[str] = ()
 ) -> OpenedConversation:
-    """A journal that begins with a state."""
+    """A journal that begins with a state; raises ConfigurationError for one it cannot keep."""
+    for number, message in enumerate(given.messages, start=1):
+        if why := unreadable(message, Message):
+            raise ConfigurationError(f"Message {number} of the state cannot be kept: {why}.")
     journal = SessionJournal(rows, agent.middleware_chain.state_schema)
     epoch = rows.epoch * _EPOCHS
     first = from_state(bound_anew(given, id, epoch))
@@ -261,7 +264,7 @@ def from_journal(
 ) -> RestoredSession:
     """Begin with what a journal says; ``state`` is what :func:`stored_state` gave."""
     if problems:
-        state = _mended(state)
+        state = _with_lost_calls(_mended(state), folded)
     restored = from_state(state)
     run = folded.run
     restored.queued, restored.problems = folded.queued, problems
@@ -285,7 +288,7 @@ def _go_on(
         for d in sorted(folded.decisions, key=lambda d: d.seq)
         if d.tool_call_id in calls and not d.in_doubt
     }
-    results, doubtful = _ends(folded, calls, asked, agent)
+    results, doubtful = _ends(folded, calls, asked, agent, restored.problems)
     if calls:
         restored.unfinished = Unfinished(
             results=results, decisions=asked, doubtful=frozenset(call.id for call in doubtful)
@@ -313,6 +316,7 @@ def _ends(
     calls: Mapping[str, ToolCall],
     asked: Mapping[str, tuple[ActionRequest, Decision]],
     agent: Agent,
+    problems: Sequence[str],
 ) -> tuple[dict[str, ToolResult], list[ToolCall]]:
     """The results that are known, and the calls of which somebody has to say whether they ran."""
     results: dict[str, ToolResult] = {}
@@ -321,6 +325,8 @@ def _ends(
     for id, call in calls.items():
         row, tool = began.get(id), agent.tools_by_name.get(call.name)
         if row is None:
+            if problems and id not in asked and folded.state.interrupt is None:
+                doubtful.append(call)  # it may be the row of its beginning that was lost
             continue
         if row.result is not None:
             results[id] = row.result
@@ -368,6 +374,20 @@ def _delegates(agent: Agent, call: ToolCall) -> bool:
     from ..middleware import SubAgents
 
     return call.name == "task" and any(isinstance(m, SubAgents) for m in agent.middleware)
+
+
+def _with_lost_calls(state: State, folded: Folded) -> State:
+    """With a message in the place of one that was lost after its calls had begun.
+
+    Else the model is asked again, and may have done again what was done.
+    """
+    if open_calls(state) or not folded.calls:
+        return state
+    calls = [
+        ToolCall(row.tool_call_id, row.name) for row in sorted(folded.calls, key=lambda c: c.seq)
+    ]
+    text = "(This message was damaged. It is only known that these calls had begun.)"
+    return state.add_message(Message.assistant(text, calls))
 
 
 def _mended(state: State) -> State:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 import threading
 import uuid
 import weakref
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, Owned, StaleApproval
+from ..errors import ConfigurationError, Owned, StaleApproval, StoreError
 from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -191,6 +192,7 @@ class Session:
         runtime.call(self.actor.begin)
         self._opened_on = weakref.ref(threading.current_thread())
         self._handed = Handed()
+        self._process = os.getpid()
         if opened.journal is not None:
             _stored[opened.journal.owner, id] = self
 
@@ -511,7 +513,8 @@ class Session:
     def _answered(self, interrupt_id: str | None, take: Callable[..., T], *args: Any) -> T:
         """Have the actor take an answer to the interrupt that whoever calls means."""
         try:
-            taken = self._act(take, *args, interrupt_id or self._handed.last())
+            meant = self._handed.last() if interrupt_id is None else interrupt_id
+            taken = self._act(take, *args, meant)
         except StaleApproval:
             self._handed.hand(self.state.interrupt)  # whose calls the sentence names
             raise
@@ -712,6 +715,11 @@ class Session:
 
     def _act(self, function: Callable[..., T], *args: Any) -> T:
         """Have the actor do something, and wait until it is safe where that blocks nobody."""
+        if self.options.store is not None and self._process != os.getpid():
+            raise StoreError(  # what its parent was just writing would never be done here
+                f"Session {self.id!r} was opened before this process was forked; open it again in "
+                "this one."
+            )
         if self.actor.asleep:
             self._wake()
         call: Callable[[], tuple[T, Future[None] | None]]
