@@ -60,6 +60,10 @@ class StorageFailed(FileError):
     """
 
 
+class StorageGone(StorageFailed):
+    """What a storage keeps its files in was there and is not any more; nothing is made anew."""
+
+
 class FilesystemClosed(FileError):
     """The filesystem was closed."""
 

@@ -20,7 +20,7 @@ from ..runtime.workers import workers
 from . import paths
 from .edits import lines_from
 from .entry import FileEntry, with_content
-from .errors import FileError, LimitExceeded, StorageFailed, WrongKind, reason
+from .errors import FileError, LimitExceeded, StorageFailed, StorageGone, WrongKind, reason
 from .storages.base import asker, asker_of_many, loaded_content
 from .tree import Tree
 
@@ -158,6 +158,8 @@ def _no_text(path: str) -> WrongKind:
 
 
 def _unreadable(path: str, error: BaseException) -> StorageFailed:
+    if isinstance(error, StorageGone):
+        return error
     return StorageFailed(
         f"{path} could not be read from its storage ({reason(error)}); "
         "try again, or see with reset() what is there.",

@@ -13,7 +13,7 @@ from .. import kinds
 from ..errors import ConfigurationError, pass_on
 from . import paths
 from .entry import FileEntry
-from .errors import InvalidPath, ReadOnly, StorageFailed, reason
+from .errors import InvalidPath, ReadOnly, StorageFailed, StorageGone, reason
 from .storages.base import FileStorage, teller, teller_of_part
 
 log = logging.getLogger(__name__)
@@ -145,6 +145,8 @@ def stored_in(mount: Mount, scope: str, mark: Any = None, part: Part = _ALL) -> 
             {mount.outside(path) if path else mount.root for path in directories},
             mark,
         )
+    except StorageGone:
+        raise
     except BaseException as error:
         pass_on(error)
         raise StorageFailed(

@@ -23,7 +23,7 @@ from ..events import Event, FileDeleted
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from .entry import FileEntry, with_content
-from .errors import FileChanged, FileError, StorageFailed, reason
+from .errors import FileChanged, FileError, StorageFailed, StorageGone, reason
 from .loading import Claims, together
 from .mounts import Mount, Part, Stored, reached, stored_in
 from .notices import updated
@@ -393,6 +393,8 @@ class Versions:
             ask = asker_of_many(mount.storage)
             try:
                 now = ask(self._scope, list(before)) if ask else {}
+            except StorageGone:
+                raise
             except BaseException as error:
                 pass_on(error)
                 log.warning("It is not known what of %s has changed (%r)", mount.root, error)
@@ -409,7 +411,7 @@ class Versions:
         Raises FileChanged for what would overwrite the work of somebody else, which is taken in
         first; one that only ``edits`` what is there goes on from that.
         """
-        if self._now(path) is None:
+        if self._now(path, unread=True) is None:
             return False
         with self._claims.on([path]):  # no save of ours is under way
             found = self._now(path)
@@ -434,7 +436,7 @@ class Versions:
 
         In a directory and so many levels down, None for all, as far as a storage can tell that
         apart. What waits to be saved stays as it is here. A storage that does not tell is taken to
-        be as it was, and also one that cannot be asked.
+        be as it was, and also one that cannot be asked. Raises StorageGone.
         """
         news = False
         for mount in self._tree.mounts:
@@ -448,6 +450,8 @@ class Versions:
         """What has come or gone, if anything has."""
         try:
             stored = stored_in(mount, self._scope, self._tree.marks.get(mount.root), part)
+        except StorageGone:
+            raise
         except StorageFailed as error:
             log.warning("%s", error)
             return None
@@ -499,13 +503,16 @@ class Versions:
         with self._claims.on([path]):
             self._take(path, mount, drop=True)
 
-    def _now(self, path: str) -> tuple[Mount, str | None, bool] | None:
+    def _now(self, path: str, *, unread: bool = False) -> tuple[Mount, str | None, bool] | None:
         """The mount, the version there, and whether something waits here; None if all is as known.
 
-        What is known is that of the content in memory, or that there is no such file.
+        What is known is that of the content in memory, or that there is no such file. With
+        ``unread`` the storage is asked also where nothing is known. Raises StorageGone.
         """
         with self._lock:
             found = self._known(path)
+            if found is None and unread and (keeping := self._tree.mounts.keeping(path)):
+                found = keeping, None
             unsaved = self._saving.waits(path)
         if found is None:
             return None
@@ -515,13 +522,15 @@ class Versions:
             return None
         try:
             version = ask(self._scope, mount.inside(path))
+        except StorageGone:
+            raise
         except BaseException as error:
             pass_on(error)
             log.warning("It is not known whether %s has changed (%r)", path, error)
             return None
-        return None if (version or "") == known else (mount, version, unsaved)
+        return None if known is None or (version or "") == known else (mount, version, unsaved)
 
-    def _known(self, path: str) -> tuple[Mount, str] | None:
+    def _known(self, path: str) -> tuple[Mount, str | None] | None:
         """The mount, and the version of what is in memory, "" for no file; None without one."""
         mount = self._tree.mounts.keeping(path)
         version = None if mount is None else self._version(path)
@@ -547,6 +556,8 @@ class Versions:
         except FileNotFoundError:
             self._lose(path, drop)
             return
+        except StorageGone:
+            raise
         except BaseException as error:
             pass_on(error)
             raise StorageFailed(

@@ -709,7 +709,8 @@ class Session:
         if self.options.store is not None:
             kept = conversations_of(self.options.store, self.scope).history(self.id)
             events = [*stored_events(kept, state, events), *events]
-        return frame_of(kind, [Conversation(self.id, state, events, self.files.entries())])
+        files = self.files.entries() if kind == "files" else []
+        return frame_of(kind, [Conversation(self.id, state, events, files)])
 
     # how it is done
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from ...errors import ConfigurationError
-from ..errors import FileError, NotStorable, is_directory
+from ..errors import FileError, NotStorable, StorageGone, is_directory
 from .base import folded
 
 try:
@@ -66,6 +66,8 @@ class Confined:
         self.root = root
         self.fsync = fsync
         self._lock = threading.RLock()
+        # Whether the root was there, and whether a disk of its own was mounted there.
+        self._used = self._mounted = False
         self._listings: dict[tuple[int, int], Listing] = {}
 
     @contextmanager
@@ -153,15 +155,35 @@ class Confined:
                 pass
         os.fsync(fd)
 
+    def check_there(self) -> None:
+        """Raise StorageGone if the root was there and is not any more."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.close(self._open_root(False))
+
     def _open_root(self, make: bool) -> int:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         try:
-            return os.open(self.root, flags)
+            fd = os.open(self.root, flags)
         except (FileNotFoundError, NotADirectoryError):
+            if self._used:
+                raise self._gone() from None
             if not make:
                 raise
-        self._make_root()
-        return os.open(self.root, flags)
+            self._make_root()
+            fd = os.open(self.root, flags)
+        if not self._used:
+            self._mounted = os.path.ismount(self.root)
+            self._used = True
+        elif self._mounted and not os.path.ismount(self.root):  # an empty place is left of it
+            os.close(fd)
+            raise self._gone()
+        return fd
+
+    def _gone(self) -> StorageGone:
+        return StorageGone(
+            f"The folder {self.root} is not there any more: it was renamed, removed or "
+            "unmounted; bring it back and try again, or mount another one."
+        )
 
     def _make_root(self) -> None:
         missing, above = [], self.root

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from ... import kinds
 from ...errors import ConfigurationError
 from ..entry import FileEntry
-from ..errors import FileChanged, FileError, InvalidPath, taken
+from ..errors import FileChanged, FileError, InvalidPath, StorageGone, taken
 from .base import RESERVED, as_json, check_name, content_of, data_of, folded, metadata_of, segments
 from .confined import CREATE, Confined, check_plain, put, remove_empty, write
 from .sidefile import EPOCH, Line, SideFile, hold, locked
@@ -87,6 +87,7 @@ class DiskStorage:
         self._side = SideFile(self._root)
         self._lock = threading.RLock()
         self._started = False
+        self._left_out: dict[tuple[str, ...], set[str]] = {}  # by directory, what was told
 
     def __repr__(self) -> str:
         return f"DiskStorage({self.path!r})"
@@ -176,14 +177,25 @@ class DiskStorage:
                         found[item.name] = status
         except FileNotFoundError:  # removed meanwhile, or a root that is not made yet
             pass
+        except StorageGone:
+            raise
         except (OSError, FileError) as error:
             if not names:
                 raise
             odd.append(error)
-        if odd:
-            log.warning("%d files in %s/%s are left out: %s", len(odd), self.path, above, odd[0])
+        self._tell_left_out(names, {str(error) for error in odd})
         directories = (name for name, status in found.items() if S_ISDIR(status.st_mode))
         return looked._replace(inside=frozenset(directories)), found
+
+    def _tell_left_out(self, names: tuple[str, ...], odd: set[str]) -> None:
+        """Log what a directory has that is no file of ours, each once while it is there."""
+        with self._lock:
+            new = sorted(odd - self._left_out.pop(names, set()))
+            if odd:
+                self._left_out[names] = odd
+        if new:
+            where = "/".join((self.path, *names))
+            log.warning("%d files in %s are left out: %s", len(new), where, new[0])
 
     def load(self, scope: str, path: str) -> FileEntry:
         """A file with its content, also one that somebody else has put there."""
@@ -220,6 +232,7 @@ class DiskStorage:
         try:  # the path as it is: a link on the way gives a version of something, and no content
             status = os.stat(f"{self.path}/{'/'.join(segments(path))}", follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
+            self._root.check_there()
             return None
         return _version(status) if status.st_nlink == 1 and S_ISREG(status.st_mode) else None
 

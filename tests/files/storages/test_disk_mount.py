@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from sagents_nb import Session
 from sagents_nb.files import FileError, FileSystem, Mount, NotStorable, StorageFailed
 from sagents_nb.files.storages.disk import DiskStorage
+from sagents_nb.middleware import FileSystem as FileTools
+from tests.talking import agent_of, call, results
 
 pytestmark = pytest.mark.spec("S1.8.16")
 
@@ -169,3 +172,162 @@ def test_a_directory_moves_child_by_child_and_one_that_fails_is_written_later(
         assert (entry.content, entry.title) == (name, f"Title {name}")
     assert not (root / "old").exists()
     after.close()
+
+
+# a folder that goes away, and what is left out of one
+
+
+def in_use(root: Path, debounce: float = 60.0) -> FileSystem:
+    (root / "d").mkdir(parents=True)
+    for name in ("a.md", "d/b.md", "d/c.md"):
+        (root / name).write_text(name)
+    fs = FileSystem(("user", 1), [Mount("m", DiskStorage(root, fsync=False), debounce=debounce)])
+    assert fs.read("/m/d/b.md").content == "d/b.md"
+    return fs
+
+
+USES: dict[str, Callable[[FileSystem], Any]] = {
+    "list": lambda fs: fs.list(),
+    "list a part": lambda fs: fs.list("/m/d/*"),
+    "read": lambda fs: fs.read("/m/a.md"),
+    "read what is in memory": lambda fs: fs.read("/m/d/b.md"),
+    "read lines": lambda fs: fs.read_lines("/m/d/b.md"),
+    "reload": lambda fs: fs.reload("/m/d/b.md"),
+    "see whether it is there": lambda fs: fs.exists("/m/d/b.md"),
+    "search": lambda fs: list(fs.contents()),
+    "write anew": lambda fs: fs.write("/m/new/z.md", "z"),
+    "write over": lambda fs: fs.write("/m/a.md", "z"),
+    "edit": lambda fs: fs.edit("/m/d/b.md", lambda entry: f"{entry.content}!"),
+    "mkdir": lambda fs: fs.mkdir("/m/x"),
+    "describe": lambda fs: fs.update_metadata("/m/a.md", {"a": 1}),
+    "move": lambda fs: fs.move("/m/a.md", "/m/b.md"),
+    "delete": lambda fs: fs.delete("/m/d/b.md"),
+    "snapshot": lambda fs: fs.snapshot(),
+    "reset": lambda fs: fs.reset(),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_folder_that_went_away_is_named_and_none_is_made_in_its_place(
+    root: Path, use: Callable[[FileSystem], Any]
+) -> None:
+    fs = in_use(root)
+    aside = root.with_name("aside")
+    root.rename(aside)
+    with pytest.raises(StorageFailed, match=f"The folder {root} is not there any more") as caught:
+        use(fs)
+    assert "bring it back" in str(caught.value)
+    assert not root.exists()
+    aside.rename(root)
+    fs.flush()
+    assert {"/m/a.md", "/m/d/b.md", "/m/d/c.md"} <= set(fs.list())
+    assert fs.read("/m/a.md").content in ("a.md", "z")
+    assert (root / "d" / "b.md").exists()
+    fs.close()
+
+
+def test_what_waits_when_its_folder_goes_is_saved_when_it_is_back(root: Path) -> None:
+    fs = in_use(root)
+    fs.edit("/m/d/b.md", lambda entry: "edited")
+    aside = root.with_name("aside")
+    root.rename(aside)
+    with pytest.raises(StorageFailed, match="is not there any more"):
+        fs.flush()
+    assert not root.exists()
+    aside.rename(root)
+    fs.flush()
+    assert (root / "d" / "b.md").read_text() == "edited"
+    fs.close()
+
+
+def test_other_mounts_and_memory_go_on_without_the_folder_that_went(root: Path) -> None:
+    fs = in_use(root)
+    fs.mount(Mount("other", DiskStorage(root.with_name("other"), fsync=False)))
+    root.rename(root.with_name("aside"))
+    fs.write("/other/a.md", "a")
+    fs.write("/b.md", "b")
+    assert fs.list("/other/*") == ["/other/a.md"]
+    assert fs.read("/b.md").content == "b"
+
+
+def test_a_folder_that_never_was_there_is_made_with_the_first_write(root: Path) -> None:
+    place = root / "not" / "yet"
+    fs = FileSystem(None, [Mount("m", DiskStorage(place, fsync=False))])
+    assert fs.list() == []
+    assert not fs.exists("/m/a.md")
+    assert not root.exists()
+    fs.write("/m/a.md", "a")
+    assert (place / "a.md").read_text() == "a"
+
+
+def test_a_folder_that_somebody_made_anew_is_used(root: Path) -> None:
+    fs = in_use(root)
+    root.rename(root.with_name("aside"))
+    root.mkdir()
+    (root / "new.md").write_text("new")
+    assert fs.list() == ["/m/new.md"]
+
+
+def test_a_place_where_nothing_is_mounted_any_more_is_not_the_folder_that_was(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted = True
+    monkeypatch.setattr(os.path, "ismount", lambda path: mounted and path == str(root))
+    fs = in_use(root)
+    aside = root.with_name("aside")
+    root.rename(aside)
+    root.mkdir()
+    mounted = False
+    for use in (USES["list"], USES["read what is in memory"], USES["write anew"]):
+        with pytest.raises(StorageFailed, match="is not there any more"):
+            use(fs)
+    assert os.listdir(root) == []
+    root.rmdir()
+    aside.rename(root)
+    mounted = True
+    assert "/m/a.md" in fs.list()
+
+
+def test_the_model_is_told_that_the_folder_went(root: Path) -> None:
+    fs = in_use(root)
+    root.rename(root.with_name("aside"))
+    calls = [
+        call("ls", "a"),
+        call("search_text", "b", pattern="md"),
+        call("read_file", "c", file_path="/m/d/b.md"),
+        call("write_file", "d", file_path="/m/new.md", content="new"),
+    ]
+    session = Session(agent_of(calls, "done", middleware=[FileTools()]), filesystem=fs)
+    session.send("go").result()
+    told = results(session.state)
+    assert len(told) == 4
+    assert all(f"The folder {root} is not there any more" in text for text in told)
+
+
+def test_what_is_left_out_is_told_once_for_each_thing(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fs = in_use(root)
+
+    def told() -> int:
+        for number in range(3):
+            (root / f"new{number}.md").write_text("looked through again")
+            fs.list()
+        count = caplog.text.count("left out")
+        caplog.clear()
+        return count
+
+    assert told() == 0
+    (root / "link").symlink_to("a.md")
+    assert told() == 1
+    (root / "d" / "link").symlink_to("b.md")
+    assert told() == 1
+    (root / "other").symlink_to("a.md")
+    assert told() == 1
+    (root / "link").unlink()
+    assert told() == 0
+    (root / "link").symlink_to("a.md")
+    assert told() == 1
+    (root / "link").unlink()
+    os.link(root / "a.md", root / "link")
+    assert told() == 1
