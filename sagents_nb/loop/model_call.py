@@ -186,6 +186,13 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
     return ModelAnswer(message, name, failure)
 
 
+def refusal(message: Message) -> ModelError:
+    """What an answer comes to in which the model declined to give one."""
+    details = message.metadata.get("stop_details") or {}
+    why = str(details.get("explanation") or message.text).strip()
+    return ModelError(f"The model declined to answer{f': {why}' if why else '.'}", kind="refusal")
+
+
 def call_in_time(
     model: ChatModel, request: ModelRequest, ctx: RunContext
 ) -> Coroutine[Any, Any, ModelAnswer]:
