@@ -17,7 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..context import RunContext
-from ..errors import AgentError, MaxRunsExceeded, ModelError, pass_on
+from ..errors import AgentError, MaxRunsExceeded, pass_on
 from ..events import AgentEnd, AgentStart, ToolExecutionEnd, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Decision, Interrupt
@@ -30,7 +30,7 @@ from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Source, Unfinished, settled
-from .model_call import ModelAnswer, call_in_time, kept, request_for, without_hidden
+from .model_call import ModelAnswer, call_in_time, kept, refusal, request_for, without_hidden
 from .open_calls import closing_message, doubtful_calls, end_of, given_up, open_calls
 from .stop_conditions import StopConditions
 from .tool_calls import PreparedCall, execute, first_at_once, prepare
@@ -272,13 +272,12 @@ class Loop:
                 message = await self._ask_model()
                 if await self._hooks("after_model"):
                     return "interrupted"
-                calls = message.tool_calls
-                more = bool(calls) or message.stop_reason == "pause_turn"
+                more = _wants_more(message)
                 pause = self._pauses() if self._pause is None else self._pause
                 if more and pause:
                     self._end_turn(message)
                     return self._paused(pause)
-                if calls:
+                if message.tool_calls:
                     status = await self._run_tools(message, begun=self._begun)
                     if status:
                         return status
@@ -288,8 +287,7 @@ class Loop:
                     stop = config.should_stop(message, self._results)
                     if stop and await settled(stop):
                         return "completed"
-                if config.steering is not None:
-                    await self._take(config.steering)
+                await self._take(config.steering)
                 if pause and self._pending:
                     return self._paused(pause)
             await self._take(config.follow_ups)
@@ -366,7 +364,7 @@ class Loop:
         if answer.failure is not None:
             raise answer.failure
         if message.stop_reason == "refusal":
-            raise _refusal(message)
+            raise refusal(message)
         meter.check_cost()
         if self.model_calls >= config.max_runs and _wants_more(message):
             limit = f"the limit of {config.max_runs} model calls was reached"
@@ -605,12 +603,6 @@ class Loop:
 def _wants_more(message: Message) -> bool:
     """Whether the model expects to be asked again."""
     return bool(message.tool_calls) or message.stop_reason == "pause_turn"
-
-
-def _refusal(message: Message) -> ModelError:
-    details = message.metadata.get("stop_details") or {}
-    why = str(details.get("explanation") or message.text).strip()
-    return ModelError(f"The model declined to answer{f': {why}' if why else '.'}", kind="refusal")
 
 
 def _failure(error: BaseException) -> AgentError:

@@ -198,6 +198,13 @@ def kept(answer: ModelAnswer, model: ChatModel) -> ModelAnswer:
     return ModelAnswer(message, answer.model, failure)
 
 
+def refusal(message: Message) -> ModelError:
+    """What an answer comes to in which the model declined to give one."""
+    details = message.metadata.get("stop_details") or {}
+    why = str(details.get("explanation") or message.text).strip()
+    return ModelError(f"The model declined to answer{f': {why}' if why else '.'}", kind="refusal")
+
+
 def call_in_time(
     model: ChatModel, request: ModelRequest, ctx: RunContext
 ) -> Coroutine[Any, Any, ModelAnswer]:

@@ -6,6 +6,7 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -232,3 +233,49 @@ def test_an_odd_id_is_that_of_one_conversation(store: ConversationStore, id: str
 def test_an_id_without_a_character_is_refused() -> None:
     with pytest.raises(sa.ConfigurationError, match="a character at least"):
         sa.Session(agent_of(), id="")
+
+
+ODD = {
+    "usage": {"usage": sa.Usage(input_tokens=12.5)},  # type: ignore[arg-type]
+    "error": {"error": 5},
+    "metadata": {"metadata": [1]},
+    "stop_reason": {"stop_reason": "banana"},
+    "id": {"parts": (sa.ToolCall(7, "pay", {}),)},  # type: ignore[arg-type]
+    "signature": {"parts": (sa.ThinkingPart("t", signature=5), sa.ToolCall("c1", "pay", {}))},  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("field", ODD)
+def test_an_answer_that_nobody_could_read_again_runs_nothing_and_is_an_error(
+    field: str, tmp_path: Path
+) -> None:
+    ran: list[str] = []
+    pay = sa.Tool(lambda: ran.append("paid"), name="pay")
+    whole = {"parts": (sa.ToolCall("c1", "pay", {}),), "stop_reason": "tool_use"}
+    odd = sa.Message("assistant", **{**whole, **ODD[field]})  # type: ignore[arg-type]
+    with contextlib.closing(sa.ConversationStore(tmp_path / "c.db")) as store:
+        agent = sa.Agent(sa.ScriptedModel([lambda request: odd, "better"]), tools=[pay])
+        session = sa.Session(agent, id="c1", store=store)
+        with pytest.raises(sa.AgentError, match=r"a message that cannot be kept: .*nothing of it"):
+            session.send("go").result()
+        assert session.send("again").result().text == "better"
+        kept = session.messages
+        session.close()
+        again = sa.Session.open("c1", agent=agent, store=store)
+        assert (list(again.messages), again.info()["problems"], ran) == (list(kept), [], [])
+        again.close()
+
+
+@pytest.mark.parametrize("field", ["usage", "error", "metadata", "stop_reason"])
+def test_a_message_that_nobody_could_read_again_is_refused(field: str, tmp_path: Path) -> None:
+    odd = sa.Message("user", (sa.TextPart("hi"),), **ODD[field])  # type: ignore[arg-type]
+    agent = sa.Agent(sa.ScriptedModel(["fine"]))
+    with contextlib.closing(sa.ConversationStore(tmp_path / "c.db")) as store:
+        session = sa.Session(agent, id="c1", store=store)
+        with pytest.raises(sa.ConfigurationError, match="Message 1 of the prompt cannot be kept"):
+            session.send(odd)
+        with pytest.raises(sa.ConfigurationError, match="Message 1 of the state cannot be kept"):
+            sa.Session(agent, id="c2", store=store, state=sa.State(messages=[odd]))
+        assert session.send("hi").result().text == "fine"
+        assert [one.id for one in store.list_conversations()] == ["c1"]
+        session.close()

@@ -55,3 +55,42 @@ def test_a_child_is_told_whose_a_conversation_is_and_has_its_own(tmp_path: Path)
     assert "was opened before this process was forked; open it again in this one" in forked
     assert (new, parent) == ("hello", "again")
     assert "was open in this process" not in done.stderr
+
+
+WHILE_IT_WRITES = """
+import os, sys, threading
+import sagents_nb as sa
+
+agent = sa.Agent(sa.ScriptedModel(["done"] * 1000), replace_default_middleware=True)
+session = sa.Session(agent, id="c1", store=sa.ConversationStore(sys.argv[1]))
+ended = threading.Event()
+
+def send():
+    while not ended.is_set():
+        session.send("m").result(300)
+
+sender = threading.Thread(target=send)
+sender.start()
+for _ in range(8):
+    if (child := os.fork()) == 0:
+        try:
+            session.send("child")
+        except sa.StoreError as error:
+            os._exit(0 if "forked" in str(error) else 1)
+        os._exit(1)
+    print(os.waitpid(child, 0)[1], flush=True)
+ended.set()
+sender.join()
+print([m.text for m in session.messages].count("child"))
+"""
+
+
+def test_a_child_of_one_that_is_writing_is_refused_and_waits_for_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WHILE_IT_WRITES, tmp_path / "c.db"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stdout.split() == ["0"] * 9

@@ -38,7 +38,55 @@ def again_tool(ran: list[str], **options: Any) -> sa.Tool:
     return sa.Tool(hold, **options)
 
 
+def damaged(disk: Disk, store: ConversationStore, row: str) -> Path:
+    """A copy of the store in which the last message of that role is not what was written."""
+    path = disk.snapshot(store)
+    with contextlib.closing(sqlite3.connect(path)) as copy:
+        where = f"kind='message' AND data LIKE '%\"role\":\"{row}\"%'"
+        changed = copy.execute(
+            "UPDATE sagents_journal SET data = replace(data, 'role', 'rule') WHERE seq = "
+            f"(SELECT max(seq) FROM sagents_journal WHERE {where})"
+        )
+        assert changed.rowcount == 1
+        copy.commit()
+    return path
+
+
 # what is asked, and what the answers do
+
+
+def test_a_call_that_was_at_work_is_asked_about_also_where_its_message_is_lost(
+    store: ConversationStore, disk: Disk, gate: Gate
+) -> None:
+    session = sa.Session(agent_of(call("hold"), "over", tools=[gate.tool]), id="c1", store=store)
+    run = session.send("go")
+    gate.wait()
+    path = damaged(disk, store, "assistant")
+    gate.open()
+    run.result()
+    ran: list[str] = []
+    turns = agent_of("well", tools=[again_tool(ran, name="hold")])
+    again = sa.Session.open("c1", agent=turns, store=disk.store(path), take_over=True)
+    assert (again.status, again.interrupt.type) == ("interrupted", "in_doubt")
+    assert again.interrupt.tool_call_ids == ["c1"]
+    assert again.resume([sa.Respond("ran")]).result().text == "well"
+    assert ran == []
+
+
+def test_calls_whose_results_are_lost_are_asked_about(store: ConversationStore, disk: Disk) -> None:
+    ran: list[str] = []
+    tools = [again_tool(ran, name="hold")]
+    session = sa.Session(agent_of(call("hold"), "over", tools=tools), id="c1", store=store)
+    session.send("go").result()
+    path = damaged(disk, store, "tool")
+    with contextlib.closing(sqlite3.connect(path)) as copy:  # the answer after it is lost as well
+        copy.execute("DELETE FROM sagents_journal WHERE data LIKE '%over%'")
+        copy.commit()
+    again = sa.Session.open(
+        "c1", agent=agent_of("well", tools=tools), store=disk.store(path), take_over=True
+    )
+    assert (again.status, again.interrupt.type) == ("interrupted", "in_doubt")
+    assert ran == ["hold"]
 
 
 def test_a_call_that_was_at_work_is_asked_about(
