@@ -235,7 +235,7 @@ def test_an_id_without_a_character_is_refused() -> None:
         sa.Session(agent_of(), id="")
 
 
-ODD = {
+ODD_FIELDS = {
     "usage": {"usage": sa.Usage(input_tokens=12.5)},  # type: ignore[arg-type]
     "error": {"error": 5},
     "metadata": {"metadata": [1]},
@@ -245,14 +245,14 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("field", ODD)
+@pytest.mark.parametrize("field", ODD_FIELDS)
 def test_an_answer_that_nobody_could_read_again_runs_nothing_and_is_an_error(
     field: str, tmp_path: Path
 ) -> None:
     ran: list[str] = []
     pay = sa.Tool(lambda: ran.append("paid"), name="pay")
     whole = {"parts": (sa.ToolCall("c1", "pay", {}),), "stop_reason": "tool_use"}
-    odd = sa.Message("assistant", **{**whole, **ODD[field]})  # type: ignore[arg-type]
+    odd = sa.Message("assistant", **{**whole, **ODD_FIELDS[field]})  # type: ignore[arg-type]
     with contextlib.closing(sa.ConversationStore(tmp_path / "c.db")) as store:
         agent = sa.Agent(sa.ScriptedModel([lambda request: odd, "better"]), tools=[pay])
         session = sa.Session(agent, id="c1", store=store)
@@ -268,7 +268,7 @@ def test_an_answer_that_nobody_could_read_again_runs_nothing_and_is_an_error(
 
 @pytest.mark.parametrize("field", ["usage", "error", "metadata", "stop_reason"])
 def test_a_message_that_nobody_could_read_again_is_refused(field: str, tmp_path: Path) -> None:
-    odd = sa.Message("user", (sa.TextPart("hi"),), **ODD[field])  # type: ignore[arg-type]
+    odd = sa.Message("user", (sa.TextPart("hi"),), **ODD_FIELDS[field])  # type: ignore[arg-type]
     agent = sa.Agent(sa.ScriptedModel(["fine"]))
     with contextlib.closing(sa.ConversationStore(tmp_path / "c.db")) as store:
         session = sa.Session(agent, id="c1", store=store)
