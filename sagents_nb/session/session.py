@@ -58,6 +58,17 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_process = object()
+
+
+def _after_fork() -> None:
+    global _process
+    _process = object()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 _waking = threading.Lock()
 
 
@@ -192,7 +203,7 @@ class Session:
         runtime.call(self.actor.begin)
         self._opened_on = weakref.ref(threading.current_thread())
         self._handed = Handed()
-        self._process = os.getpid()
+        self._process = _process
         if opened.journal is not None:
             _stored[opened.journal.owner, id] = self
 
@@ -716,7 +727,7 @@ class Session:
 
     def _act(self, function: Callable[..., T], *args: Any) -> T:
         """Have the actor do something, and wait until it is safe where that blocks nobody."""
-        if self.options.store is not None and self._process != os.getpid():
+        if self.options.store is not None and self._process is not _process:
             raise StoreError(  # what its parent was just writing would never be done here
                 f"Session {self.id!r} was opened before this process was forked; open it again in "
                 "this one."
