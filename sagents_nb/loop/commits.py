@@ -94,6 +94,8 @@ class Commits:
                 ctx.emitter.emit(TokenUsage, usage=message.usage, model=answer.model)
 
     async def _keep_message(self, message: Message, **more: Any) -> None:
+        if self.failure is not None:  # else people would see what is no part of the conversation
+            raise self.failure
         transcribing = None if self._transcribe is None else self._transcribe(message)
         try:
             await self.keep(**more)

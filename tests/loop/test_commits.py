@@ -550,3 +550,17 @@ def test_without_a_recorder_no_task_is_made_for_it() -> None:
         return len(made)
 
     assert run(count()) == 0
+
+
+@pytest.mark.parametrize("fails_at", range(1, 7))
+def test_nothing_is_transcribed_once_a_commit_has_failed(fails_at: int) -> None:
+    book = Book(fails_at=fails_at)
+    late: list[sa.Message] = []
+
+    def transcribe(message: sa.Message) -> None:
+        if any(line.startswith("no ") for line in book.happened):
+            late.append(message)
+
+    agent = agent_of(call("quick"), "ok", tools=[quick], middleware=[Looks()])
+    outcome = recorded(agent, book, GO, transcribe=transcribe)
+    assert (outcome.status, late) == ("error" if book.calls >= fails_at else "completed", [])
