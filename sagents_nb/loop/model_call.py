@@ -36,24 +36,25 @@ _EMPTY = Message("assistant")
 class Partial:
     """What has arrived of a message: pieces in lists, joined only if the stream breaks."""
 
-    __slots__ = ("_kinds", "_pieces")
+    __slots__ = ("_kind", "_parts", "_pieces")
 
     def __init__(self) -> None:
-        self._kinds: list[type] = []
-        self._pieces: list[list[str]] = []
+        self._parts: list[tuple[type, list[str]]] = []
+        self._kind: type | None = None  # of the last of them, and its pieces
+        self._pieces: list[str] = []
 
     def add(self, delta: Delta) -> None:
         """Take one delta."""
         kind = type(delta)
-        if not self._kinds or self._kinds[-1] is not kind:
-            self._kinds.append(kind)
-            self._pieces.append([])
-        self._pieces[-1].append(delta.text)
+        if kind is not self._kind:
+            self._kind, self._pieces = kind, []
+            self._parts.append((kind, self._pieces))
+        self._pieces.append(delta.text)
 
     def message(self, stop_reason: StopReason | None = None, error: str | None = None) -> Message:
         """The text and thinking so far. Calls are left out: half a call must never run."""
         parts: list[Part] = []
-        for kind, pieces in zip(self._kinds, self._pieces, strict=True):
+        for kind, pieces in self._parts:
             if kind is TextDelta:
                 parts.append(TextPart("".join(pieces)))
             elif kind is ThinkingDelta:
@@ -157,7 +158,8 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
                     continue
                 delta = TextDelta(item) if type(item) is str else item
                 partial.add(delta)
-                emitter.emit(MessageUpdate, delta=delta)
+                if emitter.sink is not None:
+                    emitter.emit(MessageUpdate, delta=delta)
         finally:
             await stream.aclose()
         if message is None:

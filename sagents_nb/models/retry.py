@@ -105,14 +105,15 @@ class _Attempts:
     No generator around the model's own, which each piece would have to pass through as well.
     """
 
-    __slots__ = ("_asked", "_begun", "_notice", "_number", "_request", "_stream", "_waited")
+    __slots__ = ("_asked", "_notice", "_number", "_request", "_rest", "_stream", "_waited")
 
     def __init__(self, asked: RetryingModel, request: ModelRequest) -> None:
         self._asked = asked
         self._request = request
         self._stream: AsyncGenerator[StreamItem, None] | None = None  # of the attempt
         self._number = 0
-        self._begun = False  # nothing is tried again: its pieces would come twice
+        # What gives the next piece, once one came: nothing is tried again, or it would come twice.
+        self._rest: Callable[[], Awaitable[StreamItem]] | None = None
         self._notice: RetryNotice | None = None  # given on, and not waited for yet
         self._waited = 0.0
 
@@ -120,9 +121,7 @@ class _Attempts:
         return self
 
     def __anext__(self) -> Awaitable[StreamItem]:
-        if self._begun and self._stream is not None:
-            return self._stream.__anext__()
-        return self._first()
+        return self._first() if self._rest is None else self._rest()
 
     async def _first(self) -> StreamItem:
         if self._notice is not None:
@@ -138,7 +137,8 @@ class _Attempts:
             await self.aclose()
             self._notice = self._asked._next(self._number, self._waited, error)
             return self._notice
-        self._begun = type(item) is not RetryNotice
+        if type(item) is not RetryNotice:
+            self._rest = self._stream.__anext__
         return item
 
     async def aclose(self) -> None:
