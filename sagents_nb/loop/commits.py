@@ -24,7 +24,8 @@ class Commits:
     Without a recorder everything is safe at once. A commit that waits is always waited for, also
     by a run that is cancelled meanwhile: then ``ctx.cancelled`` is set, where the loop looks.
     ``messages`` are the new ones that were told, ``model`` is the one that said last what it had
-    used; after a ``failure`` the recorder is left alone.
+    used; after a ``failure`` the recorder is left alone, and what was added to the state is
+    ``left`` without being transcribed.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Commits:
     ) -> None:
         self.ctx = ctx
         self.messages: list[Message] = []
+        self.left: list[Message] = []
         self.model = ""
         self.failure: AgentError | None = None
         self.records = recorder is not None or transcribe is not None
@@ -94,7 +96,8 @@ class Commits:
                 ctx.emitter.emit(TokenUsage, usage=message.usage, model=answer.model)
 
     async def _keep_message(self, message: Message, **more: Any) -> None:
-        if self.failure is not None:  # else people would see what is no part of the conversation
+        if self.failure is not None:  # it may yet be no part of the conversation
+            self.left.append(message)
             raise self.failure
         transcribing = None if self._transcribe is None else self._transcribe(message)
         try:

@@ -430,6 +430,9 @@ class Actor:
                 loop.state = begun
         answers = None
         if failure is None:
+            if self._loop is loop and self._transcript is not None:
+                for message in loop.commits.left:
+                    self._transcript.save(message)
             refused = outcome.status == "interrupted" and loop.state.interrupt is interrupt
             if self._loop is loop and self.journal is not None:
                 if refused and interrupt is not None:
