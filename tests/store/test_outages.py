@@ -25,6 +25,7 @@ import sqlalchemy as sql
 
 import sagents_nb as sa
 from sagents_nb.models.base import ModelRequest
+from sagents_nb.store.database import connection
 from sagents_nb.store.journal import Journal
 from tests.store import postgres
 from tests.store.journals import database_of, kept, note
@@ -321,8 +322,9 @@ def test_what_happens_to_a_server_loses_and_doubles_nothing(
 
 
 def test_a_commit_that_a_crash_undid_is_not_taken_for_that_of_somebody_else(
-    server: postgres.Server,
+    server: postgres.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connection, "DOUBT_SECONDS", PATIENCE)  # however long a start takes
     url = sql.make_url(server.url)
     between = Proxy(url.port or 5432)
     with database_of(server.url, "crashed"):
