@@ -210,7 +210,11 @@ class Proxy:
                 self.refused += 1
                 client.close()
                 continue
-            server = socket.create_connection(("127.0.0.1", self._server))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._server))
+            except OSError:  # it may be starting again
+                client.close()
+                continue
             silent = threading.Event()
             threading.Thread(target=self._up, args=(client, server, silent), daemon=True).start()
             threading.Thread(target=self._down, args=(server, client, silent), daemon=True).start()
@@ -237,6 +241,7 @@ class Proxy:
         for end in (client, server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+        client.close()
 
     def _down(self, server: socket.socket, client: socket.socket, silent: threading.Event) -> None:
         with contextlib.suppress(OSError):
@@ -249,6 +254,7 @@ class Proxy:
         for end in (client, server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+        server.close()
 
 
 @pytest.fixture
