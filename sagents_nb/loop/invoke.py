@@ -172,7 +172,12 @@ async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: Too
         return await run_on_caller(_awaited, function, tell)
     body = partial(_ready, function, tell)
     if tool.run_on == "main":
-        outcome = await asyncio.wrap_future(main_thread.submit(outcome_of, body))
+        future = main_thread.submit(outcome_of, body)
+        try:
+            outcome = await asyncio.wrap_future(future)
+        except asyncio.CancelledError:  # by a timeout, or with the run
+            main_thread.interrupt(future)
+            raise
     elif tool.run_on == "pool":
         outcome = await _in_thread(tool, body)
     else:

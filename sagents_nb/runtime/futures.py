@@ -54,6 +54,14 @@ class RunHandle:
         """Stop the run; from any thread, and harmless once it has ended."""
         raise NotImplementedError
 
+    def stop(self) -> None:
+        """Cancel it as Ctrl-C would: the main thread, if it waits for it, is interrupted too.
+
+        From any thread, and harmless once it has ended.
+        """
+        main_thread.release(self.awaited())
+        self.cancel()
+
     @kinds.checked
     def result(self, timeout: float | None = None) -> RunResult:
         """Wait up to ``timeout`` seconds; raises AgentError for a failed run, or TimeoutError.

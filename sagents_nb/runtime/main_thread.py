@@ -6,21 +6,23 @@ while an event loop that was attached to it (a kernel's) is turning.
 
 from __future__ import annotations
 
+import _thread
 import asyncio
-import contextlib
 import contextvars
 import os
 import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _Item = tuple[Callable[[], Any], "Future[Any]"]
+# A signal is on its way for less than this, in seconds, unless the thread has it blocked.
+_DELIVERY = 1.0
 
 
 class MainThread:
@@ -35,7 +37,11 @@ class MainThread:
     def _forget(self) -> None:
         self._work: deque[_Item] = deque()
         self.changed = threading.Condition()
-        self._waiting = 0
+        self._waited: list[Future[Any]] = []  # what somebody waits for here, the innermost last
+        self._at_work: list[Future[Any]] = []  # what it runs now, the innermost last
+        self._signalled: Future[Any] | None = None  # which of them a signal under way is meant for
+        self._interrupted: set[Future[Any]] = set()
+        self._released: set[Future[Any]] = set()
 
     def after_fork(self) -> None:
         """Begin anew in a forked child: its main thread is the one that forked."""
@@ -67,7 +73,7 @@ class MainThread:
 
     def _call_for(self, items: list[_Item]) -> None:
         """Have somebody take these items; with the lock held."""
-        if self._waiting:
+        if self._waited:
             return
         if self._loop is not None and self._loop_turns:
             self._loop.call_soon_threadsafe(self._drain)
@@ -79,7 +85,7 @@ class MainThread:
     def _give_up(self, items: list[_Item]) -> None:
         with self.changed:
             left = [item for item in items if item in self._work]
-            if left and (self._waiting or self._loop_turns):
+            if left and (self._waited or self._loop_turns):
                 self._call_for(left)
                 return
             for item in left:
@@ -100,23 +106,51 @@ class MainThread:
         end = None if timeout is None else time.monotonic() + timeout
         future.add_done_callback(self._wake)
         with self.changed:
-            self._waiting += 1
+            self._waited.append(future)
         try:
-            while not future.done():
+            while not (future.done() or future in self._released):
                 with self.changed:
                     left = None if end is None else end - time.monotonic()
-                    if not self.changed.wait_for(lambda: self._work or future.done(), left):
+                    if not self.changed.wait_for(
+                        lambda: self._work or future.done() or future in self._released, left
+                    ):
                         break
                 self._drain()
+            if future in self._released:
+                raise KeyboardInterrupt("The run was stopped.")
         finally:
-            self._leave()
+            self._leave(future)
         return future.result(timeout=0)
 
-    def _leave(self) -> None:
+    def _leave(self, future: Future[Any]) -> None:
         with self.changed:
-            self._waiting -= 1
+            self._waited.remove(future)
+            self._released.discard(future)
             if self._work:  # it came at the last moment
                 self._call_for(list(self._work))
+
+    def release(self, future: Future[Any]) -> None:
+        """End :meth:`wait` for ``future`` by a KeyboardInterrupt, as Ctrl-C would; harmless else.
+
+        From any thread.
+        """
+        with self.changed:
+            if future in self._waited:
+                self._released.add(future)
+                self.changed.notify_all()
+
+    def interrupt(self, future: Future[Any]) -> None:
+        """End what was submitted as ``future`` by a KeyboardInterrupt, if it runs now.
+
+        From any thread. Code in C sees it when it returns, but for what a signal wakes.
+        """
+        with self.changed:
+            if future in self._at_work and self._signalled is None:
+                self._signalled = future
+                if hasattr(signal, "pthread_kill"):  # which ends a sleep, too
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                else:
+                    _thread.interrupt_main()
 
     def _wake(self, _: Future[Any]) -> None:
         with self.changed:
@@ -131,41 +165,58 @@ class MainThread:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                with _interruptible():
-                    result = work()
+                result = self._run(work, future)
             except BaseException as error:
                 future.set_exception(error)
-                if isinstance(error, KeyboardInterrupt) and self._waiting:
+                on_order = future in self._interrupted
+                self._interrupted.discard(future)
+                if isinstance(error, KeyboardInterrupt) and self._waited and not on_order:
                     raise  # whoever waits here is meant too
             else:
+                self._interrupted.discard(future)
                 future.set_result(result)
 
+    def _run(self, work: Callable[[], T], future: Future[T]) -> T:
+        """Let Ctrl-C, or the kernel's interrupt, end what runs here and whoever waits for it.
 
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C, or the kernel's interrupt, end what runs here and whoever waits for it.
+        While a cell awaits, the kernel's own handler only asks the loop to cancel the cell; but
+        the loop is not turning while this work blocks it, for ever perhaps. So the work is
+        interrupted first, whatever it makes of that, and the handler hears of it afterwards. Of
+        what :meth:`interrupt` sends it hears nothing.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return work()
+        ending = by_keyboard = for_outer = False
 
-    While a cell awaits, the kernel's own handler only asks the loop to cancel the cell; but
-    the loop is not turning while this work blocks it, for ever perhaps. So the work is
-    interrupted first, whatever it makes of that, and the handler hears of it afterwards.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    interrupted = False
+        def interrupt(number: int, frame: Any) -> None:
+            nonlocal by_keyboard, for_outer
+            meant, self._signalled = self._signalled, None
+            if meant is None:
+                by_keyboard = True
+            elif meant in self._at_work:
+                self._interrupted.add(meant)
+                for_outer = meant is not future
+            else:
+                return  # it has ended meanwhile
+            if not ending:
+                raise KeyboardInterrupt
 
-    def interrupt(number: int, frame: Any) -> None:
-        nonlocal interrupted
-        interrupted = True
-        raise KeyboardInterrupt
-
-    outer = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, outer or signal.default_int_handler)
-        if interrupted and callable(outer):
-            outer(signal.SIGINT, None)
+        outer = signal.signal(signal.SIGINT, interrupt)
+        self._at_work.append(future)
+        try:
+            return work()
+        finally:
+            ending = True
+            with self.changed:
+                self._at_work.remove(future)
+            until = time.monotonic() + _DELIVERY
+            while self._signalled is future and time.monotonic() < until:
+                time.sleep(0)  # the signal is under way, and must not find another handler
+            signal.signal(signal.SIGINT, outer or signal.default_int_handler)
+            if by_keyboard and callable(outer):
+                outer(signal.SIGINT, None)
+            if for_outer:
+                raise KeyboardInterrupt  # what waits for this is to end, whatever this made of it
 
 
 main_thread = MainThread()

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.runtime.main_thread import MainThread, main_thread
-from tests.talking import PATIENCE, agent_of, call, results, run, session_of
+from tests.talking import PATIENCE, agent_of, call, results, run, session_of, until
 
 
 @sa.tool(run_on="main")
@@ -146,3 +149,122 @@ def test_work_that_comes_at_the_last_moment_is_done_or_refused_and_never_forgott
         thread.wait(future)
         worker.join(PATIENCE)
         assert outcomes[0] == "done" or "busy elsewhere" in str(outcomes[0])
+
+
+def when_begun(session: sa.Session, do: Callable[[], Any]) -> threading.Thread:
+    """A thread that does it once a tool of the session says that it has begun."""
+    begun = threading.Event()
+    session.subscribe(lambda event: begun.set() if event.type == "tool_execution_update" else None)
+
+    def work() -> None:
+        assert begun.wait(PATIENCE)
+        do()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+@sa.tool(run_on="main")
+def compute(ctx: sa.ToolContext) -> None:
+    """Compute for ever."""
+    ctx.progress("begun")
+    while True:
+        pass
+
+
+@sa.tool(run_on="main")
+def sleep(ctx: sa.ToolContext) -> None:
+    """Sleep for ever, as far as a test goes."""
+    ctx.progress("begun")
+    time.sleep(10 * PATIENCE)
+
+
+@pytest.mark.parametrize("busy", [compute, sleep], ids=["computing", "sleeping"])
+def test_a_run_that_is_cancelled_ends_what_it_does_on_the_main_thread(busy: sa.Tool) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    session = session_of(call(busy.name), "done", tools=[busy])
+    thread = when_begun(session, session.cancel)
+    assert session.send("go").result().status == "cancelled"  # and whoever waits is left alone
+    thread.join(PATIENCE)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_tool_that_is_out_of_time_leaves_the_main_thread() -> None:
+    slow = sa.tool(compute.function, name="slow", run_on="main", timeout=0.01)
+    result = agent_of(call("slow"), "done", tools=[slow]).run("go")
+    assert "Timed out after 0.01 seconds" in results(result.state)[0]
+    assert result.text == "done"
+
+
+def test_who_waits_for_a_run_that_is_stopped_is_interrupted_as_by_ctrl_c() -> None:
+    session = session_of(call("compute"), "done", tools=[compute])
+    running = session.send("go")
+    thread = when_begun(session, running.stop)
+    with pytest.raises(KeyboardInterrupt):
+        running.result()
+    thread.join(PATIENCE)
+    assert running.result().status == "cancelled"  # and is told what there is, if it asks again
+    assert session.send("go on").result().text == "done"
+
+
+def test_who_waits_for_another_run_goes_on_waiting() -> None:
+    goes_on = threading.Event()
+
+    @sa.tool
+    def wait() -> None:
+        goes_on.wait(PATIENCE)
+
+    waited_for = session_of(call("wait"), "done", tools=[wait])
+    busy = session_of(call("compute"), "done", tools=[compute])
+
+    def stop() -> None:
+        stopped.stop()
+        until(lambda: stopped.done)
+        goes_on.set()
+
+    thread = when_begun(busy, stop)
+    stopped = busy.send("go")
+    assert waited_for.send("go").result().text == "done"
+    thread.join(PATIENCE)
+    assert stopped.result().status == "cancelled"
+
+
+def test_a_run_that_waits_for_another_takes_that_along() -> None:
+    inner = session_of(call("compute"), "done", tools=[compute])
+
+    @sa.tool(run_on="main")
+    def outer() -> str:
+        return inner.send("go").result().status
+
+    session = session_of(call("outer"), "done", tools=[outer])
+    thread = when_begun(inner, session.cancel)
+    assert session.send("go").result().status == "cancelled"
+    thread.join(PATIENCE)
+    until(lambda: inner.status == "cancelled")
+
+
+def test_an_interrupt_that_comes_too_late_reaches_nobody() -> None:
+    thread, over = MainThread(), Future[None]()
+    current: list[Future[Any]] = []
+
+    def interrupt() -> None:
+        while not over.done():
+            if current:
+                thread.interrupt(current[-1])
+
+    def work() -> None:
+        for _ in range(300):
+            current.append(Future())
+            future = thread.submit(sum, range(2000))
+            current[-1] = future
+            with contextlib.suppress(KeyboardInterrupt):
+                future.result(PATIENCE)
+        over.set_result(None)
+
+    threads = [threading.Thread(target=target) for target in (work, interrupt)]
+    for each in threads:
+        each.start()
+    thread.wait(over, PATIENCE)  # nothing is raised here
+    for each in threads:
+        each.join(PATIENCE)
