@@ -208,10 +208,19 @@ class DisplayMessageUpdated(Event, frozen=True, tag="display_message_updated"):
 
 
 class MessageQueued(Event, frozen=True, tag="message_queued"):
-    """A message waits for the active run; ``when`` is "queue", "steer" or "follow_up"."""
+    """A message waits for the active run; ``when`` is "queue", "steer" or "follow_up".
+
+    One that begins a run of its own has that run's ``run_id``, others have "".
+    """
 
     message: Message
     when: str = "queue"
+
+
+class MessageWithdrawn(Event, frozen=True, tag="message_withdrawn"):
+    """A message waits no more, and is no part of the conversation; ``run_id`` is as it was."""
+
+    message: Message
 
 
 class Frozen(Event, frozen=True, tag="frozen"):

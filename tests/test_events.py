@@ -14,8 +14,8 @@ NAMES = (
     "agent_start turn_start message_start message_update message_end tool_execution_start "
     "tool_execution_update tool_execution_end turn_end agent_end status_changed todos_updated "
     "token_usage interrupt decision title_generated display_message_saved "
-    "display_message_updated message_queued agent_shutdown node_transferring node_transferred "
-    "file_updated file_deleted file_moved subagent_event"
+    "display_message_updated message_queued message_withdrawn agent_shutdown "
+    "node_transferring node_transferred file_updated file_deleted file_moved subagent_event"
 )
 
 

@@ -48,6 +48,8 @@ async def run_cell(
         output.finish(getattr(error, "result", None))
         raise
     output.finish(result)
+    if result.status == "cancelled":  # Run All must not go on as if there were an answer
+        raise KeyboardInterrupt("The run was stopped.")
     return result
 
 

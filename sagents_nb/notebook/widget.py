@@ -13,7 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import anywidget
 import traitlets
@@ -30,6 +30,7 @@ from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Session
 from ..transcript import folded, inert, latest_markdown, markdown
+from .control import Control
 from .unattended import unattended
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -85,7 +86,11 @@ class Panel(anywidget.AnyWidget):
     def _received(self, content: Any, buffers: Any) -> None:
         # May run on any thread (the main one, or a subshell's): only enqueue.
         if isinstance(content, dict):
-            runtime.post(self._handle, content)
+            self.take(content)
+
+    def take(self, content: dict[str, Any]) -> None:
+        """Do what a page asks for, soon; from any thread."""
+        runtime.post(self._handle, content)
 
     def _handle(self, content: dict[str, Any]) -> None:
         kind, session = content.get("type"), self.session
@@ -117,6 +122,15 @@ class Panel(anywidget.AnyWidget):
 
 
 _panels: WeakKeyDictionary[Session, Panel] = WeakKeyDictionary()
+_by_id: WeakValueDictionary[str, Panel] = WeakValueDictionary()
+
+
+def _taking(session_id: str) -> Callable[[dict[str, Any]], None] | None:
+    panel = _by_id.get(session_id)
+    return None if panel is None else panel.take
+
+
+_control = Control(_taking)
 
 
 def panel_of(session: Session) -> Panel:
@@ -124,6 +138,8 @@ def panel_of(session: Session) -> Panel:
     panel = _panels.get(session)
     if panel is None:
         panel = _panels[session] = Panel(session)
+        _by_id[session.id] = panel
+        _control.register()
     return panel
 
 

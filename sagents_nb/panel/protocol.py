@@ -16,7 +16,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ..events import Event, MessageEnd, MessageStart, MessageUpdate, ToolExecutionStart
+from ..events import (
+    Event,
+    MessageEnd,
+    MessageQueued,
+    MessageStart,
+    MessageUpdate,
+    MessageWithdrawn,
+    ToolExecutionStart,
+)
 from ..messages import EDITED, Delta, Message, ToolCall, ToolCallDelta
 from ..state import to_data
 from ..text import whole_data
@@ -27,10 +35,10 @@ _EXACT = 2**53 - 1  # up to here a page knows each integer
 
 # Of which events a page takes the time, and the run.
 _DATED = {"agent_start", "message_end", "agent_end"}
-_OF_A_RUN = {*_DATED, "message_start", "message_update", "interrupt"}
+_QUEUE = {"message_queued", "message_withdrawn"}
+_OF_A_RUN = {*_DATED, *_QUEUE, "message_start", "message_update", "interrupt"}
 # What the wire leaves out because another event says it, or no page asks.
 _LEFT_OUT = {
-    "message_queued": ("message",),
     "tool_execution_end": ("result",),
     "turn_end": ("message", "tool_results"),
     "agent_end": ("messages",),
@@ -51,7 +59,7 @@ def wire(event: Event, partial: dict[str, Any] | None = None) -> dict[str, Any]:
     """An event as it travels to pages whose view state has that ``partial``."""
     if isinstance(event, MessageStart):
         event = replace(event, message=Message(event.message.role))
-    elif isinstance(event, MessageEnd):
+    elif isinstance(event, MessageEnd | MessageQueued | MessageWithdrawn):
         event = replace(event, message=event.message.shown)
     elif isinstance(event, ToolExecutionStart):
         event = replace(event, tool_call=ToolCall(event.tool_call.id, event.tool_call.name))
@@ -65,6 +73,8 @@ def wire(event: Event, partial: dict[str, Any] | None = None) -> dict[str, Any]:
         data.pop("run_id", None)
     if data["type"] == "message_end":
         data["message"] = _unsaid(shortened_message(data["message"]), partial)
+    elif data["type"] in _QUEUE:
+        data["text"] = queued_text(data.pop("message"))
     elif data["type"] == "file_updated":
         data["entry"] = file_data(data.get("entry") or {"path": data["path"]})
     elif data["type"] == "interrupt":
@@ -263,7 +273,7 @@ def new_view_state(session_id: str, model: str) -> dict[str, Any]:
         "files": [],
         "usage": {"input_tokens": 0, "output_tokens": 0},
         "runs": {},
-        "queued": 0,
+        "queued": [],
     }
 
 
@@ -278,8 +288,12 @@ def _agent_start(state: dict[str, Any], event: dict[str, Any]) -> None:
     started = _started(state, event)
     if started is None:
         started = event.get("ts")
-    state["runs"][_run_id(event)] = {"status": "running", "started": started, "ended": None}
+    run_id = _run_id(event)
+    state["runs"][run_id] = {"status": "running", "started": started, "ended": None}
     state["error"] = None
+    state["queued"] = [
+        waits for waits in state["queued"] if not run_id or waits["run_id"] != run_id
+    ]
 
 
 def _run_id(event: dict[str, Any]) -> str:
@@ -321,8 +335,8 @@ def _message_end(state: dict[str, Any], event: dict[str, Any]) -> None:
     state["entries"].append({**entry, "message": message})
     if message["role"] == "assistant":
         state["partial"] = None
-    elif message["role"] == "user" and state["queued"] > 0:
-        state["queued"] -= 1
+    elif message["role"] == "user":
+        _leave_queue(state, "", queued_text(message))  # else it began a run, as that said
     for name, number in (message.get("usage") or {}).items():
         if number is not None:
             state["usage"][name] = state["usage"].get(name, 0) + number
@@ -386,7 +400,28 @@ def _status(state: dict[str, Any], event: dict[str, Any]) -> None:
 
 
 def _queued(state: dict[str, Any], event: dict[str, Any]) -> None:
-    state["queued"] += 1
+    waits = {"when": event.get("when", "queue"), "text": event.get("text", "")}
+    state["queued"] = [*state["queued"], {"run_id": _run_id(event), **waits}]
+
+
+def _withdrawn(state: dict[str, Any], event: dict[str, Any]) -> None:
+    _leave_queue(state, _run_id(event), event["text"])
+
+
+def _leave_queue(state: dict[str, Any], run_id: str, text: str) -> None:
+    left = list(state["queued"])
+    for place, waiting in enumerate(left):
+        if (waiting["run_id"], waiting["text"]) == (run_id, text):
+            del left[place]
+            break
+    state["queued"] = left
+
+
+def queued_text(message: dict[str, Any]) -> str:
+    """The text of a message that waits, shortened; what else is in it is named."""
+    parts = message.get("parts", ())
+    text = "\n".join(part.get("text") or f"[{part['type']}]" for part in parts)
+    return text if len(text) <= SHORTENED_AT else text[:SHORTENED_AT]
 
 
 def _file_updated(state: dict[str, Any], event: dict[str, Any]) -> None:
@@ -434,6 +469,7 @@ REDUCERS = {
     "agent_end": _agent_end,
     "status_changed": _status,
     "message_queued": _queued,
+    "message_withdrawn": _withdrawn,
     "file_updated": _file_updated,
     "file_deleted": _file_deleted,
     "file_moved": _file_moved,

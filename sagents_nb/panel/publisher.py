@@ -33,6 +33,7 @@ from .protocol import (
     merged,
     new_view_state,
     plain,
+    queued_text,
     reduce,
     shortened_message,
     snapshot_of,
@@ -97,6 +98,7 @@ class Publisher:
         """Set what the session knows best by itself."""
         session = self.session
         self.state["status"] = session.resting or session.status
+        self.state["queued"] = plain([_queued(*waiting) for waiting in session.queued])
         self.state["todos"] = plain(to_data(session.todos))
         self.state["files"] = plain([file_data(e.describe()) for e in session.files.entries()])
         waiting = session.interrupt
@@ -242,6 +244,10 @@ class Publisher:
                 listener(message)
             except Exception:  # the others hear of it all the same
                 logger.exception("A listener raised on %s", message["type"])
+
+
+def _queued(run_id: str, when: str, message: Message) -> dict[str, Any]:
+    return {"run_id": run_id, "when": when, "text": queued_text(to_data(message.shown))}
 
 
 # Weakly, both: a publisher is its session's subscriber, and nothing else keeps either.

@@ -99,7 +99,7 @@ def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cancel(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    session.cancel()
+    session.stop(request.get("run_id") or None)
     return {}
 
 

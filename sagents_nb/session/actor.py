@@ -25,6 +25,7 @@ from ..events import (
     MessageEnd,
     MessageQueued,
     MessageStart,
+    MessageWithdrawn,
     NodeTransferred,
     NodeTransferring,
     StatusChanged,
@@ -46,7 +47,7 @@ from ..state import State, export_state
 from ..store.folding import LastRun
 from .approvals import Approvals
 from .event_log import EventLog, Listener
-from .inbox import Inbox
+from .inbox import Inbox, Queued
 from .journal import SessionJournal
 from .middleware_messages import MiddlewareMessages
 from .opening import OpenedConversation, RestoredSession, conversations_of, here
@@ -287,7 +288,7 @@ class Actor:
             run.wait_in_line()
             self._once_safe(lambda: None, functools.partial(self._refuse, run))
             for message in messages:
-                self._tell(MessageQueued, message=message, when=when)
+                self._tell(MessageQueued, message=message, when=when, of_run=run.id)
             return run
         if self.status == "interrupted":
             self._drop_interrupt("another message came")
@@ -555,9 +556,8 @@ class Actor:
     def clear_queue(self, which: str) -> None:
         """Forget what waits in one queue, or in all."""
         self.check_open()
-        messages, runs = self.inbox.clear_queue(which)
-        if self.journal is not None:
-            self.journal.withdraw(messages)
+        dropped, runs = self.inbox.clear_queue(which)
+        self._withdraw(dropped)
         for run in runs:
             self._never_begins(run)
 
@@ -565,11 +565,16 @@ class Actor:
         """Stop that run, or take it out of the queue."""
         messages = self.inbox.remove(run)
         if messages is not None:
-            if self.journal is not None:
-                self.journal.withdraw(messages)
+            self._withdraw([Queued(run.id, "queue", message) for message in messages])
             self._never_begins(run)
         elif run is self.current_run:
             self.cancel()
+
+    def _withdraw(self, dropped: Sequence[Queued]) -> None:
+        if self.journal is not None:
+            self.journal.withdraw(queued.message for queued in dropped)
+        for queued in dropped:
+            self._tell(MessageWithdrawn, message=queued.message, of_run=queued.run_id)
 
     def _stop_task(self) -> None:
         if self._task is not None:
@@ -808,9 +813,9 @@ class Actor:
         if todos or (before is not None and before.todos):
             self._tell(TodosUpdated, todos=todos)
 
-    def _tell(self, kind: type[Event], /, **fields: Any) -> None:
+    def _tell(self, kind: type[Event], /, of_run: str = "", **fields: Any) -> None:
         """Emit an event, once what it tells of is safe."""
-        emitter = self._emitter
+        emitter = self._emitter.for_run(of_run) if of_run else self._emitter
         self._once_safe(lambda: emitter.emit(kind, **fields))
 
     def _emit_now(self, kind: type[Event], /, **fields: Any) -> None:

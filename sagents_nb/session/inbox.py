@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ..errors import ConfigurationError
 from ..messages import Message
 from .run import Run
 
 MODES = ("one-at-a-time", "all")
+
+
+class Queued(NamedTuple):
+    """A message that waits; ``when`` is "steer", "follow_up" or "queue".
+
+    One that begins a run of its own has that run's ``run_id``, others have "".
+    """
+
+    run_id: str
+    when: str
+    message: Message
 
 
 class Inbox:
@@ -98,6 +110,15 @@ class Inbox:
         self._runs.insert(0, (messages, run))
 
     @property
+    def queued(self) -> list[Queued]:
+        """All that waits, in the order in which it is taken."""
+        return [
+            *(Queued("", "steer", message) for message in self._steering),
+            *(Queued("", "follow_up", message) for message in self._follow_ups),
+            *(Queued(run.id, "queue", message) for said, run in self._runs for message in said),
+        ]
+
+    @property
     def runs(self) -> list[Run]:
         """Those that wait, the next one first."""
         return [run for _, run in self._runs]
@@ -117,19 +138,17 @@ class Inbox:
         self._runs = [item for item in self._runs if item[1] is not run]
         return found
 
-    def clear_queue(self, which: str) -> tuple[list[Message], list[Run]]:
+    def clear_queue(self, which: str) -> tuple[list[Queued], list[Run]]:
         """Empty "steering", "follow_up" or "all"; what waited, and runs that will not happen."""
-        messages: list[Message] = []
-        runs: list[Run] = []
+        whens = {"steering": {"steer"}, "follow_up": {"follow_up"}}.get(which)
+        dropped = [queued for queued in self.queued if whens is None or queued.when in whens]
         for name, queue in (("steering", self._steering), ("follow_up", self._follow_ups)):
             if which in (name, "all"):
-                messages += queue
                 queue.clear()
-        while which == "all" and self._runs:
-            waiting, run = self._runs.pop(0)
-            messages += waiting
-            runs.append(run)
-        return messages, runs
+        runs = self.runs if which == "all" else []
+        if runs:
+            self._runs = []
+        return dropped, runs
 
     def clear(self) -> list[Run]:
         """Empty all queues and forget a pause; returns the runs that will not happen."""

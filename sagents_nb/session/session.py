@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .actor import Actor
     from .approvals import Handed
     from .event_log import stored_events
+    from .inbox import Queued
     from .opening import (
         OpenedConversation,
         conversations_of,
@@ -446,6 +447,11 @@ class Session:
         self._act(self.actor.clear_queue, which)
 
     @property
+    def queued(self) -> list[Queued]:
+        """What waits: steered messages, follow-ups, and those that begin runs of their own."""
+        return self.actor.inbox.queued
+
+    @property
     def steering_mode(self) -> str:
         """How many steered messages one turn takes: "one-at-a-time" or "all"."""
         return self.actor.inbox.steering_mode
@@ -584,6 +590,24 @@ class Session:
     def cancel_run(self, run: Run) -> None:
         """Stop that run: the active one is cancelled, a queued one leaves the queue."""
         self._act(self.actor.cancel_run, run)
+
+    @kinds.checked
+    def stop(self, run_id: str | None = None) -> None:
+        """Stop the run of that id as Ctrl-C would, queued or active; without one the active.
+
+        What waits for a decision is denied, and who waits for the run on the main thread is
+        interrupted: see :meth:`~sagents_nb.session.run.Run.stop`. A run that has ended stays as
+        it is.
+        """
+        active = self.current_run
+        waiting = [] if run_id is None else self.actor.inbox.runs
+        found = next((run for run in waiting if run.id == run_id), None)
+        if found is None and active is not None and run_id in (None, active.id):
+            found = active
+        if found is not None:
+            found.stop()
+        elif run_id is None:
+            self.cancel()  # what an earlier process left may wait for a decision
 
     @kinds.checked
     def reset(self, *, files: bool = False) -> None:

@@ -298,11 +298,12 @@ def test_what_changes_nothing_for_a_page_does_not_travel() -> None:
     events = events_of(session)
     session.send("Go").result()
     quiet = [event for event in events if not protocol.travels(event)]
+    waits = {"run_id": "", "when": "steer", "text": "Go on"}
     assert {"turn_start", "message_start", "token_usage"} <= {event.type for event in quiet}
     for event in quiet:
-        state = new_view_state("s", "m") | {"queued": 1}
+        state = new_view_state("s", "m") | {"queued": [waits]}
         reduce(state, plain(wire(event)))
-        assert state == new_view_state("s", "m") | {"queued": 1}
+        assert state == new_view_state("s", "m") | {"queued": [waits]}
 
 
 def test_of_what_a_result_is_marked_with_a_page_is_told_the_arguments_that_were_edited() -> None:

@@ -7,7 +7,7 @@ let seq = 0;
 export function emptyState(over: Partial<ViewState> = {}): ViewState {
   return {
     session_id: "conversation-1", status: "idle", error: null, model: "demo", entries: [], earlier: 0,
-    partial: null, tools: {}, todos: [], interrupt: null, decided: {}, files: [], usage: {}, runs: {}, queued: 0,
+    partial: null, tools: {}, todos: [], interrupt: null, decided: {}, files: [], usage: {}, runs: {}, queued: [],
     ...over,
   };
 }
@@ -132,7 +132,7 @@ const done = agent(text(ANSWER));
 export const scenes: Record<string, ViewState> = {
   empty: emptyState(),
   streaming: emptyState({
-    status: "running", entries: talk, tools, todos, files, usage, runs: running, queued: 1,
+    status: "running", entries: talk, tools, todos, files, usage, runs: running, queued: [{ run_id: "r9", when: "queue", text: "And for 2025?" }],
     partial: { run_id: "r1", seq: 50, parts: [{ type: "text", text: ANSWER.slice(0, 230) }] },
   }),
   calling: emptyState({

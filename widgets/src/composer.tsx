@@ -1,8 +1,8 @@
 // Where a person writes to the agent.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { count } from "./format";
 import { Icon } from "./icons";
 import type { ViewState } from "./protocol";
+import { Queue } from "./queue";
 import { useRequest, useStore } from "./use-store";
 
 const HINTS: Record<string, string> = {
@@ -42,6 +42,7 @@ export function Composer({ state }: { state: ViewState }) {
 
   return (
     <div class="sagents-composer">
+      <Queue queued={state.queued} active={state.status === "running"} />
       <div class="sagents-composer-box">
         <textarea
           ref={area}
@@ -72,7 +73,6 @@ export function Composer({ state }: { state: ViewState }) {
         </p>
       )}
       {slow && <p class="sagents-faint">The kernel is busy; the message goes out when it listens again.</p>}
-      {state.queued > 0 && <p class="sagents-faint">{count(state.queued, "message")} waiting for this run to end</p>}
     </div>
   );
 }

@@ -4,12 +4,20 @@ import { count, seconds, tokens } from "./format";
 import { Icon } from "./icons";
 import { addUsage, type Usage, type ViewState } from "./protocol";
 import type { Status } from "./status";
-import { useRequest } from "./use-store";
+import { useRequest, useStore } from "./use-store";
 
-type Props = { state: ViewState | null; status: Status; view: string; runId: string };
+type Props = {
+  state: ViewState | null;
+  status: Status;
+  view: string;
+  runId: string;
+  /** Escape was pressed once: once more stops the run. */
+  armed: boolean;
+};
 
-export function Header({ state, status, view, runId }: Props) {
-  const { ask, busy, error } = useRequest();
+export function Header({ state, status, view, runId, armed }: Props) {
+  const store = useStore();
+  const { ask, busy, slow, error } = useRequest();
   const run = view === "run" ? state?.runs[runId] : undefined;
   return (
     <header class="sagents-header">
@@ -27,7 +35,6 @@ export function Header({ state, status, view, runId }: Props) {
         </span>
       )}
       {state && <UsageLine usage={view === "run" ? usageOfRun(state, runId) : state.usage} />}
-      {state && state.queued > 0 && <span class="sagents-faint">{state.queued} queued</span>}
       {error && <span class="sagents-error-text">{error}</span>}
       {status.active && (
         <button
@@ -35,11 +42,11 @@ export function Header({ state, status, view, runId }: Props) {
           class="sagents-button sagents-stop"
           data-testid="stop"
           disabled={busy}
-          title="Stop the run (Esc)"
-          onClick={() => ask("cancel")}
+          title="Stop the run (Esc twice)"
+          onClick={() => ask("cancel", { run_id: view === "run" ? runId : undefined })}
         >
           <Icon name="stop" />
-          Stop
+          {armed ? "Stop: Esc once more" : slow && !store.heardWhileBusy ? "Busy: interrupt the kernel" : "Stop"}
         </button>
       )}
     </header>

@@ -103,6 +103,9 @@ export type FileEntry = {
 };
 export type RunInfo = { status: string; started: number | null; ended: number | null };
 
+/** A message that waits; one that begins a run of its own has the id of that. */
+export type Queued = { run_id: string; when: string; text: string };
+
 export type ViewState = {
   session_id: string;
   status: string;
@@ -118,7 +121,7 @@ export type ViewState = {
   files: FileEntry[];
   usage: Usage;
   runs: Record<string, RunInfo>;
-  queued: number;
+  queued: Queued[];
 };
 
 type Delta =
@@ -150,7 +153,8 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
   | { type: "decision"; tool_call_id: string; decision: { type: string }; by?: string }
   | { type: "agent_end"; status: string; error?: string }
   | { type: "status_changed"; status: string; previous?: string; reason?: string }
-  | { type: "message_queued"; when?: string }
+  | { type: "message_queued"; when?: string; text: string }
+  | { type: "message_withdrawn"; text: string }
   | { type: "file_updated"; path: string; entry?: FileEntry }
   | { type: "file_deleted"; path: string }
   | { type: "file_moved"; old_path: string; path: string }
@@ -172,7 +176,8 @@ export function reduce(state: ViewState, event: WireEvent): ViewState {
     case "agent_start": {
       const started = state.runs[run_id]?.started ?? event.ts ?? null;
       const run = { status: "running", started, ended: null };
-      return { ...state, runs: { ...state.runs, [run_id]: run }, error: null };
+      const queued = state.queued.filter((waits) => !run_id || waits.run_id !== run_id);
+      return { ...state, runs: { ...state.runs, [run_id]: run }, error: null, queued };
     }
     case "message_start":
       if (event.message.role !== "assistant") return state;
@@ -226,7 +231,9 @@ export function reduce(state: ViewState, event: WireEvent): ViewState {
       return { ...state, status: event.status, interrupt };
     }
     case "message_queued":
-      return { ...state, queued: state.queued + 1 };
+      return { ...state, queued: [...state.queued, { run_id, when: event.when ?? "queue", text: event.text }] };
+    case "message_withdrawn":
+      return { ...state, queued: without(state.queued, run_id, event.text) };
     case "file_updated": {
       const others = state.files.filter((file) => file.path !== event.path);
       return { ...state, files: sorted([...others, { ...event.entry, path: event.path }]) };
@@ -269,15 +276,27 @@ function grow(parts: PartialPart[], delta: Delta): PartialPart[] {
 function endMessage(state: ViewState, sent: WireMessage, where: Omit<Entry, "message">): ViewState {
   const message = whole(sent, state.partial);
   const entries = [...state.entries, { ...where, message }];
-  const taken = message.role === "user" && state.queued > 0 ? 1 : 0;
   return {
     ...state,
     entries,
-    queued: state.queued - taken,
+    // One that began a run has left it when that began.
+    queued: message.role === "user" ? without(state.queued, "", queuedText(message)) : state.queued,
     partial: message.role === "assistant" ? null : state.partial,
     usage: message.usage ? addUsage(state.usage, message.usage) : state.usage,
   };
 }
+
+/** The queue without the first message of that run and text. */
+function without(queued: Queued[], run_id: string, text: string): Queued[] {
+  const place = queued.findIndex((waits) => waits.run_id === run_id && waits.text === text);
+  return place < 0 ? queued : queued.toSpliced(place, 1);
+}
+
+const queuedText = (message: Message) =>
+  (message.parts ?? [])
+    .map((part) => ("text" in part && part.text) || `[${part.type}]`)
+    .join("\n")
+    .slice(0, 20_000);
 
 /** The message with the texts of `partial` that it names. */
 function whole(message: WireMessage, partial: Partial | null): Message {

@@ -1,6 +1,7 @@
 // One store per session model and page: it knows the view state, keeps it in step with the
 // kernel, and carries requests. Views only read it and ask it.
 import type { AnyModel } from "@anywidget/types";
+import { controlOf } from "./control";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
 
 export class RequestError extends Error {
@@ -64,8 +65,19 @@ export class Store {
     const id = `${this.#prefix}-${++this.#count}`;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
-      this.model.send({ type, id, ...fields });
+      this.#tell({ type, id, ...fields });
     });
+  }
+
+  /** Whether a kernel that computes hears what this page says. */
+  get heardWhileBusy(): boolean {
+    return controlOf(this.model)?.works ?? false;
+  }
+
+  #tell(message: object): void {
+    const control = controlOf(this.model);
+    if (control?.works) control.send({ ...message, session_id: this.model.get("session_id") });
+    else this.model.send(message);
   }
 
   receive(message: FromKernel): void {
@@ -115,7 +127,7 @@ export class Store {
 
   #hello(have: number, patience = FIRST_PATIENCE): void {
     this.#asked = true;
-    this.model.send({ type: "hello", have });
+    this.#tell({ type: "hello", have });
     // A blocked kernel answers late, a broken connection never: ask again, ever more seldom.
     const next = Math.min(2 * patience, LONGEST_PATIENCE);
     this.#retry = setTimeout(() => this.#hello(have, next), patience);

@@ -6,6 +6,7 @@ import { Approvals } from "./approvals";
 import { Composer } from "./composer";
 import { Files } from "./files";
 import { givenName, Header } from "./header";
+import { Queue } from "./queue";
 import { statusOf } from "./status";
 import { Todos } from "./todos";
 import { Transcript } from "./transcript";
@@ -17,6 +18,8 @@ export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approva
 
 /** From this width on, todos and files stand beside the conversation. */
 const WIDE = 720;
+/** One Escape is easily pressed by mistake: a second within this time stops the run. */
+const ESCAPE_TWICE = 2_000;
 
 export function View({ store, name, runId }: { store: Store; name: ViewName; runId: string }) {
   const state = useStoreState(store);
@@ -24,14 +27,22 @@ export function View({ store, name, runId }: { store: Store; name: ViewName; run
   const wide = useWidth(root) >= WIDE;
   const status = statusOf(state, store.open, name === "run" ? runId : "");
 
+  const [armed, setArmed] = useState(false);
+
   const stopOnEscape = (event: KeyboardEvent) => {
     // Notebook shortcuts must not see what is typed here (the attribute below is for JupyterLab).
     event.stopPropagation();
     const typing = event.target instanceof Element && event.target.closest("textarea, input");
-    if (event.key !== "Escape" || typing || !status.active || !store.open) return;
+    if (event.key !== "Escape" || event.repeat || typing || !status.active || !store.open) return;
     event.preventDefault();
-    store.request("cancel").catch(() => {});
+    setArmed(!armed);
+    if (armed) store.request("cancel", { run_id: name === "run" ? runId : undefined }).catch(() => {});
   };
+  useEffect(() => {
+    if (!armed) return;
+    const timer = setTimeout(() => setArmed(false), ESCAPE_TWICE);
+    return () => clearTimeout(timer);
+  }, [armed]);
 
   return (
     <StoreContext.Provider value={store}>
@@ -47,7 +58,7 @@ export function View({ store, name, runId }: { store: Store; name: ViewName; run
           {status.label}
         </div>
         {name === "run" || name === "chat" || name === "session" ? (
-          <Header state={state} status={status} view={name} runId={runId} />
+          <Header state={state} status={status} view={name} runId={runId} armed={armed} />
         ) : null}
         {!state ? (
           <p class="sagents-empty">{store.open ? "Connecting to the session…" : "This session is closed."}</p>
@@ -167,6 +178,7 @@ function RunBody({ state, runId }: { state: ViewState; runId: string }) {
         <Transcript state={state} runId={runId} />
       </Boundary>
       {(current || state.interrupt?.run_id === runId) && <Approvals state={state} />}
+      {current && <Queue queued={state.queued} active={state.status === "running"} />}
       {current && state.files.length > 0 && <Files files={state.files} folding />}
     </>
   );

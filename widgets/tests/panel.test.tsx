@@ -245,13 +245,43 @@ test("keys typed in the panel do not reach the notebook", async () => {
   expect(one("sagents-panel").dataset.lmSuppressShortcuts).toBe("true");
 });
 
-test("Stop and Esc cancel; Esc while typing does not", async () => {
+test("Stop and Esc twice cancel; Esc once, held down, or while typing does not", async () => {
   await show(scenes.streaming!);
+  const log = el.querySelector('[role="log"]')!;
   await press(one("composer"), "Escape");
+  await press(one("composer"), "Escape");
+  await press(log, "Escape");
+  await press(log, "Escape", { repeat: true });
   expect(sent("cancel")).toHaveLength(0);
-  await press(el.querySelector('[role="log"]')!, "Escape");
+  expect(one("stop").textContent).toBe("Stop: Esc once more");
+  await press(log, "Escape");
+  expect(sent("cancel")).toHaveLength(1);
   await click("stop");
   expect(sent("cancel")).toHaveLength(2);
+});
+
+test("a view of one run stops that run", async () => {
+  await show(scenes.streaming!, "run", "r2");
+  await click("stop");
+  expect(sent("cancel")).toMatchObject([{ run_id: "r2" }]);
+});
+
+test("what waits is listed, and can be taken back", async () => {
+  const queued = [
+    { run_id: "", when: "steer", text: "Shorter, please" },
+    { run_id: "r9", when: "queue", text: "And for 2025?" },
+  ];
+  await show({ ...scenes.streaming!, queued });
+  expect(find("queued").map((item) => item.textContent)).toEqual([
+    "For this runShorter, please",
+    "NextAnd for 2025?Take back",
+  ]);
+  one("queued").parentElement!.querySelector("button")!.click();
+  await settle();
+  expect(sent("cancel")).toMatchObject([{ run_id: "r9" }]);
+  model.events([{ type: "message_withdrawn", seq: 50, run_id: "r9", text: "And for 2025?" }]);
+  await settle();
+  expect(find("queued")).toHaveLength(1);
 });
 
 test("Stop is there before the first word from the kernel, and gone after the run", async () => {

@@ -1,0 +1,47 @@
+"""The comm on which pages send commands to a kernel that is computing.
+
+JupyterLab and Notebook 7 hand the messages of a comm's target to a subshell, a thread of its own,
+so they are heard while a cell runs. But ipykernel 7.4 takes those of a comm on which a cell has
+published to the cell's own thread (https://github.com/ipython/ipykernel/pull/1565), where sync
+code holds them up, and on the comms of widgets cells publish all the time. So what pages are told
+goes out on the widget's comm; on this one nothing is published but the answer to a ping.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from comm import get_comm_manager
+
+TARGET = "sagents.control"
+
+
+class Control:
+    """Takes what pages say on comms of that target to ``find(session_id)``, which takes it on.
+
+    ``find`` gives None for a session that is not there any more.
+    """
+
+    def __init__(self, find: Callable[[str], Callable[[dict[str, Any]], None] | None]) -> None:
+        self._find = find
+
+    def register(self) -> None:
+        """Have the kernel open such comms; harmless where it does already."""
+        get_comm_manager().register_target(TARGET, self._opened)
+
+    def _opened(self, comm: Any, message: Any) -> None:
+        comm.on_msg(partial(self._received, comm))
+
+    def _received(self, comm: Any, message: Any) -> None:
+        # On a subshell's thread, or on the main one where there are none: only enqueue.
+        content = message["content"]["data"]
+        if not isinstance(content, dict):
+            return
+        if content.get("type") == "ping":
+            apart = threading.current_thread() is not threading.main_thread()
+            comm.send({"type": "pong", "apart": apart})
+        elif isinstance(id := content.get("session_id"), str) and (take := self._find(id)):
+            take(content)

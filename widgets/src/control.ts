@@ -1,0 +1,65 @@
+// The way on which a kernel that computes hears commands: a comm of our own.
+//
+// JupyterLab and Notebook 7 give the messages of each comm target to a subshell, a thread of its
+// own. But ipykernel 7.4 takes those of a comm on which a cell has published to the thread where
+// that cell runs (ipykernel PR 1565), and on the comms of widgets cells publish all the time. So
+// what happens comes in on the widget's comm, and commands go out on this one where that works.
+import type { AnyModel } from "@anywidget/types";
+
+type Comm = {
+  isDisposed: boolean;
+  onMsg: (message: { content: { data: { type?: string; apart?: boolean } } }) => void;
+  open(): unknown;
+  send(data: object): unknown;
+};
+/** As much as is needed of JupyterLab's `Kernel.IKernelConnection`. */
+type Kernel = { supportsSubshells?: boolean; createComm(target: string): Comm };
+
+const TARGET = "sagents.control";
+const FIRST_PATIENCE = 500;
+const LONGEST_PATIENCE = 30_000;
+
+export class Control {
+  /** Whether the kernel has answered on another thread than the one that runs cells. */
+  works = false;
+  #answered = false;
+  #comm: Comm;
+
+  constructor(kernel: Kernel) {
+    this.#comm = kernel.createComm(TARGET);
+    this.#comm.onMsg = ({ content }) => {
+      this.#answered = true;
+      this.works = content.data.apart === true;
+    };
+    this.#comm.open();
+    this.#ping(FIRST_PATIENCE);
+  }
+
+  get gone(): boolean {
+    return this.#comm.isDisposed;
+  }
+
+  send(message: object): void {
+    this.#comm.send(message);
+  }
+
+  // A kernel that computes learns of the comm when it is done, and drops what came before.
+  #ping(patience: number): void {
+    if (this.#answered || this.gone) return;
+    this.#comm.send({ type: "ping" });
+    setTimeout(() => this.#ping(Math.min(2 * patience, LONGEST_PATIENCE)), patience);
+  }
+}
+
+const controls = new WeakMap<Kernel, Control>();
+
+/** That of the kernel which the model lives in: one a page; null in hosts that have none. */
+export function controlOf(model: AnyModel): Control | null {
+  const { kernel } = (model as { widget_manager?: { kernel?: Kernel } }).widget_manager ?? {};
+  if (typeof kernel?.createComm !== "function" || kernel.supportsSubshells === false) return null;
+  const known = controls.get(kernel);
+  if (known && !known.gone) return known;
+  const control = new Control(kernel);
+  controls.set(kernel, control);
+  return control;
+}

@@ -1,0 +1,46 @@
+// What people wrote while a run went on: it waits, and can be taken back.
+import type { Queued } from "./protocol";
+import { useRequest, useStore } from "./use-store";
+
+const WHEN: Record<string, string> = {
+  queue: "Next",
+  steer: "For this run",
+  follow_up: "When this run ends",
+};
+
+export function Queue({ queued, active }: { queued: Queued[]; active: boolean }) {
+  const store = useStore();
+  const { ask, busy, error } = useRequest();
+  if (queued.length === 0) return null;
+  return (
+    <section class="sagents-queue" aria-label="Messages that wait" data-testid="queue">
+      {!active && <p class="sagents-faint">Not sent yet; these go out with your next message.</p>}
+      <ul>
+        {queued.map(({ run_id, when, text }, place) => (
+          <li key={place} class="sagents-queued" data-testid="queued">
+            <span class="sagents-faint">{active ? (WHEN[when] ?? when) : "Waiting"}</span>
+            <span class="sagents-queued-text" title={text}>
+              {text}
+            </span>
+            {run_id && (
+              <button
+                type="button"
+                class="sagents-button sagents-quiet"
+                disabled={busy || !store.open}
+                aria-label={`Take back: ${text.slice(0, 60)}`}
+                onClick={() => ask("cancel", { run_id })}
+              >
+                Take back
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {error && (
+        <p class="sagents-error-text" role="alert">
+          {error}
+        </p>
+      )}
+    </section>
+  );
+}
