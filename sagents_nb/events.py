@@ -150,6 +150,8 @@ class ToolCallsPatched(Event, frozen=True, tag="tool_calls_patched"):
 
 # Reasons for which a status is told though it is the same: the conversation is another one now.
 REPLACED = ("reset", "replaced")
+# And the one for which only who answers is another one.
+AGENT_REPLACED = "agent_replaced"
 # Reasons for which a session is "closed" only until somebody needs it again.
 RESTS = ("inactivity", "no_viewers")
 

@@ -265,6 +265,7 @@ def new_view_state(session_id: str, model: str) -> dict[str, Any]:
         "model": model,
         "entries": [],
         "earlier": 0,
+        "past": [],
         "partial": None,
         "tools": {},
         "todos": [],
@@ -274,6 +275,22 @@ def new_view_state(session_id: str, model: str) -> dict[str, Any]:
         "usage": {"input_tokens": 0, "output_tokens": 0},
         "runs": {},
         "queued": [],
+    }
+
+
+def following_state(before: dict[str, Any], session_id: str, model: str) -> dict[str, Any]:
+    """What a page knows of a new conversation in the session, and of the runs of those before."""
+    entries = [entry for entry in before["entries"] if entry["run_id"]]
+    stopped = {"running": "cancelled", "interrupted": "cancelled"}
+    return {
+        **new_view_state(session_id, model),
+        "past": [*before["past"], *entries][-SHOWN_ENTRIES:],
+        "tools": before["tools"],
+        "decided": before["decided"],
+        "runs": {
+            id: {**run, "status": stopped.get(run["status"], run["status"])}
+            for id, run in before["runs"].items()
+        },
     }
 
 
@@ -484,7 +501,7 @@ def snapshot_of(state: dict[str, Any]) -> dict[str, Any]:
         return state
     calls = {
         part["id"]
-        for entry in shown
+        for entry in [*state["past"], *shown]
         for part in entry["message"].get("parts", ())
         if part["type"] == "tool_call"
     }

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from ..events import (
+    AGENT_REPLACED,
     REPLACED,
     RESTS,
     Event,
@@ -29,6 +30,7 @@ from .protocol import (
     SHOWN_ENTRIES,
     encoded,
     file_data,
+    following_state,
     interrupt_data,
     merged,
     new_view_state,
@@ -128,14 +130,21 @@ class Publisher:
             self._closed = event.status == "closed"
             if event.reason in REPLACED and self._unsubscribe is not None:
                 self._begin_anew(event.seq)
+            elif event.reason == AGENT_REPLACED:
+                self._snapshot_due = True  # which names the model
         self._flush_later()
 
     def _begin_anew(self, seq: int) -> None:
-        """The conversation is another one, so pages get a snapshot instead of events."""
-        self._waiting.clear()
+        """The conversation is another one, so pages get a snapshot instead of events.
+
+        Views of runs go on showing them.
+        """
+        while self._take() is not None:  # what ended with the old one is known of its runs
+            pass
         self.backlog.clear()
         self.backlog_bytes, self.seq = 0, seq
-        self.state = new_view_state(self.session.id, self.session.agent.model.name)
+        model = self.session.agent.model.name
+        self.state = following_state(self.state, self.session.id, model)
         self._set_entries(self.session.messages)
         self._read_session()
         self._snapshot_due = True

@@ -16,6 +16,7 @@ from ..agent import Agent
 from ..budget import Meter
 from ..errors import AgentError, Busy, ModelError, NotRunning, StaleApproval, StoreError
 from ..events import (
+    AGENT_REPLACED,
     REPLACED,
     AgentShutdown,
     Debug,
@@ -804,7 +805,7 @@ class Actor:
         goes_on = status in ("running", "interrupted")
         for waiting in self.inbox.runs:
             waiting.wait_in_line() if goes_on else waiting.stand(status)
-        if status != previous or reason in REPLACED:
+        if status != previous or reason in (*REPLACED, AGENT_REPLACED):
             self._tell(StatusChanged, status=status, previous=previous, reason=reason)
         self.presence.touch()
 
@@ -884,7 +885,7 @@ class Actor:
             self.answers = None
             self._begin_with(bound_anew(state, self.session.id, self._epoch + 1))
             status = "interrupted" if state.interrupt else "idle"
-        self._set_status(status, "replaced")
+        self._set_status(status, AGENT_REPLACED if state is None else REPLACED[1])
         if state is not None:
             self._tell_todos(before)
 

@@ -32,8 +32,9 @@ from tests.panel.pages import (
     session_of,
     write,
 )
+from tests.session.gates import Gate
 from tests.session.hours import Hours
-from tests.talking import calls_of, until
+from tests.talking import agent_of, call, calls_of, until
 
 
 @pytest.fixture
@@ -656,3 +657,54 @@ def test_a_late_page_sees_what_an_early_one_sees(steps: Any, fail: bool, data: A
     assert publisher.state == expected
     for page in wire.pages:
         assert page.state == expected
+
+
+def shown(session: Any) -> tuple[Publisher, Page]:
+    """A page that was told all that there is."""
+    publisher = Publisher(session)
+    page = Page(lambda have: runtime.call(publisher.hello, page.receive, have))
+    page.ask()
+    return publisher, page
+
+
+def test_views_of_runs_keep_them_when_the_conversation_is_reset(no_clock: None) -> None:
+    session = session_of("First answer.", "Second answer.")
+    publisher, page = shown(session)
+    first = session.send("One.")
+    first.result()
+    session.reset()
+    second = session.send("Two.")
+    second.result()
+    flush(publisher)
+    state = page.state
+    assert state is not None
+    assert [entry["message"]["role"] for entry in state["past"]] == ["user", "assistant"]
+    assert {entry["run_id"] for entry in state["past"]} == {first.id}
+    assert {entry["run_id"] for entry in state["entries"]} == {second.id}
+    assert state["runs"][first.id]["status"] == "completed"
+
+
+def test_a_run_that_a_reset_stops_is_shown_as_stopped(no_clock: None) -> None:
+    gate = Gate()
+    session = sa.Session(agent_of(call("hold"), "x", tools=[gate.tool]))
+    publisher, page = shown(session)
+    run = session.send("One.")
+    gate.wait()
+    session.reset()
+    gate.open()
+    flush(publisher)
+    assert page.state is not None
+    assert page.state["runs"][run.id]["status"] == "cancelled"
+
+
+def test_another_agent_leaves_what_was_said_where_it_is(no_clock: None) -> None:
+    session = session_of("First answer.")
+    publisher, page = shown(session)
+    run = session.send("One.")
+    run.result()
+    session.replace(agent=sa.Agent(sa.DemoModel()))
+    flush(publisher)
+    state = page.state
+    assert state is not None
+    assert state["model"] == "demo"
+    assert [entry["run_id"] for entry in state["entries"]] == [run.id, run.id]

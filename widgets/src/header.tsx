@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { count, seconds, tokens } from "./format";
 import { Icon } from "./icons";
-import { addUsage, type Usage, type ViewState } from "./protocol";
+import { addUsage, entriesOf, type Usage, type ViewState } from "./protocol";
 import type { Status } from "./status";
 import { useRequest, useStore } from "./use-store";
 
@@ -70,8 +70,8 @@ function Elapsed({ from, to }: { from: number; to: number | null }) {
 }
 
 function usageOfRun(state: ViewState, runId: string): Usage {
-  return state.entries
-    .filter((entry) => entry.run_id === runId && entry.message.usage)
+  return entriesOf(state, runId)
+    .filter((entry) => entry.message.usage)
     .reduce((sum, entry) => addUsage(sum, entry.message.usage!), {} as Usage);
 }
 

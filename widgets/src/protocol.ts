@@ -113,6 +113,8 @@ export type ViewState = {
   model: string;
   entries: Entry[];
   earlier: number;
+  /** Entries of runs in conversations before this one. */
+  past: Entry[];
   partial: Partial | null;
   tools: Record<string, ToolInfo>;
   todos: Todo[];
@@ -246,6 +248,10 @@ export function reduce(state: ViewState, event: WireEvent): ViewState {
       return state;
   }
 }
+
+/** The entries of one run, which may be of a conversation before this one. */
+export const entriesOf = (state: ViewState, runId: string): Entry[] =>
+  [...state.past, ...state.entries].filter((entry) => entry.run_id === runId);
 
 /** The calls of the pending interrupt that nobody has answered yet. */
 export function undecided(state: ViewState): ActionRequest[] {

@@ -1,5 +1,5 @@
 // What a session, or one run of it, is doing, in words.
-import { wants, type Interrupt, type ViewState } from "./protocol";
+import { entriesOf, wants, type Interrupt, type ViewState } from "./protocol";
 
 export type Status = {
   /** The word of the protocol, or "connecting" or "completed". */
@@ -43,7 +43,7 @@ function nameOf(state: ViewState | null, open: boolean, runId: string): string {
   if (!run) {
     if (!open) return "closed";
     // Not begun: queued behind another run, or its first event is still on its way.
-    const shown = state.entries.some((entry) => entry.run_id === runId);
+    const shown = entriesOf(state, runId).length > 0;
     return shown ? "completed" : "waiting";
   }
   if (run.status === "running") return open ? "running" : "closed";

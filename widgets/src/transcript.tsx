@@ -11,13 +11,18 @@ import { Drawn } from "./rich-text";
 /** What a message costs beside its text, in characters. */
 const MESSAGE = 600;
 
+const NONE: Entry[] = [];
+
 export function Transcript({ state, runId = "" }: { state: ViewState; runId?: string }) {
-  const results = useMemo(() => resultsByEntry(state.entries), [state.entries]);
-  const owners = useMemo(() => ownersOf(state.entries), [state.entries]);
+  // The run of a view may be of a conversation before this one.
+  const past = runId ? state.past : NONE;
+  const all = useMemo(() => [...past, ...state.entries], [past, state.entries]);
+  const results = useMemo(() => resultsByEntry(all), [all]);
+  const owners = useMemo(() => ownersOf(all), [all]);
   const asked = useMemo(() => askedCalls(state.interrupt), [state.interrupt]);
   // History from before this kernel has no sequence numbers, so the place is the key.
-  const entries = state.entries
-    .map((entry, index) => ({ entry, key: state.earlier + index }))
+  const entries = all
+    .map((entry, index) => ({ entry, key: state.earlier + index - past.length }))
     .filter(({ entry }) => !runId || entry.run_id === runId);
   const partial = state.partial && (!runId || state.partial.run_id === runId) ? state.partial : null;
   // An error is the session's, so it is shown once: by the run that failed.

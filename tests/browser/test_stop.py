@@ -1,0 +1,121 @@
+"""Stop ends the run it belongs to, whatever the kernel does, and later cells do not run."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab
+from tests.browser.test_agent_cell import agent_notebook, give, part
+
+pytestmark = pytest.mark.browser
+
+COMPUTE = """session(ToolCall("p1", "compute", {}), "later")
+
+@sa.tool(run_on="main")
+def compute(ctx: sa.ToolContext) -> None:
+    "Compute for ever."
+    ctx.progress("begun")
+    while True:
+        pass
+
+s.replace(agent=s.agent.with_(tools=[compute]))"""
+AFTERWARDS = "print('the next cell ran')"
+STOPPED = re.compile("KeyboardInterrupt: The run was stopped")
+
+
+def test_stop_ends_what_a_tool_computes_in_the_kernel(lab: Lab) -> None:
+    notebook = agent_notebook(lab, COMPUTE, "%%agent\nGo.", AFTERWARDS, "s.status")
+    notebook.run_all()
+    expect(part(notebook, 1, "tool-card")).to_contain_text("begun")
+    part(notebook, 1, "stop").click()
+    notebook.wait_for_cell(1)
+    expect(notebook.cell_output(1)).to_contain_text(STOPPED)
+    expect(part(notebook, 1, "status")).to_have_text(re.compile("stopped", re.I))
+    expect(notebook.cell_output(2)).to_have_text("")
+    notebook.run_cell(3)
+    notebook.wait_for_cell(3)
+    expect(notebook.cell_output(3)).to_contain_text("'cancelled'")
+
+
+def test_stop_ends_a_cell_that_waits_in_sync_code(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab, COMPUTE, "s", "result = s.send('Go.').result()", AFTERWARDS, "s.status"
+    )
+    notebook.run_cell(1)
+    expect(part(notebook, 1, "composer")).to_be_visible()
+    notebook.wait_for_kernel_idle()
+    notebook.run_cell(2)
+    notebook.run_cell(3)
+    expect(part(notebook, 1, "tool-card")).to_contain_text("begun")
+    part(notebook, 1, "stop").click()
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_contain_text("KeyboardInterrupt")
+    expect(notebook.cell_output(3)).to_have_text("")
+    notebook.run_cell(4)
+    notebook.wait_for_cell(4)
+    expect(notebook.cell_output(4)).to_contain_text("'cancelled'")
+
+
+def test_a_click_on_approve_counts_while_a_sync_cell_runs(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab,
+        "session(write('# Report'), told)",
+        "s",
+        "import time\nrun = s.send('Write.')\n"
+        "while '/report.md' not in s.files.list():\n    time.sleep(0.02)\n"
+        "print(s.files.list())",
+    )
+    notebook.run_cell(1)
+    expect(part(notebook, 1, "composer")).to_be_visible()
+    notebook.wait_for_kernel_idle()
+    notebook.run_cell(2)
+    part(notebook, 1, "approve").click()
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_contain_text("/report.md")
+
+
+def test_stop_in_a_cell_that_waits_its_turn_leaves_the_run_before_it_alone(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab,
+        "session(once('go on', 'First answer.'), 'Second answer.')",
+        "%%agent --background\nFirst.",
+        "%%agent\nSecond.",
+        "s.messages[-1].text",
+    )
+    notebook.run_cell(1)
+    notebook.wait_for_cell(1)
+    notebook.run_cell(2)
+    expect(part(notebook, 2, "status")).to_contain_text("Waiting to start")
+    part(notebook, 2, "stop").click()
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_contain_text(STOPPED)
+    give(notebook, "go on")
+    expect(part(notebook, 1, "sagents-panel")).to_contain_text("First answer.")
+    notebook.run_cell(3)
+    notebook.wait_for_cell(3)
+    expect(notebook.cell_output(3)).to_contain_text("'First answer.'")
+
+
+def test_escape_stops_when_it_is_pressed_twice_and_what_waits_is_shown(lab: Lab) -> None:
+    notebook = agent_notebook(lab, "session(LONG * 50, 'later', delay=0.05)", "s", "%%agent\nTell.")
+    notebook.run_cell(1)
+    notebook.wait_for_cell(1)
+    notebook.run_cell(2)
+    panel = part(notebook, 1, "sagents-panel")
+    expect(panel).to_contain_text("Paragraph 0")
+    composer = part(notebook, 1, "composer")
+    composer.fill("And then?")
+    composer.press("Enter")
+    expect(part(notebook, 1, "queued")).to_contain_text("And then?")
+    part(notebook, 1, "stop").focus()
+    notebook.page.keyboard.press("Escape")
+    expect(part(notebook, 1, "stop")).to_have_text("Stop: Esc once more")
+    notebook.page.keyboard.press("Escape")
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_contain_text(STOPPED)
+    expect(part(notebook, 1, "queue")).to_contain_text("go out with your next message")
+    part(notebook, 1, "queued").get_by_role("button").click()
+    expect(part(notebook, 1, "queued")).to_have_count(0)

@@ -1,0 +1,80 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { FakeModel } from "../dev/fake";
+import { emptyState } from "../dev/scenes";
+import { controlOf } from "../src/control";
+import { Store } from "../src/store";
+
+class FakeComm {
+  sent: { type?: string; [field: string]: unknown }[] = [];
+  opened = false;
+  isDisposed = false;
+  onMsg: (message: object) => void = () => {};
+  open = () => (this.opened = true);
+  send = (data: { type?: string }) => void this.sent.push(data);
+  answer = (apart: boolean) => this.onMsg({ content: { data: { type: "pong", apart } } });
+}
+
+let comms: FakeComm[];
+let kernel: { supportsSubshells: boolean; createComm: (target: string) => FakeComm };
+
+function modelOf(kernel: object | undefined): FakeModel {
+  const model = new FakeModel(emptyState(), { session_id: "s1" });
+  model.answer = () => {};
+  return Object.assign(model, { widget_manager: { kernel } });
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  comms = [];
+  kernel = {
+    supportsSubshells: true,
+    createComm: (target) => {
+      expect(target).toBe("sagents.control");
+      comms.push(new FakeComm());
+      return comms.at(-1)!;
+    },
+  };
+});
+
+test("a kernel that answers apart is told on the comm of our own, of all sessions on one", () => {
+  const model = modelOf(kernel);
+  const store = new Store(model.asModel());
+  new Store(modelOf(kernel).asModel());
+  expect(comms).toHaveLength(1);
+  expect(comms[0]).toMatchObject({ opened: true, sent: [{ type: "ping" }] });
+  void store.request("cancel", { run_id: "r1" });
+  expect(model.sent.map((message) => message.type)).toEqual(["hello", "cancel"]);
+  comms[0]!.answer(true);
+  void store.request("cancel", { run_id: "r2" });
+  expect(model.sent).toHaveLength(2);
+  expect(comms[0]!.sent.at(-1)).toMatchObject({ type: "cancel", run_id: "r2", session_id: "s1" });
+});
+
+test("one that answers where cells run is told on the widget's comm, as is one without comms", () => {
+  const model = modelOf(kernel);
+  const store = new Store(model.asModel());
+  comms[0]!.answer(false);
+  void store.request("cancel");
+  expect(model.sent.at(-1)).toMatchObject({ type: "cancel" });
+  for (const other of [undefined, {}, { ...kernel, supportsSubshells: false }]) {
+    expect(controlOf(modelOf(other).asModel())).toBeNull();
+  }
+});
+
+test("a kernel that computes is asked again until it answers, ever more seldom", () => {
+  controlOf(modelOf(kernel).asModel());
+  vi.advanceTimersByTime(3_600);
+  expect(comms[0]!.sent).toHaveLength(4);
+  comms[0]!.answer(true);
+  vi.advanceTimersByTime(1_000_000);
+  expect(comms[0]!.sent).toHaveLength(4);
+});
+
+test("a restarted kernel gets a new comm", () => {
+  controlOf(modelOf(kernel).asModel());
+  comms[0]!.isDisposed = true;
+  vi.advanceTimersByTime(100_000);
+  expect(comms[0]!.sent).toHaveLength(1);
+  expect(controlOf(modelOf(kernel).asModel())?.works).toBe(false);
+  expect(comms).toHaveLength(2);
+});
