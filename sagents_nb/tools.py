@@ -136,7 +136,8 @@ class FunctionArguments:
 
 
 _MADE = 512  # of so many functions at most, so that none is kept for good by what it takes
-_made: WeakKeyDictionary[Callable[..., Any], tuple[Any, FunctionArguments]] = WeakKeyDictionary()
+# By code, since a function that others make anew each time has the same one.
+_made: WeakKeyDictionary[types.CodeType, tuple[Any, FunctionArguments]] = WeakKeyDictionary()
 
 
 def _arguments_of(name: str, function: Callable[..., Any]) -> FunctionArguments:
@@ -144,22 +145,24 @@ def _arguments_of(name: str, function: Callable[..., Any]) -> FunctionArguments:
 
     To make them takes longer than all else of making an agent.
     """
-    plain = function.__func__ if isinstance(function, types.MethodType) else function
-    if not isinstance(plain, types.FunctionType) or hasattr(plain, "__wrapped__"):
+    inner = inspect.unwrap(function, stop=lambda wrapper: hasattr(wrapper, "__signature__"))
+    plain = inner.__func__ if isinstance(inner, types.MethodType) else inner
+    if not isinstance(plain, types.FunctionType) or hasattr(plain, "__signature__"):
         return FunctionArguments(name, function)
     given = [*(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values()]
     if any(isinstance(default, list | dict | set) for default in given):  # it may change
         return FunctionArguments(name, function)
     defaults = [(type(default), default) for default in given]
     # As text, an annotation means what its name stands for now.
-    said = (name, function is plain, _hints(name, function), plain.__doc__, defaults)
-    before = _made.get(plain)
+    bound = isinstance(function, types.MethodType), inner is plain, plain.__qualname__
+    said = (name, bound, _hints(name, function), function.__doc__, defaults)
+    before = _made.get(plain.__code__)
     if before is not None and _is_same(before[0], said):
         return before[1]
     if len(_made) >= _MADE:
         _made.clear()
     arguments = FunctionArguments(name, function)
-    _made[plain] = said, arguments
+    _made[plain.__code__] = said, arguments
     return arguments
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import gc
 import math
 import sys
@@ -48,6 +49,26 @@ def test_what_a_function_takes_is_found_out_once_for_all_agents() -> None:
     assert first is not second
     assert first.arguments is second.arguments
     assert sa.tool(name="go")(visit).arguments is not first.arguments
+
+
+def test_what_wraps_or_makes_a_function_anew_shares_its_arguments_too() -> None:
+    def made(limit: int) -> sa.Tool:
+        def look(path: str, most: int = limit) -> None:
+            """Look at a file."""
+
+        @functools.wraps(look)
+        def logged(*args: Any, **kwargs: Any) -> None:
+            look(*args, **kwargs)
+
+        return sa.tool(logged)
+
+    first, second, third = made(1), made(1), made(2)
+    assert first.arguments is second.arguments
+    assert first.arguments is not third.arguments
+    assert third.schema["properties"]["most"]["default"] == 2
+    one, other = (sa.FileSystem().tools() for _ in range(2))
+    assert [tool.arguments for tool in one] == [tool.arguments for tool in other]
+
 
 
 def test_a_function_that_takes_something_else_by_now_is_another_tool(
