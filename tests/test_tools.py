@@ -70,7 +70,6 @@ def test_what_wraps_or_makes_a_function_anew_shares_its_arguments_too() -> None:
     assert [tool.arguments for tool in one] == [tool.arguments for tool in other]
 
 
-
 def test_a_function_that_takes_something_else_by_now_is_another_tool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -230,16 +230,15 @@ class Mounts:
     def kept(self, some: Mapping[str, T]) -> dict[Mount, dict[str, T]]:
         """By mount, what is given for the paths that it keeps, by path as its storage knows it."""
         found: dict[Mount, dict[str, T]] = {}
-        places: dict[str, tuple[int, dict[str, T]] | None] = {}  # by directory
-        for path, value in some.items():
-            above = path[: path.rindex("/")]
-            if above not in places:
-                mount = self.of(above or "/")
+        above, start, kept = None, 0, None
+        for path, value in some.items():  # mostly sorted: directories are looked up once
+            directory = path[: path.rindex("/")]
+            if directory != above:
+                above, mount = directory, self.of(directory or "/")
                 start = len(mount.root.rstrip("/")) + 1 if mount else 0
-                places[above] = (start, found.setdefault(mount, {})) if mount else None
-            place = places[above]
-            if place is not None and path not in self._by_root:  # a base itself is no storage's
-                place[1][path[place[0] :]] = value
+                kept = found.setdefault(mount, {}) if mount else None
+            if kept is not None and path not in self._by_root:  # a base itself is no storage's
+                kept[path[start:]] = value
         return found
 
     def writable(self, path: str) -> bool:

@@ -239,16 +239,20 @@ class DiskStorage:
     def versions(self, scope: str, paths: Sequence[str]) -> dict[str, str | None]:
         """Those of many files at once, which is several times as quick."""
         found: dict[str, str | None] = dict.fromkeys(paths)
-        by_directory: dict[str, list[tuple[str, str]]] = {}
-        for path in paths:
-            above, _, name = path.rpartition("/")
-            by_directory.setdefault(above, []).append((path, name))
+        by_directory: dict[str, list[str]] = {}
+        above, inside = None, []
+        for path in paths:  # mostly sorted
+            directory = path[: path.rfind("/") + 1]
+            if directory != above:
+                above, inside = directory, by_directory.setdefault(directory, [])
+            inside.append(path)
+        look = os.lstat
         for above, inside in by_directory.items():
-            names = segments(above) if above else []
+            names, start = segments(above[:-1]) if above else [], len(above)
             with suppress(FileNotFoundError), self._root.directory(names) as fd:
-                for path, name in inside:
+                for path in inside:
                     try:
-                        status = os.lstat(name, dir_fd=fd)
+                        status = look(path[start:], dir_fd=fd)
                     except FileNotFoundError:
                         continue
                     if status.st_nlink == 1 and S_ISREG(status.st_mode):
