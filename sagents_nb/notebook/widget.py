@@ -36,6 +36,9 @@ from .unattended import unattended
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
 
 
+_bundle_sent = False
+
+
 class Panel(anywidget.AnyWidget):
     """A view of a session; see ``widgets/PROTOCOL.md`` for its traits.
 
@@ -95,18 +98,39 @@ class Panel(anywidget.AnyWidget):
     def _handle(self, content: dict[str, Any]) -> None:
         kind, session = content.get("type"), self.session
         if kind == "bundle":
-            version, files = bundle()
-            self.send({"type": "bundle", "version": version}, files)
+            self._send_bundle()
         elif session is None:
             self.send({"type": "closed"})
         elif kind == "hello" and not self.source:
-            if not self._watches:
-                self._watches = True  # for good: no page says good-bye
-                session.watch(f"panel-{self.model_id}")
             have = content.get("have")
-            publisher_of(session).hello(self.send, have if isinstance(have, int) else 0)
+            self._tell(session, have if isinstance(have, int) else 0)
         else:
             answer(session, content, self.send)
+
+    def _send_bundle(self) -> None:
+        version, files = bundle()
+        self.send({"type": "bundle", "version": version}, files)
+
+    def _tell(self, session: Session, have: int) -> None:
+        if not self._watches:
+            self._watches = True  # for good: no page says good-bye
+            session.watch(f"panel-{self.model_id}")
+        publisher_of(session).hello(self.send, have)
+
+    def begin(self) -> None:
+        """Tell a page all that it will ask for: soon the kernel may compute, and not hear it.
+
+        The bundle is sent unasked once a process; whoever loads the page again asks for it.
+        """
+        runtime.call(self._begin)
+
+    def _begin(self) -> None:
+        global _bundle_sent
+        if not _bundle_sent:
+            _bundle_sent = True
+            self._send_bundle()
+        if (session := self.session) is not None and not self._watches:
+            self._tell(session, 0)
 
     @kinds.checked
     def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -144,8 +168,10 @@ def panel_of(session: Session) -> Panel:
 
 
 def run_view(session: Session, run_id: str) -> Panel:
-    """A view of what one cell did."""
-    return Panel(session, "run", run_id)
+    """A view of what one cell does, of which its page is told without asking."""
+    view = Panel(session, "run", run_id)
+    panel_of(session).begin()
+    return view
 
 
 def ChatView(session: Session) -> Panel:  # noqa: N802  (reads as the widget it makes)

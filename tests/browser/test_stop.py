@@ -7,12 +7,12 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, NotebookPage
 from tests.browser.test_agent_cell import agent_notebook, give, part
 
 pytestmark = pytest.mark.browser
 
-COMPUTE = """session(ToolCall("p1", "compute", {}), "later")
+COMPUTE = """session(once("go on", ToolCall("p1", "compute", {})), "later")
 
 @sa.tool(run_on="main")
 def compute(ctx: sa.ToolContext) -> None:
@@ -26,9 +26,26 @@ AFTERWARDS = "print('the next cell ran')"
 STOPPED = re.compile("KeyboardInterrupt: The run was stopped")
 
 
+def be_heard(notebook: NotebookPage, i: int) -> None:
+    """Wait until a kernel that computes would hear the panel below that cell."""
+    panel = part(notebook, i, "sagents-panel")
+    expect(panel).to_have_attribute("data-heard-while-busy", "true")
+
+
+def test_a_panel_is_there_though_the_kernel_computes_from_the_first_moment(lab: Lab) -> None:
+    notebook = agent_notebook(lab, COMPUTE, "%%agent\nGo.")
+    give(notebook, "go on")
+    notebook.run_cell(1)
+    expect(part(notebook, 1, "tool-card")).to_contain_text("begun")
+    notebook.interrupt_kernel()
+    notebook.wait_for_cell(1)
+
+
 def test_stop_ends_what_a_tool_computes_in_the_kernel(lab: Lab) -> None:
     notebook = agent_notebook(lab, COMPUTE, "%%agent\nGo.", AFTERWARDS, "s.status")
     notebook.run_all()
+    be_heard(notebook, 1)
+    give(notebook, "go on")
     expect(part(notebook, 1, "tool-card")).to_contain_text("begun")
     part(notebook, 1, "stop").click()
     notebook.wait_for_cell(1)
@@ -45,10 +62,10 @@ def test_stop_ends_a_cell_that_waits_in_sync_code(lab: Lab) -> None:
         lab, COMPUTE, "s", "result = s.send('Go.').result()", AFTERWARDS, "s.status"
     )
     notebook.run_cell(1)
-    expect(part(notebook, 1, "composer")).to_be_visible()
-    notebook.wait_for_kernel_idle()
+    be_heard(notebook, 1)
     notebook.run_cell(2)
     notebook.run_cell(3)
+    give(notebook, "go on")
     expect(part(notebook, 1, "tool-card")).to_contain_text("begun")
     part(notebook, 1, "stop").click()
     notebook.wait_for_cell(2)
@@ -69,8 +86,7 @@ def test_a_click_on_approve_counts_while_a_sync_cell_runs(lab: Lab) -> None:
         "print(s.files.list())",
     )
     notebook.run_cell(1)
-    expect(part(notebook, 1, "composer")).to_be_visible()
-    notebook.wait_for_kernel_idle()
+    be_heard(notebook, 1)
     notebook.run_cell(2)
     part(notebook, 1, "approve").click()
     notebook.wait_for_cell(2)

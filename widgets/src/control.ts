@@ -18,18 +18,22 @@ type Kernel = { supportsSubshells?: boolean; createComm(target: string): Comm };
 const TARGET = "sagents.control";
 const FIRST_PATIENCE = 500;
 const LONGEST_PATIENCE = 30_000;
+/** So often a kernel may answer from the cells' thread before it is taken at its word. */
+const MOST_ANSWERS = 6;
 
 export class Control {
   /** Whether the kernel has answered on another thread than the one that runs cells. */
   works = false;
-  #answered = false;
+  #answers = 0;
   #comm: Comm;
+  #waiting: (() => void)[] = [];
 
   constructor(kernel: Kernel) {
     this.#comm = kernel.createComm(TARGET);
     this.#comm.onMsg = ({ content }) => {
-      this.#answered = true;
+      this.#answers += 1;
       this.works = content.data.apart === true;
+      if (this.works) for (const tell of this.#waiting.splice(0)) tell();
     };
     this.#comm.open();
     this.#ping(FIRST_PATIENCE);
@@ -39,13 +43,19 @@ export class Control {
     return this.#comm.isDisposed;
   }
 
+  /** Calls `tell` once it works, if that is later. */
+  whenItWorks(tell: () => void): void {
+    if (!this.works) this.#waiting.push(tell);
+  }
+
   send(message: object): void {
     this.#comm.send(message);
   }
 
-  // A kernel that computes learns of the comm when it is done, and drops what came before.
+  // A kernel that computes learns of the comm when it is done, and drops what came before. And the
+  // first messages of a comm go to the cells' thread: JupyterLab is still making its subshell.
   #ping(patience: number): void {
-    if (this.#answered || this.gone) return;
+    if (this.works || this.#answers >= MOST_ANSWERS || this.gone) return;
     this.#comm.send({ type: "ping" });
     setTimeout(() => this.#ping(Math.min(2 * patience, LONGEST_PATIENCE)), patience);
   }

@@ -50,6 +50,7 @@ export class Store {
       this.lost = true;
       this.close();
     });
+    controlOf(model)?.whenItWorks(() => this.#notify());
     this.#hello(0);
   }
 

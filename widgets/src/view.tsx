@@ -51,6 +51,7 @@ export function View({ store, name, runId }: { store: Store; name: ViewName; run
         class={`sagents-panel sagents-view-${name}`}
         data-testid="sagents-panel"
         data-view={name}
+        data-heard-while-busy={store.heardWhileBusy}
         data-lm-suppress-shortcuts="true"
         onKeyDown={stopOnEscape}
       >

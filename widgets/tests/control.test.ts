@@ -53,12 +53,27 @@ test("a kernel that answers apart is told on the comm of our own, of all session
 test("one that answers where cells run is told on the widget's comm, as is one without comms", () => {
   const model = modelOf(kernel);
   const store = new Store(model.asModel());
-  comms[0]!.answer(false);
+  for (const _ of "123456") comms[0]!.answer(false);
+  vi.advanceTimersByTime(1_000_000);
+  expect(comms[0]!.sent).toHaveLength(1);
   void store.request("cancel");
   expect(model.sent.at(-1)).toMatchObject({ type: "cancel" });
   for (const other of [undefined, {}, { ...kernel, supportsSubshells: false }]) {
     expect(controlOf(modelOf(other).asModel())).toBeNull();
   }
+});
+
+test("one whose first answer comes from where cells run, as JupyterLab's does, is asked again", () => {
+  const control = controlOf(modelOf(kernel).asModel())!;
+  const heard = vi.fn();
+  control.whenItWorks(heard);
+  comms[0]!.answer(false);
+  vi.advanceTimersByTime(600);
+  expect(comms[0]!.sent).toHaveLength(2);
+  expect(heard).not.toHaveBeenCalled();
+  comms[0]!.answer(true);
+  expect(control.works).toBe(true);
+  expect(heard).toHaveBeenCalledTimes(1);
 });
 
 test("a kernel that computes is asked again until it answers, ever more seldom", () => {
