@@ -4,7 +4,8 @@ JupyterLab and Notebook 7 hand the messages of a comm's target to a subshell, a 
 so they are heard while a cell runs. But ipykernel 7.4 takes those of a comm on which a cell has
 published to the cell's own thread (https://github.com/ipython/ipykernel/pull/1565), where sync
 code holds them up, and on the comms of widgets cells publish all the time. So what pages are told
-goes out on the widget's comm; on this one nothing is published but the answer to a ping.
+goes out on the widget's comm; on this one nothing is published but the answer to a ping, and that
+from a subshell only: an answer from the cells' thread would bind the comm to it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Control:
         if not isinstance(content, dict):
             return
         if content.get("type") == "ping":
-            apart = threading.current_thread() is not threading.main_thread()
-            comm.send({"type": "pong", "apart": apart})
+            if threading.current_thread() is not threading.main_thread():
+                comm.send({"type": "pong"})
         elif isinstance(id := content.get("session_id"), str) and (take := self._find(id)):
             take(content)

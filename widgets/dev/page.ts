@@ -20,7 +20,7 @@ if (scene) {
         : model.reply(message);
   }
   Object.assign(globalThis, { model });
-  render({ model: model.asModel(), source: model.asModel(), el: root, signal: new AbortController().signal });
+  render({ model: model.asModel(), source: { model: model.asModel(), early: null }, el: root, signal: new AbortController().signal });
 } else {
   for (const name of Object.keys(scenes)) {
     for (const view of ["session", "run"]) {

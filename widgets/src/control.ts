@@ -8,7 +8,7 @@ import type { AnyModel } from "@anywidget/types";
 
 type Comm = {
   isDisposed: boolean;
-  onMsg: (message: { content: { data: { type?: string; apart?: boolean } } }) => void;
+  onMsg: () => void;
   open(): unknown;
   send(data: object): unknown;
 };
@@ -18,22 +18,18 @@ type Kernel = { supportsSubshells?: boolean; createComm(target: string): Comm };
 const TARGET = "sagents.control";
 const FIRST_PATIENCE = 500;
 const LONGEST_PATIENCE = 30_000;
-/** So often a kernel may answer from the cells' thread before it is taken at its word. */
-const MOST_ANSWERS = 6;
 
 export class Control {
   /** Whether the kernel has answered on another thread than the one that runs cells. */
   works = false;
-  #answers = 0;
   #comm: Comm;
   #waiting: (() => void)[] = [];
 
   constructor(kernel: Kernel) {
     this.#comm = kernel.createComm(TARGET);
-    this.#comm.onMsg = ({ content }) => {
-      this.#answers += 1;
-      this.works = content.data.apart === true;
-      if (this.works) for (const tell of this.#waiting.splice(0)) tell();
+    this.#comm.onMsg = () => {
+      this.works = true;
+      for (const tell of this.#waiting.splice(0)) tell();
     };
     this.#comm.open();
     this.#ping(FIRST_PATIENCE);
@@ -53,9 +49,10 @@ export class Control {
   }
 
   // A kernel that computes learns of the comm when it is done, and drops what came before. And the
-  // first messages of a comm go to the cells' thread: JupyterLab is still making its subshell.
+  // first messages of a comm go to the cells' thread, where pings are not answered: JupyterLab is
+  // still making its subshell.
   #ping(patience: number): void {
-    if (this.works || this.#answers >= MOST_ANSWERS || this.gone) return;
+    if (this.works || this.gone) return;
     this.#comm.send({ type: "ping" });
     setTimeout(() => this.#ping(Math.min(2 * patience, LONGEST_PATIENCE)), patience);
   }

@@ -2,8 +2,10 @@
 // idle until a view is shown, because a model that is not ready in 2 s never gets a message.
 import type { AnyModel, InitializeProps, RenderProps } from "@anywidget/types";
 
+/** A session model, and what it was told before there was a store to take it: null from then on. */
+export type Source = { model: AnyModel; early: unknown[] | null };
 type Panel = {
-  render(props: { model: AnyModel; source: AnyModel; el: HTMLElement; signal: AbortSignal }): void;
+  render(props: { model: AnyModel; source: Source; el: HTMLElement; signal: AbortSignal }): void;
 };
 type Bundle = {
   ready: Promise<Panel>;
@@ -14,6 +16,7 @@ type Bundle = {
 type Page = { bundles: Record<string, Bundle> };
 
 const PATIENCE = 10_000;
+const MOST_EARLY = 500;
 
 function bundleOf(version: string): Bundle {
   const page = ((globalThis as { __sagents_nb?: Page }).__sagents_nb ??= { bundles: {} });
@@ -55,17 +58,21 @@ function say(el: HTMLElement, text: string): HTMLElement {
 export default () => {
   // The model of `initialize` keeps its listeners as long as the model lives; those of a view's
   // model end with the view. So every view of a session shares this one.
-  let own: AnyModel;
+  let own: Source;
 
   return {
     initialize({ model }: InitializeProps) {
-      own = model;
+      own = { model, early: [] };
       model.on("msg:custom", (message, buffers) => {
         if (message?.type === "bundle" && buffers?.length === 2) {
           bundleOf(model.get("version")).offer(buffers);
+        } else if (message?.type === "snapshot" && own.early) {
+          own.early = [message]; // what came before it is in it
+        } else {
+          own.early = own.early && [...own.early, message].slice(-MOST_EARLY); // a gap is asked about
         }
       });
-      return { model };
+      return own;
     },
 
     async render({ model, el, signal, host }: RenderProps) {
@@ -82,7 +89,7 @@ export default () => {
       try {
         const reference = model.get("source");
         const source = reference
-          ? (await host.getWidget<{ model: AnyModel }>(reference)).exports.model
+          ? (await host.getWidget<Source>(reference)).exports
           : own;
         const panel = await bundle.ready;
         clearTimeout(late);

@@ -1,10 +1,11 @@
 // The entry of the bundle: shows one view of a session in an element.
 import type { AnyModel } from "@anywidget/types";
 import { render as draw } from "preact";
+import type { Source } from "./loader";
 import { storeFor } from "./store";
 import { View, type ViewName } from "./view";
 
-type Props = { model: AnyModel; source: AnyModel; el: HTMLElement; signal: AbortSignal };
+type Props = { model: AnyModel; source: Source; el: HTMLElement; signal: AbortSignal };
 
 export function render({ model, source, el, signal }: Props): void {
   const store = storeFor(source);

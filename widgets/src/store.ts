@@ -2,6 +2,7 @@
 // kernel, and carries requests. Views only read it and ask it.
 import type { AnyModel } from "@anywidget/types";
 import { controlOf } from "./control";
+import type { Source } from "./loader";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
 
 export class RequestError extends Error {
@@ -156,11 +157,14 @@ export class Store {
 const stores = new WeakMap<AnyModel, Store>();
 
 /** The store of a session model; the first call makes it, and it says hello. */
-export function storeFor(model: AnyModel): Store {
-  let store = stores.get(model);
+export function storeFor(source: Source): Store {
+  let store = stores.get(source.model);
   if (!store) {
-    store = new Store(model);
-    stores.set(model, store);
+    store = new Store(source.model);
+    stores.set(source.model, store);
+    const early = source.early ?? [];
+    source.early = null;
+    for (const message of early) store.receive(message as FromKernel);
   }
   return store;
 }

@@ -8,10 +8,9 @@ class FakeComm {
   sent: { type?: string; [field: string]: unknown }[] = [];
   opened = false;
   isDisposed = false;
-  onMsg: (message: object) => void = () => {};
+  onMsg: () => void = () => {};
   open = () => (this.opened = true);
   send = (data: { type?: string }) => void this.sent.push(data);
-  answer = (apart: boolean) => this.onMsg({ content: { data: { type: "pong", apart } } });
 }
 
 let comms: FakeComm[];
@@ -44,18 +43,15 @@ test("a kernel that answers apart is told on the comm of our own, of all session
   expect(comms[0]).toMatchObject({ opened: true, sent: [{ type: "ping" }] });
   void store.request("cancel", { run_id: "r1" });
   expect(model.sent.map((message) => message.type)).toEqual(["hello", "cancel"]);
-  comms[0]!.answer(true);
+  comms[0]!.onMsg();
   void store.request("cancel", { run_id: "r2" });
   expect(model.sent).toHaveLength(2);
   expect(comms[0]!.sent.at(-1)).toMatchObject({ type: "cancel", run_id: "r2", session_id: "s1" });
 });
 
-test("one that answers where cells run is told on the widget's comm, as is one without comms", () => {
+test("one that does not answer is told on the widget's comm, as is one without comms", () => {
   const model = modelOf(kernel);
   const store = new Store(model.asModel());
-  for (const _ of "123456") comms[0]!.answer(false);
-  vi.advanceTimersByTime(1_000_000);
-  expect(comms[0]!.sent).toHaveLength(1);
   void store.request("cancel");
   expect(model.sent.at(-1)).toMatchObject({ type: "cancel" });
   for (const other of [undefined, {}, { ...kernel, supportsSubshells: false }]) {
@@ -63,24 +59,16 @@ test("one that answers where cells run is told on the widget's comm, as is one w
   }
 });
 
-test("one whose first answer comes from where cells run, as JupyterLab's does, is asked again", () => {
-  const control = controlOf(modelOf(kernel).asModel())!;
-  const heard = vi.fn();
-  control.whenItWorks(heard);
-  comms[0]!.answer(false);
-  vi.advanceTimersByTime(600);
-  expect(comms[0]!.sent).toHaveLength(2);
-  expect(heard).not.toHaveBeenCalled();
-  comms[0]!.answer(true);
-  expect(control.works).toBe(true);
-  expect(heard).toHaveBeenCalledTimes(1);
-});
-
 test("a kernel that computes is asked again until it answers, ever more seldom", () => {
-  controlOf(modelOf(kernel).asModel());
+  const heard = vi.fn();
+  const control = controlOf(modelOf(kernel).asModel())!;
+  control.whenItWorks(heard);
   vi.advanceTimersByTime(3_600);
   expect(comms[0]!.sent).toHaveLength(4);
-  comms[0]!.answer(true);
+  expect(heard).not.toHaveBeenCalled();
+  comms[0]!.onMsg();
+  expect(heard).toHaveBeenCalledTimes(1);
+  expect(control.works).toBe(true);
   vi.advanceTimersByTime(1_000_000);
   expect(comms[0]!.sent).toHaveLength(4);
 });

@@ -1,15 +1,14 @@
-import type { AnyModel } from "@anywidget/types";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState } from "../dev/scenes";
-import makeWidget from "../src/loader";
+import makeWidget, { type Source } from "../src/loader";
 
 type Widget = ReturnType<typeof makeWidget>;
 
 let el: HTMLElement;
 const signal = new AbortController().signal;
 
-function widget(traits: Record<string, unknown>): { model: FakeModel; definition: Widget; exports: { model: AnyModel } } {
+function widget(traits: Record<string, unknown>): { model: FakeModel; definition: Widget; exports: Source } {
   const model = new FakeModel(emptyState(), { source: "", ...traits });
   model.answer = () => {};
   const definition = makeWidget();
@@ -53,4 +52,13 @@ test("a view whose session is gone says so", async () => {
   const view = widget({ version: "v3", source: "anywidget:gone" });
   await draw(view, { getWidget: () => Promise.reject(new Error("no such model")) });
   expect(el.textContent).toContain("not in the kernel any more");
+});
+
+test("what a session model is told before a store is there is kept, from the last snapshot on", () => {
+  const { model, exports } = widget({ version: "v4" });
+  for (const seq of [1, 5]) {
+    model.receive({ type: "snapshot", seq, state: emptyState() });
+    model.receive({ type: "events", after: seq, seq: seq + 1, events: [] });
+  }
+  expect(exports.early).toMatchObject([{ type: "snapshot", seq: 5 }, { type: "events", after: 5 }]);
 });

@@ -32,7 +32,7 @@ async function press(element: Element, key: string, more: KeyboardEventInit = {}
 }
 async function show(state: ViewState, view = "session", runId = ""): Promise<void> {
   model = new FakeModel(state, { view, run_id: runId });
-  render({ model: model.asModel(), source: model.asModel(), el, signal: controller.signal });
+  render({ model: model.asModel(), source: { model: model.asModel(), early: null }, el, signal: controller.signal });
   await settle();
 }
 function waiting(...requests: NonNullable<Interrupt["action_requests"]>): ViewState {
@@ -287,7 +287,7 @@ test("what waits is listed, and can be taken back", async () => {
 test("Stop is there before the first word from the kernel, and gone after the run", async () => {
   model = new FakeModel(emptyState(), { view: "run", run_id: "r1" });
   model.answer = () => {};
-  render({ model: model.asModel(), source: model.asModel(), el, signal: controller.signal });
+  render({ model: model.asModel(), source: { model: model.asModel(), early: null }, el, signal: controller.signal });
   expect(find("stop")).toHaveLength(1);
   model.receive({ type: "snapshot", seq: 1, state: scenes.done! });
   await settle();

@@ -111,8 +111,16 @@ test("subscribers hear of many messages once a frame", () => {
   expect(heard).toHaveBeenCalledTimes(1);
 });
 
+test("a store begins with what its model was told before it", () => {
+  const state = emptyState({ todos: [{ content: "early" }] });
+  const events = { type: "events", after: 10, seq: 11, events: [todo(11, "later")] };
+  const other = { model: model.asModel(), early: [{ type: "snapshot", seq: 10, state }, events] as unknown[] | null };
+  expect(storeFor(other).state?.todos).toEqual([{ content: "later" }]);
+  expect(other.early).toBeNull();
+});
+
 test("a session model has one store", () => {
-  const other = new FakeModel(emptyState()).asModel();
+  const other = { model: new FakeModel(emptyState()).asModel(), early: null };
   expect(storeFor(other)).toBe(storeFor(other));
 });
 

@@ -1,0 +1,92 @@
+"""A kernel that computes hears what pages say on the comm of commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.notebook.kernel import Kernel
+from tests.talking import PATIENCE, until
+
+SETUP = """
+%load_ext sagents_nb
+import pathlib, sagents_nb as sa
+from sagents_nb import ScriptedModel, ToolCall
+write = ToolCall("w1", "write_file", {"file_path": "/report.md", "content": "# Report"})
+agent = sa.Agent(ScriptedModel([write, "Done."]), interrupt_on={"write_file": True})
+s = sa.Session(agent, id="c1")
+view = sa.ChatView(s)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prepared(kernel: Kernel) -> None:
+    kernel.ok(SETUP)
+
+
+class Page:
+    """Its end of such a comm: what it sends goes to a subshell, as JupyterLab's does."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.client = kernel.client
+        session = self.client.session
+        request = session.msg("create_subshell_request")
+        self.client.control_channel.send(request)
+        answer = self.client.get_control_msg(timeout=PATIENCE)
+        self.subshell = answer["content"]["subshell_id"]
+        self.say("comm_open", target_name="sagents.control", subshell=None, data={})
+
+    def say(self, kind: str = "comm_msg", subshell: Any = ..., **content: Any) -> str:
+        message = self.client.session.msg(kind, {"comm_id": "page", **content})
+        to = self.subshell if subshell is ... else subshell
+        if to is not None:
+            message["header"]["subshell_id"] = to
+        self.client.shell_channel.send(message)
+        return str(message["header"]["msg_id"])
+
+    def heard(self) -> dict[str, Any]:
+        """The next that the kernel says on it."""
+        while True:
+            message = self.client.get_iopub_msg(timeout=PATIENCE)
+            content = message["content"]
+            if message["msg_type"] == "comm_msg" and content["comm_id"] == "page":
+                data: dict[str, Any] = content["data"]
+                return data
+
+
+def test_a_ping_is_answered_only_where_a_kernel_that_computes_reads_it(kernel: Kernel) -> None:
+    page = Page(kernel)
+    page.say(data={"type": "ping"}, subshell=None)
+    id = kernel.start(
+        "pathlib.Path('busy').touch()\nwhile pathlib.Path('busy').exists():\n    pass"
+    )
+    until((kernel.folder / "busy").exists)
+    page.say(data={"type": "ping"})
+    assert page.heard() == {"type": "pong"}
+    (kernel.folder / "busy").unlink()
+    assert [
+        m["content"]["data"] for m in kernel.finish(id).messages if m["msg_type"] == "comm_msg"
+    ] == []
+
+
+def test_a_decision_counts_while_a_sync_cell_runs(kernel: Kernel) -> None:
+    page = Page(kernel)
+    shown = kernel.ok(
+        "s.send('Write.').result()\n"
+        "request = s.interrupt.action_requests[0]\n"
+        "print(s.interrupt.id, request.digest)"
+    )
+    interrupt_id, digest = shown.text.split()
+    id = kernel.start(
+        "pathlib.Path('busy').touch()\n"
+        "while '/report.md' not in s.files.list():\n    pass\n"
+        "print('written')"
+    )
+    kernel.wait_for("busy")
+    decisions = {"w1": {"type": "approve", "digest": digest}}
+    asks = {"type": "decide", "id": "1", "interrupt_id": interrupt_id, "decisions": decisions}
+    for odd in (None, 5, {}, {"session_id": "c1"}, {"session_id": 5}, {**asks, "session_id": "x"}):
+        page.say(data=odd)
+    page.say(data={**asks, "session_id": "c1"})
+    assert kernel.finish(id).text == "written\n"
