@@ -18,12 +18,11 @@ from ..runtime.main_thread import main_thread
 from ..session import Session
 from .cell import run_cell
 from .cell_options import parse
+from .cells import FailedCell, code_block, failures_of, forget_failures, last_python, offer
 from .completion import Completion
 from .conversations import Conversations
-from .history import FailedCell, failures_of, forget_failures
 from .interpolate import interpolate, misspelt
 from .magics import AgentMagics
-from .next_cell import code_block, last_python, offer
 from .tracebacks import own_frames
 from .unattended import unattended
 from .widget import MimeBundle, frozen_bundle, live_bundle, show, static_bundle

@@ -14,10 +14,9 @@ from ..middleware import Middleware
 from ..redaction import masked, secrets_of_names
 from ..tools import Tool, ToolOutput, tool
 from .capture import shown_in_cell
+from .cells import cells_text, failures_of, latest_numbers, offer
 from .execution import Stopped, TimeIsUp, run_code, within
-from .history import cells_text, failures_of, latest_numbers
 from .interpolate import describe, is_frame
-from .next_cell import offer
 
 T = TypeVar("T")
 

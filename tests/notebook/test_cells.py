@@ -1,4 +1,4 @@
-"""The cells of a notebook as the tools know them, and the one that failed last."""
+"""The cells of a notebook: what they put out, the one that failed last, one that is offered."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from sagents_nb.notebook.history import (
+from sagents_nb.notebook.cells import (
     cells_text,
+    code_block,
     failures_of,
     forget_failures,
+    last_python,
     latest_numbers,
+    offer,
+    takes_cells,
 )
 
 
@@ -120,3 +124,38 @@ def test_the_last_cells_are_those_before_the_one_that_runs(shell: InteractiveShe
     shell.user_ns["latest"] = lambda: latest_numbers(shell, 2)
     run(shell, "y = latest()")
     assert shell.user_ns["y"] == [3, 4]
+
+
+# What is offered
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("No code.", None),
+        ("```python\nx = 1\n```", "x = 1"),
+        ("```py\nx = 1\n```\nor\n```Python\nx = 2\n\ny = 3\n```\nso", "x = 2\n\ny = 3"),
+        ("```python\nx = 1\n```\n```\n1\n```\n```bash\nls\n```", "x = 1"),
+        ("```\nx = 1\n```", "x = 1"),
+        ("```bash\nls\n```", None),
+        ("~~~python\nx = '''\n```\n'''\n~~~", "x = '''\n```\n'''"),
+        ("````python\nx = '```'\n```\n````", "x = '```'\n```"),
+        ("```python\nx = 1", None),
+        ("  ```python title=x\nx = 1\n  ```", "x = 1"),
+        ("```{python}\nx = 1\n```", "x = 1"),
+        ("Use `x = 1`.", None),
+        ("```python\n```", ""),
+    ],
+)
+def test_the_last_python_block_of_an_answer(answer: str, code: str | None) -> None:
+    assert last_python(answer) == code
+
+
+@pytest.mark.parametrize("text", ["x = 1", "'''\n```\n'''", "a\n````\nb"])
+def test_a_block_holds_any_text(text: str) -> None:
+    assert last_python(code_block(text, "python")) == text
+
+
+def test_where_nobody_could_take_a_cell_none_is_offered(shell: InteractiveShell) -> None:
+    assert not takes_cells(shell)
+    assert not offer(shell, "x = 1")

@@ -1,12 +1,14 @@
-"""What the cells of a notebook were and put out, and the one that failed last."""
+"""The cells of a notebook: what they put out, the one that failed last, one that is offered."""
 
 from __future__ import annotations
 
+import re
 import weakref
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from .tracebacks import short_traceback
+from .unattended import unattended
 
 _OURS = ("%%agent", "%agent")
 
@@ -79,7 +81,10 @@ def cells_text(shell: Any, numbers: list[int], most: int) -> str:
             raise ValueError(f"There is no cell {number}; the numbers are {known}.")
     blocks = []
     for number in numbers:
-        out = _cut(_outputs(shell.history_manager, number, most), most)
+        history = shell.history_manager
+        out = _cut(_outputs(history, number, most), most)
+        if failed := getattr(history, "exceptions", {}).get(number):
+            out += f"It failed: {failed.get('ename')}: {_cut(str(failed.get('evalue')), most)}"
         blocks.append(f"In [{number}]:\n{_cut(sources[number], most)}\n\n{out}".rstrip())
     return "\n\n".join(blocks)
 
@@ -93,7 +98,7 @@ def latest_numbers(shell: Any, count: int) -> list[int]:
 
 
 def _outputs(history: Any, number: int, most: int) -> str:
-    """What a cell printed, displayed and gave, as far as IPython keeps it, and how it failed."""
+    """What a cell printed, displayed and gave, as far as IPython keeps it."""
     texts: list[str] = []
     size = 0
     for output in getattr(history, "outputs", {}).get(number, ()):
@@ -107,10 +112,61 @@ def _outputs(history: Any, number: int, most: int) -> str:
             texts.append("\n")
     if not texts and number in history.output_hist_reprs:
         texts.append(f"Out[{number}]: {history.output_hist_reprs[number]}\n")
-    if failed := getattr(history, "exceptions", {}).get(number):
-        texts.append(f"It failed: {failed.get('ename')}: {failed.get('evalue')}\n")
     return "".join(texts)
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… (cut)"
+    return text if len(text) <= most else f"{text[:most]}… (cut)\n"
+
+
+# What is offered
+
+_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*")
+_PYTHON = ("python", "python3", "py", "ipython", "ipython3")
+
+
+def last_python(text: str) -> str | None:
+    r"""The last Python code block of a Markdown text; one of no language where none is Python.
+
+    >>> last_python("Try this:\n```python\nx = 1\n```\nIt prints:\n```\n1\n```")
+    'x = 1'
+    """
+    found: dict[bool, str] = {}
+    lines: list[str] = []
+    fence = language = ""
+    for line in text.splitlines():
+        opens = _FENCE.fullmatch(line)
+        if not fence:
+            if opens:
+                (fence, language), lines = opens.groups(), []
+        elif opens and opens[1].startswith(fence) and line.strip() == opens[1]:
+            if not language or language.strip("{}.").lower() in _PYTHON:
+                found[bool(language)] = "\n".join(lines)
+            fence = ""
+        else:
+            lines.append(line)
+    return found.get(True, found.get(False))
+
+
+def code_block(text: str, language: str) -> str:
+    """``text`` as a Markdown code block, whatever fences are in it."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def takes_cells(shell: Any) -> bool:
+    """Whether code can be offered now: a cell is run, and its front end hears what comes of it."""
+    return getattr(shell.displayhook, "exec_result", None) is not None and not unattended(shell)
+
+
+def offer(shell: Any, code: str, *, replace: bool = False) -> bool:
+    """Offer ``code`` as the next cell, or with ``replace`` in the place of this one.
+
+    False where that is not possible. JupyterLab and Notebook 7 do it when the cell ends well,
+    with what was offered last; other editors may take no notice.
+    """
+    if not takes_cells(shell):
+        return False
+    shell.set_next_input(code, replace=replace)
+    return True
