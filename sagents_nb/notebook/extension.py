@@ -12,9 +12,11 @@ from IPython import get_ipython
 
 from .. import kinds
 from ..errors import SagentsError
+from ..messages import DISPLAY, Message
 from ..redaction import masked, secrets_of_names
 from ..result import RunResult
 from ..runtime.main_thread import main_thread
+from ..serialization import to_data
 from ..session import Session
 from .cell import run_cell
 from .cell_options import parse
@@ -106,7 +108,10 @@ class Extension:
             print("No cell has failed, or the one that did runs by now: there is nothing to fix.")
             return None
         session = self.conversations.session_for(parse(""))
-        prompt = masked(fix_prompt(failed, wish), secrets_of_names(self.shell.user_ns))
+        secrets = secrets_of_names(self.shell.user_ns)
+        shown = Message.user(masked(_fix_words(failed, wish), secrets))
+        asked = masked(fix_prompt(failed, wish), secrets)
+        prompt = Message.user(asked, **{DISPLAY: to_data(shown)})
         unheard = unattended(self.shell)
         result = await run_cell(
             session, prompt, unattended=unheard, plain=False, background=False, wait=True
@@ -158,6 +163,13 @@ def fix_prompt(failed: FailedCell, wish: str = "") -> str:
             "code block.",
         ]
     )
+
+
+def _fix_words(failed: FailedCell, wish: str) -> str:
+    """The same for people, who have the cell before them."""
+    cell = "the cell that failed" if failed.number is None else f"cell {failed.number}"
+    error = code_block(failed.traceback.rpartition("\n")[2][:200], "text")
+    return "\n\n".join(filter(None, [f"Fix {cell}:", error, wish]))
 
 
 def awaiting_cell(lines: list[str]) -> list[str]:
