@@ -168,8 +168,8 @@ def fix_prompt(failed: FailedCell, wish: str = "") -> str:
 def _fix_words(failed: FailedCell, wish: str) -> str:
     """The same for people, who have the cell before them."""
     cell = "the cell that failed" if failed.number is None else f"cell {failed.number}"
-    error = code_block(failed.traceback.rpartition("\n")[2][:200], "text")
-    return "\n\n".join(filter(None, [f"Fix {cell}:", error, wish]))
+    error = failed.traceback.rpartition("\n")[2][:200]
+    return "\n\n".join(filter(None, [f"Fix {cell}: {error}", wish]))
 
 
 def awaiting_cell(lines: list[str]) -> list[str]:

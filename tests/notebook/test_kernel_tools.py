@@ -198,7 +198,7 @@ def test_the_cell_that_failed_is_mended_in_the_place_of_the_magic(kernel: Kernel
     assert "KeyError: 'a'\n```\n\nUse {get}.\n\n" in asked
     assert "correct-horse" not in asked
     shown = kernel.ok("print(s.messages[0].shown.text)").text
-    assert re.fullmatch(r"Fix cell \d+:\n\n```text\nKeyError: 'a'\n```\n\nUse {get}.\n", shown)
+    assert re.fullmatch(r"Fix cell \d+: KeyError: 'a'\n\nUse {get}.\n", shown)
 
 
 def test_the_mended_cell_may_be_asked_for_in_an_own_conversation_too(kernel: Kernel) -> None:
