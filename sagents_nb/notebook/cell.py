@@ -25,7 +25,13 @@ SHUTDOWN = 0.5
 
 
 async def run_cell(
-    session: Session, prompt: str, *, unattended: bool, plain: bool, background: bool, wait: bool
+    session: Session,
+    prompt: str | Message,
+    *,
+    unattended: bool,
+    plain: bool,
+    background: bool,
+    wait: bool,
 ) -> RunResult | None:
     """Send the prompt, show the run below the cell, and return its result.
 

@@ -20,6 +20,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--model": {"help": "answer with this model from now on"},
     "--approve": {"metavar": "TOOLS", "help": "ask before these tools (a,b,c)"},
     "--tools": {"metavar": "NAMES", "help": "add these functions of the notebook (a,b,c)"},
+    "--cell": {"action": "store_true", "help": "offer the code of the answer as a new cell below"},
     "--background": {"action": "store_true", "help": "return at once"},
     "--plain": {"action": "store_true", "help": "no panel, only text at the end"},
     "--raw": {"action": "store_true", "help": "leave {braces} in the prompt alone"},
@@ -37,7 +38,10 @@ def parse(line: str) -> argparse.Namespace:
     parser = _Parser(prog="%%agent", add_help=False)
     for option, settings in OPTIONS.items():
         parser.add_argument(option, **settings)
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.cell and options.background:
+        raise UsageError("%%agent: --cell waits for the answer; leave out --background.")
+    return options
 
 
 def names(value: str | None) -> list[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sysconfig
 import traceback
 import uuid
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -13,13 +12,20 @@ from IPython import get_ipython
 
 from .. import kinds
 from ..errors import SagentsError
+from ..messages import DISPLAY, Message
+from ..redaction import masked, secrets_of_names
+from ..result import RunResult
 from ..runtime.main_thread import main_thread
+from ..serialization import to_data
 from ..session import Session
 from .cell import run_cell
 from .cell_options import parse
+from .cells import FailedCell, code_block, failures_of, forget_failures, last_python, offer
+from .completion import Completion
 from .conversations import Conversations
 from .interpolate import interpolate, misspelt
 from .magics import AgentMagics
+from .tracebacks import own_frames
 from .unattended import unattended
 from .widget import MimeBundle, frozen_bundle, live_bundle, show, static_bundle
 
@@ -32,14 +38,17 @@ class Extension:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.conversations = Conversations(shell)
+        self.completion = Completion(shell, self.conversations)
 
     def install(self) -> None:
         """Register the magics, the cell transformer and the display of sessions."""
+        failures_of(self.shell)  # from now on it is known which cell failed last
         loop = getattr(getattr(self.shell, "kernel", None), "io_loop", None)
         if loop is not None:  # so that tools find the main thread in every cell
             main_thread.attach(loop.asyncio_loop)
         self.shell.register_magics(AgentMagics(self.shell, self.conversations))
         self.shell.input_transformers_cleanup.append(awaiting_cell)
+        self.completion.install()
         formatter = self.shell.display_formatter.mimebundle_formatter
         formatter.for_type(Session, _session_bundle)
         self.shell.display_formatter.ipython_display_formatter.for_type(Session, _show_session)
@@ -48,6 +57,8 @@ class Extension:
         """Take it all away again."""
         if awaiting_cell in self.shell.input_transformers_cleanup:
             self.shell.input_transformers_cleanup.remove(awaiting_cell)
+        self.completion.remove()
+        forget_failures(self.shell)
         self.shell.display_formatter.mimebundle_formatter.pop(Session, None)
         self.shell.display_formatter.ipython_display_formatter.pop(Session, None)
         for kind in ("line", "cell"):
@@ -55,8 +66,15 @@ class Extension:
 
     async def run(self, line: str, body: str) -> Any:
         """Run one ``%%agent`` cell; what it raises of ours is shown as its sentence."""
+        return await self._saying(self._run(line, body))
+
+    async def fix(self, wish: str) -> Any:
+        """Have the cell that failed last mended, and offer that in the place of this one."""
+        return await self._saying(self._fix(wish.strip()))
+
+    async def _saying(self, work: Coroutine[Any, Any, Any]) -> Any:
         try:
-            return await self._run(line, body)
+            return await work
         except (SagentsError, KeyboardInterrupt) as error:
             error._render_traceback_ = partial(_sentence, error)  # type: ignore[union-attr]
             raise
@@ -72,7 +90,7 @@ class Extension:
         if not prompt:
             print("The cell is empty; write below %%agent what the agent is to do.")
             return None
-        return await run_cell(
+        result = await run_cell(
             session,
             prompt,
             unattended=unattended(self.shell),
@@ -80,6 +98,37 @@ class Extension:
             background=options.background,
             wait=not options.no_wait,
         )
+        if options.cell:
+            self._offer(result, replace=False)
+        return result
+
+    async def _fix(self, wish: str) -> Any:
+        failed = failures_of(self.shell).last
+        if failed is None:
+            print("No cell has failed, or the one that did runs by now: there is nothing to fix.")
+            return None
+        session = self.conversations.session_for(parse(""))
+        secrets = secrets_of_names(self.shell.user_ns)
+        shown = Message.user(masked(_fix_words(failed, wish), secrets))
+        asked = masked(fix_prompt(failed, wish), secrets)
+        prompt = Message.user(asked, **{DISPLAY: to_data(shown)})
+        unheard = unattended(self.shell)
+        result = await run_cell(
+            session, prompt, unattended=unheard, plain=False, background=False, wait=True
+        )
+        self._offer(result, replace=True)
+        return result
+
+    def _offer(self, result: RunResult | None, *, replace: bool) -> None:
+        """Offer the code of the answer as a cell, and say what became of it."""
+        code = last_python(result.text) if result is not None else None
+        if code is None:
+            print("The answer has no Python code that could be a cell.")
+        elif not offer(self.shell, code, replace=replace):
+            print("No cell can be offered here, where nobody could take it; see the answer.")
+        else:
+            where = "in this cell now, to be run again" if replace else "in a new cell below"
+            print(f"The code is {where}; an editor that takes no cells has it in the answer only.")
 
 
 def _sentence(error: BaseException) -> list[str]:
@@ -89,12 +138,7 @@ def _sentence(error: BaseException) -> list[str]:
     """
     lines = []
     cause = error.__cause__
-    libraries = (os.path.dirname(os.path.dirname(__file__)), *sysconfig.get_paths().values())
-    frames = [
-        frame
-        for frame in traceback.extract_tb(cause.__traceback__ if cause else None)
-        if not frame.filename.startswith((*libraries, "<frozen "))
-    ]
+    frames = own_frames(traceback.extract_tb(cause.__traceback__ if cause else None))
     if frames:
         lines += [
             "Traceback (most recent call last):",
@@ -103,8 +147,33 @@ def _sentence(error: BaseException) -> list[str]:
     return [*lines, f"{type(error).__name__}: {error}"]
 
 
+_MOST = 20_000  # characters of a failed cell, and of its traceback, that a model is handed
+
+
+def fix_prompt(failed: FailedCell, wish: str = "") -> str:
+    """What a model is asked about a cell that failed."""
+    cell = "A cell" if failed.number is None else f"Cell {failed.number}"
+    return "\n\n".join(
+        [
+            f"{cell} of this notebook failed:",
+            code_block(failed.source[:_MOST].strip(), "python"),
+            code_block(failed.traceback[-_MOST:], "text"),
+            *([wish] if wish else []),
+            "Say in a sentence what was wrong, and then give the whole mended cell as one Python "
+            "code block.",
+        ]
+    )
+
+
+def _fix_words(failed: FailedCell, wish: str) -> str:
+    """The same for people, who have the cell before them."""
+    cell = "the cell that failed" if failed.number is None else f"cell {failed.number}"
+    error = failed.traceback.rpartition("\n")[2][:200]
+    return "\n\n".join(filter(None, [f"Fix {cell}: {error}", wish]))
+
+
 def awaiting_cell(lines: list[str]) -> list[str]:
-    """Rewrite an ``%%agent`` cell into one that awaits its run.
+    """Rewrite an ``%%agent`` cell, and a first line ``%agent fix``, into one that awaits its run.
 
     A magic function cannot await (ipython#11314), and only an awaiting cell hears clicks.
     """
@@ -112,18 +181,34 @@ def awaiting_cell(lines: list[str]) -> list[str]:
     if first is None:
         return lines
     words = lines[first].strip().split(maxsplit=1)
-    if words[0] != "%%agent":
-        return lines
     rest = words[1] if len(words) > 1 else ""
-    body = "".join(lines[first + 1 :])
-    return [f"await __import__({__name__!r}, fromlist=['run']).run({rest!r}, {body!r})\n"]
+    if words[0] == "%%agent":
+        return [_awaiting("run", rest, "".join(lines[first + 1 :]))]
+    if words[0] == "%agent" and rest.split()[:1] == ["fix"]:
+        wish = rest.split(maxsplit=1)[1:]
+        return [_awaiting("fix", *(wish or [""])), *lines[first + 1 :]]
+    return lines
+
+
+def _awaiting(name: str, *arguments: str) -> str:
+    called = ", ".join(map(repr, arguments))
+    return f"await __import__({__name__!r}, fromlist=[{name!r}]).{name}({called})\n"
 
 
 async def run(line: str, body: str) -> Any:
     """What a rewritten cell calls."""
+    return await _installed().run(line, body)
+
+
+async def fix(wish: str) -> Any:
+    """What a rewritten ``%agent fix`` calls."""
+    return await _installed().fix(wish)
+
+
+def _installed() -> Extension:
     extension = extension_of(get_ipython())
     assert extension is not None  # it has rewritten the cell
-    return await extension.run(line, body)
+    return extension
 
 
 def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> MimeBundle:

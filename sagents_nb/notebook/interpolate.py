@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -74,13 +74,63 @@ def describe(value: Any, limit: int = _SHOWN) -> str:
     At most ``limit`` characters, and it says when there is more.
     """
     if isinstance(value, str):
-        text = value
+        text, more = value, ""
     else:
         try:
-            text = describe_frame(value) if is_frame(value) else repr(value)
+            text, more = (describe_frame(value), "") if is_frame(value) else _repr(value, limit)
         except Exception as error:  # a repr of the user's, say
-            text = f"<{type(value).__name__} that cannot be shown: {error!r}>"
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
+            text, more = f"<{type(value).__name__} that cannot be shown: {error!r}>", ""
+    if len(text) <= limit and not more:
+        return text
+    return f"{text[:limit]}… ({more or f'{len(text):,} characters'} in all)"
+
+
+def _repr(value: Any, limit: int) -> tuple[str, str]:
+    """``repr(value)``, or the beginning of one that is far over the limit, and what is said of it.
+
+    Of a list of millions nobody waits for all the text.
+    """
+    pieces: list[str] = []
+    left = 10 * limit + 1000
+    for piece in _pieces(value, left, ()):
+        pieces.append(piece)
+        left -= len(piece)
+        if left < 0:
+            return "".join(pieces), f"over {10 * limit + 1000:,} characters"
+    return "".join(pieces), ""
+
+
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    dict: ("{", "}"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+}
+
+
+def _pieces(value: Any, most: int, within: tuple[int, ...]) -> Iterator[str]:
+    """``repr(value)`` in pieces; of texts and bytes in it the beginning is enough."""
+    kind = type(value)
+    if kind in (str, bytes, bytearray):
+        yield repr(value[: most + 1])
+        return
+    if kind not in _BRACKETS or not value:
+        yield repr(value)
+        return
+    opening, closing = _BRACKETS[kind]
+    if id(value) in within:  # a list that is in itself
+        yield f"{opening}...{closing}"
+        return
+    yield opening
+    for number, item in enumerate(value):
+        if number:
+            yield ", "
+        yield from _pieces(item, most, (*within, id(value)))
+        if kind is dict:
+            yield ": "
+            yield from _pieces(value[item], most, (*within, id(value)))
+    yield ",)" if kind is tuple and len(value) == 1 else closing
 
 
 def is_frame(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -23,6 +24,7 @@ from .status_text import (
 )
 
 HELP = """%%agent [options]         run the prompt below it
+%agent fix [WISH]         mend the cell that failed last; a line of its own, the first of its cell
 %agent use VARIABLE       talk to that Agent or Session from now on
 %agent status             what the conversation is doing
 %agent todos | files | usage
@@ -41,10 +43,19 @@ HELP = """%%agent [options]         run the prompt below it
 %agent help               this text
 """
 
+TEXT = HELP + "\nOptions of %%agent:\n"
+TEXT += "\n".join(f"  {name:13} {option['help']}" for name, option in OPTIONS.items())
+
 COMMANDS = (
-    *("approve", "cancel", "files", "frame", "freeze", "help", "list", "load", "model"),
+    *("approve", "cancel", "files", "fix", "frame", "freeze", "help", "list", "load", "model"),
     *("reject", "replay", "reset", "save", "status", "todos", "tools", "usage", "use"),
 )
+
+
+def _documented(magic: Callable[..., Any]) -> Callable[..., Any]:
+    """With the help in its docstring, which ``%agent?`` shows."""
+    magic.__doc__ = f"{magic.__doc__}\n\n{TEXT}"
+    return magic
 
 
 @magics_class
@@ -57,8 +68,9 @@ class AgentMagics(Magics):
 
     @line_cell_magic
     @no_var_expand
+    @_documented
     def agent(self, line: str, cell: str | None = None) -> Any:
-        """Talk to an agent: %%agent runs the text below it; %agent help lists the rest."""
+        """Talk to an agent: %%agent runs the text below it."""
         if cell is not None:  # normally rewritten to an awaiting call before it gets here
             raise UsageError("%%agent must be the first line of its cell; see %agent help.")
         command, *rest = line.strip().split(maxsplit=1) or ["status"]
@@ -76,8 +88,10 @@ class AgentMagics(Magics):
         return session
 
     def _help(self, rest: str) -> Text:
-        options = "\n".join(f"  {name:13} {option['help']}" for name, option in OPTIONS.items())
-        return Text(f"{HELP}\nOptions of %%agent:\n{options}")
+        return Text(TEXT)
+
+    def _fix(self, rest: str) -> Text:  # normally rewritten to an awaiting call
+        raise UsageError("%agent fix must be the first line of its cell; see %agent help.")
 
     def _use(self, rest: str) -> Text:
         session = self.conversations.use(rest)

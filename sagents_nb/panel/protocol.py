@@ -31,6 +31,9 @@ from ..text import whole_data
 
 SHOWN_ENTRIES = 200
 SHORTENED_AT = 20_000
+SHOWN_IMAGES = 4
+LARGEST_IMAGE = 512 * 1024  # characters of base64
+SNAPSHOT_IMAGES = 4 * 1024 * 1024  # of all images together, the newest first
 _EXACT = 2**53 - 1  # up to here a page knows each integer
 
 # Of which events a page takes the time, and the run.
@@ -185,7 +188,9 @@ def shortened_message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def shortened(result: dict[str, Any]) -> dict[str, Any]:
-    """A tool result with at most the first 20,000 characters of text and no binary data.
+    """A tool result with at most the first 20,000 characters of text and four small images.
+
+    Its parts become one text, in which all other images and files are named.
 
     Of its metadata a page shows the arguments that somebody edited; they say how their numbers
     are written, as :func:`with_numbers`.
@@ -198,13 +203,53 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
             result["numbers"] = numbers
     content = result["content"]
     if isinstance(content, list):
-        content = "\n".join(
-            part.get("text") or f"[{part['type']}]" for part in content if isinstance(part, dict)
-        )
+        content, images = _text_and_images(content)
         result["content"] = content
+        if images:
+            result["images"] = images
     if len(content) > SHORTENED_AT:
         return {**result, "content": content[:SHORTENED_AT], "shortened": len(content)}
     return result
+
+
+def _text_and_images(parts: list[Any]) -> tuple[str, list[dict[str, str]]]:
+    """The parts of a result as a text, and the images that travel beside it."""
+    lines: list[str] = []
+    images: list[dict[str, str]] = []
+    for part in parts:
+        if not isinstance(part, dict):
+            continue
+        data = part.get("data") if part["type"] == "image" else None
+        if not isinstance(data, str):
+            lines.append(part.get("text") or f"[{part['type']}]")
+        elif len(images) < SHOWN_IMAGES and len(data) <= LARGEST_IMAGE:
+            images.append({"media_type": part.get("mime_type", "image/png"), "data": data})
+        else:
+            lines.append(_image_named(data))
+    return "\n".join(lines), images
+
+
+def _image_named(data: str) -> str:
+    return f"[image of {len(data) * 3 // 4:,} bytes]"
+
+
+def _with_new_images(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries with no more images than a snapshot carries; the older are named."""
+    left = SNAPSHOT_IMAGES
+    kept: list[dict[str, Any]] = []
+    for entry in reversed(entries):
+        parts = []
+        for part in entry["message"].get("parts", ()):
+            images = part.get("images", ())
+            left -= sum(len(image["data"]) for image in images)
+            if images and left < 0:
+                names = [_image_named(image["data"]) for image in images]
+                part = {**part, "content": "\n".join(filter(None, [part["content"], *names]))}
+                del part["images"]
+            parts.append(part)
+        old = parts != entry["message"].get("parts", [])
+        kept.append({**entry, "message": {**entry["message"], "parts": parts}} if old else entry)
+    return kept[::-1]
 
 
 def file_data(described: dict[str, Any]) -> dict[str, Any]:
@@ -496,9 +541,9 @@ REDUCERS = {
 def snapshot_of(state: dict[str, Any]) -> dict[str, Any]:
     """The bounded view state that a page starts from: the last 200 entries and their tools."""
     entries = state["entries"]
-    shown = entries[-SHOWN_ENTRIES:]
+    shown = _with_new_images(entries[-SHOWN_ENTRIES:])
     if len(shown) == len(entries):
-        return state
+        return {**state, "entries": shown}
     calls = {
         part["id"]
         for entry in [*state["past"], *shown]

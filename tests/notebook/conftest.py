@@ -23,6 +23,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interacti
     config.HistoryManager.enabled = False
     InteractiveShell.clear_instance()
     made = InteractiveShell.instance(config=config)
+    made.history_manager.outputs.clear()  # IPython's, of all shells of a process
     made.user_ns["sa"] = sa
     before = sa.sessions.list()
     sa.load_ipython_extension(made)

@@ -14,7 +14,8 @@ def test_nothing_is_the_default() -> None:
     options = vars(parse(""))
     assert not any(options.values())
     assert set(options) == {
-        *("new", "name", "model", "approve", "tools", "background", "plain", "raw", "no_wait"),
+        *("new", "name", "model", "approve", "tools", "cell", "background", "plain", "raw"),
+        "no_wait",
     }
 
 
@@ -32,8 +33,9 @@ def test_all_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["--bogus", "word", "--name", "--name 'open", "--model", "--new=3", "-x", "--help"]
-)
+    "line", ["--bogus", "word", "--name", "--name 'open", "--model", "--new=3", "-x", "--help",
+     "--cell --background"],
+)  # fmt: skip
 def test_an_error_is_one_sentence_that_says_what_is_wrong(line: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import sagents_nb as sa
+from sagents_nb.notebook.cell_options import OPTIONS
 from sagents_nb.notebook.extension import awaiting_cell, extension_of
 from sagents_nb.notebook.magics import COMMANDS, HELP, AgentMagics
 from tests.notebook.conftest import value
@@ -309,6 +311,9 @@ def test_help_names_every_command_and_option(shell: InteractiveShell) -> None:
     for command in COMMANDS:
         assert callable(getattr(AgentMagics, f"_{command}"))
         assert command in text
+    written = (Path(__file__).parents[2] / "docs/notebook.md").read_text()
+    for word in (*COMMANDS, *OPTIONS):
+        assert re.search(rf"`{word}[ `]", written), word
     for option in ("--new", "--name", "--model", "--approve", "--tools", "--no-wait", "--raw"):
         assert f"  {option} " in text
 
@@ -317,6 +322,8 @@ def test_a_question_mark_shows_help(shell: InteractiveShell) -> None:
     with capture_output() as captured:
         shell.run_cell("%agent?")
     assert "Talk to an agent" in captured.stdout
+    assert "%agent fix" in captured.stdout
+    assert "--cell" in captured.stdout
     with capture_output() as captured:
         shell.run_cell("%%agent?")
     assert "Talk to an agent" in captured.stdout

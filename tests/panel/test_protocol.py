@@ -316,9 +316,44 @@ def test_a_tool_result_of_exactly_the_limit_is_whole() -> None:
     assert "shortened" not in told_result("x" * 20_000)
 
 
-def test_parts_of_a_tool_result_become_text_without_their_binary_data() -> None:
-    told = told_result([sa.TextPart("a"), sa.ImagePart(data="QUJD" * 50_000), sa.TextPart("b")])
-    assert told["content"] == "a\n[image]\nb"
+IMAGE = {"media_type": "image/png", "data": "QUJD"}
+
+
+def test_the_texts_of_a_results_parts_travel_as_one_and_its_images_beside_them() -> None:
+    file = sa.FilePart(data="QUJD" * 50_000)
+    told = told_result([sa.TextPart("a"), sa.ImagePart("QUJD"), file, sa.TextPart("b")])
+    assert told["content"] == "a\n[file]\nb"
+    assert told["images"] == [IMAGE]
+    jpeg = told_result([sa.ImagePart("QUJD", "image/jpeg")])
+    assert jpeg["content"] == ""
+    assert jpeg["images"] == [{"media_type": "image/jpeg", "data": "QUJD"}]
+    assert "images" not in told_result("text")
+    assert told_result([sa.ImagePart(url="https://example.org/a.png")])["content"] == "[image]"
+
+
+def test_of_many_or_large_images_the_rest_is_named() -> None:
+    told = told_result([sa.ImagePart("QUJD")] * 6)
+    assert told["images"] == [IMAGE] * 4
+    assert told["content"] == "[image of 3 bytes]\n[image of 3 bytes]"
+    fits, too_large = "A" * 512 * 1024, "A" * (512 * 1024 + 4)
+    told = told_result([sa.ImagePart(too_large), sa.ImagePart(fits)])
+    assert [image["data"] for image in told["images"]] == [fits]
+    assert told["content"] == "[image of 393,219 bytes]"
+
+
+def test_a_snapshot_carries_the_newest_images_and_names_the_older_ones() -> None:
+    size = protocol.LARGEST_IMAGE
+    state = new_view_state("s", "m")
+    for number in range(1, 11):
+        result = sa.ToolResult("c1", "plot", [sa.TextPart(f"{number}"), sa.ImagePart("A" * size)])
+        event = ev.MessageEnd(seq=number, message=sa.Message.tool([result]))
+        reduce(state, plain(wire(event)))
+    sent = [e["message"]["parts"][0] for e in snapshot_of(state)["entries"]]
+    assert ["images" in part for part in sent] == [False] * 2 + [True] * 8
+    assert sent[0]["content"] == "1\n[image of 393,216 bytes]"
+    assert sent[-1]["content"] == "10"
+    kept = [e["message"]["parts"][0] for e in state["entries"]]
+    assert all("images" in part for part in kept)
 
 
 def test_what_waits_for_approval_is_never_shortened() -> None:

@@ -20,6 +20,7 @@ export type ToolCall = {
   numbers?: Record<string, string>;
   error?: string;
 };
+export type ResultImage = { media_type: string; data: string };
 export type ToolResult = {
   type: "tool_result";
   tool_call_id: string;
@@ -30,6 +31,8 @@ export type ToolResult = {
   metadata?: JsonObject;
   /** Of the arguments that somebody edited, which are in the metadata. */
   numbers?: Record<string, string>;
+  /** What the wire carries of its images; a whole result has them in its content. */
+  images?: ResultImage[];
   /** The original length, where the text was cut for the wire. */
   shortened?: number;
 };

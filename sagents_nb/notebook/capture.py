@@ -1,0 +1,239 @@
+"""What code puts out while it runs: for the model as text and images, for people in the cell."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..messages import ContentPart, ImagePart, TextPart, image_of
+from .interpolate import describe
+
+MOST_IMAGES = 4
+"""Images of one call that a model is handed."""
+
+_MOST_DATA = 5_000_000  # characters of base64: Anthropic refuses more, and all else with it
+_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_INTERACTIVE = {"widget", "ipympl", "backend_nbagg", "nbagg", "notebook"}
+_WORD = 200  # characters at a cut that are left out too, so that no half of a secret stays
+
+
+class Capture(io.TextIOBase):
+    """The output of one call, in its order; a file that can be written to.
+
+    Of more than ``most`` characters the middle is left out. ``shell`` displays to the cell.
+    """
+
+    def __init__(self, shell: Any, most: int) -> None:
+        self._shell = shell
+        self.show = shown_in_cell(shell)  # to people only
+        self._most = most
+        self._figures: set[int] = set()
+        self.clear()
+
+    def clear(self, wait: bool = False) -> None:
+        """Forget everything; what stands in the cell stays, the agent's panel among it."""
+        self._head: list[str | ImagePart] = []
+        self._tail: deque[str | ImagePart] = deque()
+        self._room = self._most - self._most // 2  # of the head
+        self._tail_size = 0
+        self._left_out = 0
+        self._images = 0
+
+    encoding = "utf-8"
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Take text."""
+        kept, rest = text[: self._room], text[self._room :]
+        if kept:
+            self._head.append(kept)
+            self._room -= len(kept)
+        if rest:
+            self._tail.append(rest)
+            self._tail_size += len(rest)
+            self._trim()
+        return len(text)
+
+    def _trim(self) -> None:
+        while (over := self._tail_size - self._most // 2) > 0:
+            first = self._tail.popleft()
+            if isinstance(first, ImagePart):
+                self._head.append(first)
+                continue
+            if len(first) > over:
+                self._tail.appendleft(first[over:])
+            cut = min(over, len(first))
+            self._tail_size -= cut
+            self._left_out += cut
+
+    def image(self, image: ImagePart) -> None:
+        """Take an image; of those over the limits it is said that there were more."""
+        if len(image.data or "") > _MOST_DATA:
+            self.write(f"[an image of {len(image.data or ''):,} characters: too large]\n")
+            return
+        self._images += 1
+        if self._images <= MOST_IMAGES:
+            (self._tail if self._tail else self._head).append(image)
+
+    def bundle(self, data: dict[str, Any]) -> None:
+        """Take what was displayed: its image if it has one, else its text."""
+        image = _image(data)
+        if image is not None:
+            self.image(image)
+        elif text := data.get("text/plain") or data.get("text/markdown"):
+            self.write(f"{text}\n")
+
+    def value(self, value: Any) -> None:
+        """Take the value of a last expression, and display it if it is more than text."""
+        if getattr(value, "number", None) in _figures() - self._figures:
+            return  # a figure, which is taken with the others
+        data: dict[str, Any] = {}
+        if type(value).__module__ != "builtins":
+            data, metadata = self._shell.display_formatter.format(value)
+            if data.keys() - {"text/plain"}:
+                self.show(data, metadata)
+        library = type(value).__module__.partition(".")[0]
+        image = _image(data) or (image_of(value) if library in ("PIL", "matplotlib") else None)
+        if image is not None:
+            self.image(image)
+        else:
+            self.write(describe(value, self._most * 9 // 10))  # which says itself that it is cut
+
+    def publish(self, data: dict[str, Any], metadata: Any = None, **how: Any) -> None:
+        """As the shell's own ``display_pub.publish``."""
+        self.bundle(data)
+        self.show(data, metadata or {}, **how)
+
+    @contextlib.contextmanager
+    def capturing(self) -> Iterator[None]:
+        """Take what is printed and displayed meanwhile."""
+        self._figures = _figures()
+        with (
+            contextlib.redirect_stdout(self),
+            contextlib.redirect_stderr(self),
+            replaced(self._shell.display_pub, publish=self.publish, clear_output=self.clear),
+        ):
+            try:
+                yield
+            except KeyboardInterrupt:
+                self._take_figures(drawn=False)  # whoever stopped it wants no more work
+                raise
+            except BaseException:
+                self._take_figures()
+                raise
+            self._take_figures()
+
+    def _take_figures(self, drawn: bool = True) -> None:
+        """Take the figures of matplotlib that were made meanwhile, and show and close them.
+
+        The inline backend would show them when the whole cell has ended. Those of an
+        interactive one stay, and are shown by it.
+        """
+        made = sorted(_figures() - self._figures)
+        if not made:
+            return
+        from matplotlib import pyplot
+
+        interactive = pyplot.get_backend().lower().rpartition(".")[2] in _INTERACTIVE
+        for number in made:
+            figure = pyplot.figure(number)
+            try:
+                if drawn and (image := image_of(figure)) is not None:
+                    self.image(image)
+                    if not interactive:
+                        self.show({"text/plain": repr(figure), image.mime_type: image.data}, {})
+            finally:
+                if not interactive:
+                    pyplot.close(number)
+
+    def content(self, masked: Callable[[str], str]) -> str | list[ContentPart]:
+        """All of it for the model, its texts ``masked``; without images a text."""
+        pieces: list[str | ImagePart] = [*self._head]
+        if self._left_out:
+            before, after = _joined(self._head), _joined([*self._tail])
+            if before and isinstance(before[-1], str):
+                before[-1] = _without_last_word(before[-1])
+            if after and isinstance(after[0], str):
+                after[0] = _without_last_word(after[0][::-1])[::-1]
+            pieces = [*before, f"\n… {self._left_out:,} characters are left out here …\n", *after]
+        else:
+            pieces += self._tail
+        if self._images > MOST_IMAGES:
+            pieces.append(f"\n[{self._images - MOST_IMAGES} more images are shown in the notebook]")
+        parts = [masked(p) if isinstance(p, str) else p for p in _joined(pieces)]
+        if len(parts) == 1 and isinstance(parts[0], str):
+            return parts[0]
+        return [TextPart(part) if isinstance(part, str) else part for part in parts] or ""
+
+
+def shown_in_cell(shell: Any) -> Callable[..., None]:
+    """What shows data, by MIME type, and its metadata in the cell; nothing outside of a kernel.
+
+    Elsewhere to display is to print.
+    """
+    if getattr(shell, "kernel", None) is None:
+        return lambda data, metadata, **how: None
+    show: Callable[..., None] = shell.display_pub.publish
+    return show
+
+
+def _joined(pieces: list[str | ImagePart]) -> list[str | ImagePart]:
+    """With the texts between two images as one."""
+    joined: list[str | ImagePart] = []
+    texts: list[str] = []
+    for piece in [*pieces, None]:
+        if isinstance(piece, str):
+            texts.append(piece)
+            continue
+        if text := "".join(texts):
+            joined.append(text)
+        texts.clear()
+        if piece is not None:
+            joined.append(piece)
+    return joined
+
+
+def _without_last_word(text: str) -> str:
+    end = text[-_WORD:]
+    spaces = [place for place, letter in enumerate(end) if letter.isspace()]
+    return text[: len(text) - len(end) + spaces[-1] + 1] if spaces else text
+
+
+def _image(data: dict[str, Any]) -> ImagePart | None:
+    for mime_type in _IMAGES:
+        image = data.get(mime_type)
+        if isinstance(image, bytes):
+            return ImagePart(base64.b64encode(image).decode(), mime_type)
+        if isinstance(image, str):
+            return ImagePart("".join(image.split()), mime_type)
+    return None
+
+
+def _figures() -> set[int]:
+    """The numbers of pyplot's figures; it is not imported to ask."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return set() if pyplot is None else set(pyplot.get_fignums())
+
+
+@contextlib.contextmanager
+def replaced(thing: Any, **attributes: Any) -> Iterator[None]:
+    """``thing`` with other attributes meanwhile."""
+    own = {name: vars(thing)[name] for name in attributes if name in vars(thing)}
+    for name, value in attributes.items():
+        setattr(thing, name, value)
+    try:
+        yield
+    finally:
+        for name in attributes:
+            if name in own:
+                setattr(thing, name, own[name])
+            else:
+                delattr(thing, name)

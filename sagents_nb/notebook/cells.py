@@ -1,0 +1,172 @@
+"""The cells of a notebook: what they put out, the one that failed last, one that is offered."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from .tracebacks import short_traceback
+from .unattended import unattended
+
+_OURS = ("%%agent", "%agent")
+
+
+class FailedCell(NamedTuple):
+    """A cell that failed: its number if it has one, its source, and its short traceback."""
+
+    number: int | None
+    source: str
+    traceback: str
+    cell_id: str | None
+
+
+class Failures:
+    """Remembers which cell of one shell failed last, until it ran well.
+
+    Texts only: a traceback would keep the frames, and with them all their variables.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.last: FailedCell | None = None
+        self._shell = weakref.ref(shell)
+        # Not post_execute, which messages of widgets trigger too (ipykernel#1564).
+        shell.events.register("post_run_cell", self.note)
+
+    def note(self, result: Any) -> None:
+        """Look at how a cell ended; IPython gives None for one that was interrupted."""
+        info = getattr(result, "info", None)
+        source = str(getattr(info, "raw_cell", "") or "")
+        if not source.strip() or source.lstrip().startswith(_OURS):
+            return
+        cell_id = getattr(info, "cell_id", None)
+        error = result.error_before_exec or result.error_in_exec
+        if error is None:
+            last = self.last
+            if last and (source == last.source or (cell_id and cell_id == last.cell_id)):
+                self.last = None
+        elif not isinstance(error, KeyboardInterrupt):  # a person stopped it
+            number = result.execution_count if getattr(info, "store_history", 0) else None
+            self.last = FailedCell(number, source, short_traceback(error, self._shell()), cell_id)
+
+
+_failures: WeakKeyDictionary[Any, Failures] = WeakKeyDictionary()
+
+
+def failures_of(shell: Any) -> Failures:
+    """What is remembered of that shell, from the first call on."""
+    found = _failures.get(shell)
+    if found is None:
+        found = _failures[shell] = Failures(shell)
+    return found
+
+
+def forget_failures(shell: Any) -> None:
+    """Remember nothing of that shell any more."""
+    found = _failures.pop(shell, None)
+    if found is not None:
+        shell.events.unregister("post_run_cell", found.note)
+
+
+def cells_text(shell: Any, numbers: list[int], most: int) -> str:
+    """The source of these cells and the text that they put out, each at most ``most`` characters.
+
+    Raises ValueError for a number that no cell has.
+    """
+    sources = shell.history_manager.input_hist_raw
+    for number in numbers:
+        if not 0 < number < len(sources):
+            known = f"1 to {len(sources) - 1}" if len(sources) > 1 else "none yet"
+            raise ValueError(f"There is no cell {number}; the numbers are {known}.")
+    blocks = []
+    for number in numbers:
+        history = shell.history_manager
+        out = _cut(_outputs(history, number, most), most)
+        if failed := getattr(history, "exceptions", {}).get(number):
+            out += f"It failed: {failed.get('ename')}: {_cut(str(failed.get('evalue')), most)}"
+        blocks.append(f"In [{number}]:\n{_cut(sources[number], most)}\n\n{out}".rstrip())
+    return "\n\n".join(blocks)
+
+
+def latest_numbers(shell: Any, count: int) -> list[int]:
+    """The numbers of the last ``count`` cells, without the one that is being run."""
+    end = len(shell.history_manager.input_hist_raw)
+    if getattr(shell.displayhook, "exec_result", None) is not None:
+        end = min(end, shell.displayhook.exec_result.execution_count or end)
+    return list(range(max(1, end - count), end))
+
+
+def _outputs(history: Any, number: int, most: int) -> str:
+    """What a cell printed, displayed and gave, as far as IPython keeps it."""
+    texts: list[str] = []
+    size = 0
+    for output in getattr(history, "outputs", {}).get(number, ()):
+        pieces = output.bundle.get("stream") or [output.bundle.get("text/plain", "")]
+        head = f"Out[{number}]: " if output.output_type == "execute_result" else ""
+        for piece in [head, *map(str, pieces)]:
+            if size <= most:  # a cell may have printed without end
+                texts.append(piece)
+                size += len(piece)
+        if texts and not texts[-1].endswith("\n"):
+            texts.append("\n")
+    if not texts and number in history.output_hist_reprs:
+        texts.append(f"Out[{number}]: {history.output_hist_reprs[number]}\n")
+    return "".join(texts)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… (cut)\n"
+
+
+# What is offered
+
+_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*")
+_PYTHON = ("python", "python3", "py", "ipython", "ipython3")
+
+
+def last_python(text: str) -> str | None:
+    r"""The last Python code block of a Markdown text; one of no language where none is Python.
+
+    >>> last_python("Try this:\n```python\nx = 1\n```\nIt prints:\n```\n1\n```")
+    'x = 1'
+    """
+    found: dict[bool, str] = {}
+    lines: list[str] = []
+    fence = language = ""
+    for line in text.splitlines():
+        opens = _FENCE.fullmatch(line)
+        if not fence:
+            if opens:
+                (fence, language), lines = opens.groups(), []
+        elif opens and opens[1].startswith(fence) and line.strip() == opens[1]:
+            if not language or language.strip("{}.").lower() in _PYTHON:
+                found[bool(language)] = "\n".join(lines)
+            fence = ""
+        else:
+            lines.append(line)
+    return found.get(True, found.get(False))
+
+
+def code_block(text: str, language: str) -> str:
+    """``text`` as a Markdown code block, whatever fences are in it."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def takes_cells(shell: Any) -> bool:
+    """Whether code can be offered now: a cell is run, and its front end hears what comes of it."""
+    return getattr(shell.displayhook, "exec_result", None) is not None and not unattended(shell)
+
+
+def offer(shell: Any, code: str, *, replace: bool = False) -> bool:
+    """Offer ``code`` as the next cell, or with ``replace`` in the place of this one.
+
+    False where that is not possible. JupyterLab and Notebook 7 do it when the cell ends well,
+    with what was offered last; other editors may take no notice.
+    """
+    if not takes_cells(shell):
+        return False
+    shell.set_next_input(code, replace=replace)
+    return True

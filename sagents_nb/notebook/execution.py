@@ -1,0 +1,238 @@
+"""Running code in the notebook's namespace like a cell, within limits, and leaving no trace in it.
+
+Neither ``In`` and ``Out``, ``_``, nor the number of the next cell change.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ast
+import contextlib
+import inspect
+import itertools
+import linecache
+import math
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from IPython.core.autocall import ExitAutocall
+
+from ..redaction import masked, secrets_of_names
+from ..tools import ToolOutput
+from ..transcript import folded
+from .capture import Capture, replaced
+from .tracebacks import full_traceback, short_traceback
+from .unattended import unattended
+
+T = TypeVar("T")
+
+_SCRIPTS = "IPython.core.magics.script"  # where %%bash and its like are
+STOPPED = "A person stopped this code."
+_AGAIN = 1.0  # seconds after which code that took no notice of its end is told again
+_AWAITS = (
+    "run_python cannot await, since the notebook's loop runs the cell that waits for "
+    "it; run the coroutine on a loop of its own: "
+    "concurrent.futures.ThreadPoolExecutor().submit(asyncio.run, main()).result()"
+)
+_NO_COMMANDS = (
+    "run_python runs no shell commands (!, %sx, %pip, %%bash): use Python, or insert_cell "
+    "so that the person runs the command."
+)
+_numbers = itertools.count(1)
+
+
+class TimeIsUp(KeyboardInterrupt):
+    """The code took longer than it may. No Exception, so that code which catches those ends."""
+
+
+def within(seconds: float, function: Callable[[], T]) -> T:
+    """``function()``; raises TimeIsUp inside of it after so many seconds.
+
+    It is interrupted as by Ctrl-C, so what never comes back to Python is not. Only the main
+    thread can be: on another one there is no limit.
+    """
+    if seconds == math.inf or threading.current_thread() is not threading.main_thread():
+        return function()
+    over, late, lock = threading.Event(), threading.Event(), threading.Lock()
+    outer = signal.getsignal(signal.SIGINT)
+
+    def watch() -> None:
+        wait = seconds
+        while not over.wait(wait):
+            with lock:  # so that no interrupt is on its way once it is over
+                if not over.is_set():
+                    late.set()
+                    _interrupt_main()
+            wait = _AGAIN
+
+    def interrupted(number: int, frame: Any) -> None:
+        if late.is_set():
+            late.clear()
+            raise TimeIsUp
+        if callable(outer):
+            outer(number, frame)
+        elif outer != signal.SIG_IGN:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+    threading.Thread(target=watch, name="sagents-time-limit", daemon=True).start()
+    try:
+        return function()
+    finally:
+        while True:
+            try:
+                over.set()
+                with lock:
+                    pass
+                signal.signal(signal.SIGINT, signal.SIG_DFL if outer is None else outer)
+                break
+            except TimeIsUp:  # at the last moment
+                continue
+
+
+def _interrupt_main() -> None:
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)  # which also ends what waits: time.sleep, say
+    else:
+        _thread.interrupt_main()
+
+
+class Stopped(ToolOutput):
+    """The output of code that a person stopped."""
+
+    __slots__ = ()
+
+
+def run_code(
+    code: str, shell: Any, *, timeout: float = math.inf, max_output: int = 10_000
+) -> ToolOutput:
+    """Run code in that shell's namespace: what it puts out, then the value of a last expression.
+
+    Magics work; shell commands and a top-level ``await`` do not. What it displays, figures of
+    matplotlib too, is shown in the cell, and in the ``content`` as text and images, in which
+    what looks like a secret is masked. The ``artifact`` is the value. ``timeout`` is in
+    seconds, ``max_output`` in characters. Whatever the code raises is in the content; of an
+    interrupt :class:`Stopped` tells.
+    """
+    capture = Capture(shell, max_output)
+    run = _Run(code, shell, capture)
+    kind: type[ToolOutput] = ToolOutput
+    value = None
+    try:
+        value = within(timeout, run.value)
+    except TimeIsUp:
+        run.fail(
+            f"It was stopped after {timeout:g} seconds, the most that run_python may take; do "
+            "less at once, or ask the person to run it in a cell of their own."
+        )
+    except KeyboardInterrupt:
+        kind = Stopped
+        run.fail(STOPPED)
+    except BaseException as error:  # SystemExit too: it would end the kernel
+        run.fail(short_traceback(error, shell))
+        run.show_traceback(error)
+    content = capture.content(run.masked)
+    return kind(content or "It ran and printed nothing.", artifact=value, is_error=run.failed)
+
+
+class _Run:
+    """One run of code."""
+
+    def __init__(self, code: str, shell: Any, capture: Capture) -> None:
+        self.code = code
+        self.shell = shell
+        self.capture = capture
+        self.failed = False
+        self.filename = f"<run_python {next(_numbers)}>"
+
+    def masked(self, text: str) -> str:
+        """``text`` without the secrets that the notebook's variables hold."""
+        return masked(text, secrets_of_names(self.shell.user_ns))
+
+    def fail(self, text: str) -> None:
+        """Say that, and that the code did not do what it should."""
+        self.failed = True
+        self.capture.write(text)
+
+    def show_traceback(self, error: BaseException) -> None:
+        """Show all of it to people, folded: often the model mends it by itself."""
+        if unattended(self.shell):
+            return  # it names this machine's paths, and outputs of tests are to stay the same
+        full = self.masked(full_traceback(error, self.filename))
+        html = folded(f"run_python: {full.splitlines()[-1]}", full)
+        self.capture.show({"text/plain": full, "text/html": html}, {})
+
+    def value(self) -> Any:
+        """Run it; the value of its last expression, which was captured too."""
+        shell, names = self.shell, self.shell.user_ns
+        body, last = self._compiled()
+        with (
+            self.capture.capturing(),
+            shell.builtin_trap,
+            _staying(names),
+            _without_commands(shell),
+            replaced(shell, showtraceback=self._error, showsyntaxerror=self._error),
+        ):
+            exec(body, names)
+            if last is None:
+                return None
+            value = eval(last, names)
+            if value is not None and not self.code.rstrip().endswith(";"):
+                self.capture.value(value)
+            return value
+
+    def _compiled(self) -> tuple[Any, Any]:
+        """The code without its last expression, and that expression; as the shell reads cells."""
+        shell = self.shell
+        source = shell.transform_cell(self.code)
+        # For tracebacks, and for inspect: as IPython does it for cells.
+        lines = source.splitlines(keepends=True)
+        linecache.cache[self.filename] = (len(source), None, lines, self.filename)
+        tree = shell.transform_ast(shell.compile.ast_parse(source, filename=self.filename))
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        with shell.compile.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):
+            body = shell.compile(tree, self.filename, "exec")
+            value = last and shell.compile(ast.Expression(last.value), self.filename, "eval")
+        if any(part and part.co_flags & inspect.CO_COROUTINE for part in (body, value)):
+            raise SyntaxError(_AWAITS)
+        return body, value
+
+    def _error(self, *args: Any, **kwargs: Any) -> None:
+        """What a magic shows of an error, instead of raising it, is one of the code."""
+        error = sys.exc_info()[1]
+        if error is not None:
+            self.fail(short_traceback(error, self.shell))
+
+
+@contextlib.contextmanager
+def _staying(namespace: dict[str, Any]) -> Iterator[None]:
+    """Let ``exit()`` end the code; IPython's would end the kernel."""
+    ending = {n: v for n, v in namespace.items() if isinstance(v, ExitAutocall)}
+    namespace.update(dict.fromkeys(ending, sys.exit))
+    try:
+        yield
+    finally:
+        namespace.update({n: v for n, v in ending.items() if namespace.get(n) is sys.exit})
+
+
+@contextlib.contextmanager
+def _without_commands(shell: Any) -> Iterator[None]:
+    """Let no magic run a command of the system's, also not inside of another magic."""
+    run = shell.run_cell_magic
+
+    def run_cell_magic(name: str, line: str, cell: str) -> Any:
+        if getattr(shell.find_cell_magic(name), "__module__", "") == _SCRIPTS:
+            _refuse()
+        return run(name, line, cell)
+
+    refused = {"system": _refuse, "getoutput": _refuse}
+    with replaced(shell, run_cell_magic=run_cell_magic, **refused):
+        yield
+
+
+def _refuse(*args: Any, **kwargs: Any) -> None:
+    raise RuntimeError(_NO_COMMANDS)

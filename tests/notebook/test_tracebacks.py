@@ -1,0 +1,65 @@
+"""Tracebacks as a model is told of them, and as people are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from sagents_nb.notebook.tracebacks import full_traceback, short_traceback
+
+
+def error_of(shell: InteractiveShell, code: str) -> Any:
+    """What a cell raised."""
+    with capture_output():
+        result = shell.run_cell(code, store_history=True)
+    return result.error_before_exec or result.error_in_exec
+
+
+def test_frames_of_libraries_are_left_out(shell: InteractiveShell) -> None:
+    told = short_traceback(error_of(shell, "import json\njson.loads('{')"), shell)
+    assert told.splitlines()[1:3] == [
+        '  File "<Cell In[1]>", line 2, in <module>',
+        "    json.loads('{')",
+    ]
+    assert told.splitlines()[-1].startswith("json.decoder.JSONDecodeError: Expecting property")
+    assert json.__file__ not in told
+
+
+def test_it_is_the_same_in_every_kernel(shell: InteractiveShell) -> None:
+    for code in ("1 / 0", "1 +"):
+        error = error_of(shell, code)
+        told = short_traceback(error, shell)
+        assert 'File "<Cell In[' in told
+        assert "ipykernel" not in told
+        assert "ipython-input" not in told
+
+
+def test_what_an_error_came_from_is_shortened_too(shell: InteractiveShell) -> None:
+    code = (
+        "import json\n"
+        "try:\n    json.loads('{')\n"
+        "except ValueError as error:\n    raise KeyError('a') from error"
+    )
+    told = short_traceback(error_of(shell, code), shell)
+    assert "The above exception was the direct cause" in told
+    assert json.__file__ not in told
+    assert told.endswith("KeyError: 'a'")
+
+
+def test_what_calls_itself_without_end_is_short(shell: InteractiveShell) -> None:
+    told = short_traceback(error_of(shell, "def f(n):\n    return f(n + 1)\nf(0)"), shell)
+    assert len(told) < 2_000
+    assert "RecursionError" in told
+
+
+def test_people_see_every_frame_from_the_code_on() -> None:
+    code = compile("import json\njson.loads('{')", "<mine>", "exec")
+    with pytest.raises(ValueError, match="Expecting") as caught:
+        exec(code, {})
+    full = full_traceback(caught.value, "<mine>")
+    assert full.splitlines()[1].startswith('  File "<mine>", line 2')
+    assert json.__file__ in full
