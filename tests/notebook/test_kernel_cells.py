@@ -194,9 +194,10 @@ def test_what_people_answered_is_in_the_transcript_of_the_cell(kernel: Kernel) -
 def test_no_content_is_in_the_traits_of_a_panel(kernel: Kernel) -> None:
     kernel.ok("start('A secret answer.')")
     cell = kernel.ok("%%agent\nA secret question.", front_end=True)
-    comms = [m for m in cell.messages if m["msg_type"].startswith("comm")]
-    assert comms
-    assert "secret" not in json.dumps([m["content"] for m in comms])
+    comms = [m["content"]["data"] for m in cell.messages if m["msg_type"].startswith("comm")]
+    traits = [data for data in comms if data.get("method") != "custom"]
+    assert traits
+    assert "secret" not in json.dumps(traits)
     shown = kernel.ok("s", front_end=True)
     assert WIDGET in shown.shown[0]
     assert shown.shown[0]["text/markdown"] == "> A secret question.\n\nA secret answer."
