@@ -5,7 +5,7 @@ import { context } from "esbuild";
 const out = "../sagents_nb/panel/static";
 
 // The loader travels with every widget model and the panel once per page, so both are kept small.
-const budgets = { "loader.js": 4_000, "panel.js": 198_000, "panel.css": 24_000 };
+const budgets = { "loader.js": 4_000, "panel.js": 250_000, "panel.css": 30_000 };
 
 const options = {
   entryPoints: { loader: "src/loader.ts", panel: "src/panel.tsx", "panel-css": "src/style.css" },

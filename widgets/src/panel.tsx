@@ -10,7 +10,7 @@ export function render({ model, source, el, signal }: Props): void {
   const store = storeFor(source);
   const root = document.createElement("div");
   el.append(root);
-  const show = (name: ViewName) => draw(<View store={store} name={name} runId={model.get("run_id") ?? ""} />, root);
+  const show = (name: ViewName) => draw(<View store={store} name={name} runId={model.get("run_id") ?? ""} typed={model.get("typed") ?? false} />, root);
   show(model.get("view") || "session");
   signal.addEventListener("abort", () => {
     draw(null, root);

@@ -32,6 +32,8 @@ export type ToolResult = {
   numbers?: Record<string, string>;
   /** The original length, where the text was cut for the wire. */
   shortened?: number;
+  /** At most four, as base64. */
+  images?: { media_type: string; data: string }[];
 };
 export type Part = ContentPart | ToolCall | ToolResult;
 
@@ -75,7 +77,7 @@ export type Interrupt = {
   data?: JsonObject;
 };
 export type Decision =
-  | { type: "approve"; digest: string }
+  | { type: "approve"; digest: string; always?: boolean }
   | { type: "edit"; digest: string; arguments: JsonObject; json?: string }
   | { type: "reject"; digest: string; message: string }
   | { type: "respond"; digest: string; answer: Json };

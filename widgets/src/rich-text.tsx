@@ -81,6 +81,7 @@ function HtmlBlock({ html }: { html: string }) {
     for (const table of content.querySelectorAll("table")) {
       const pane = document.createElement("div");
       pane.className = "sagents-table-pane";
+      pane.tabIndex = 0;
       table.replaceWith(pane);
       pane.append(table);
     }
