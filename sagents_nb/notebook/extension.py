@@ -75,6 +75,7 @@ class Extension:
         return await run_cell(
             session,
             prompt,
+            typed=prompt == body.strip(),
             unattended=unattended(self.shell),
             plain=options.plain,
             background=options.background,

@@ -46,9 +46,12 @@ class Panel(anywidget.AnyWidget):
     run_id = traitlets.Unicode().tag(sync=True)
     source = traitlets.Unicode().tag(sync=True)
     version = traitlets.Unicode().tag(sync=True)
+    typed = traitlets.Bool().tag(sync=True)
 
     @kinds.checked
-    def __init__(self, session: Session, view: str = "session", run_id: str = "") -> None:
+    def __init__(
+        self, session: Session, view: str = "session", run_id: str = "", typed: bool = False
+    ) -> None:
         self._session = weakref.ref(session)
         self._watches = False
         source = (
@@ -61,6 +64,7 @@ class Panel(anywidget.AnyWidget):
             run_id=run_id,
             source=source,
             version=bundle()[0],
+            typed=typed,
         )
         if self.publisher is not None:  # it follows the session from now on
             closed = {"type": "closed"}
@@ -127,9 +131,9 @@ def panel_of(session: Session) -> Panel:
     return panel
 
 
-def run_view(session: Session, run_id: str) -> Panel:
-    """A view of what one cell did."""
-    return Panel(session, "run", run_id)
+def run_view(session: Session, run_id: str, *, typed: bool = False) -> Panel:
+    """A view of what one cell did; ``typed`` if the cell has the prompt word for word."""
+    return Panel(session, "run", run_id, typed)
 
 
 def ChatView(session: Session) -> Panel:  # noqa: N802  (reads as the widget it makes)
