@@ -23,7 +23,7 @@ from IPython.display import display, update_display
 from .. import kinds
 from ..events import Event, Frozen
 from ..messages import Message
-from ..panel.bundle import bundle, loader
+from ..panel.bundle import bundle, loader, math
 from ..panel.publisher import Publisher, publisher_of
 from ..panel.requests import answer
 from ..runtime.main_thread import main_thread
@@ -96,6 +96,8 @@ class Panel(anywidget.AnyWidget):
         if kind == "bundle":
             version, files = bundle()
             self.send({"type": "bundle", "version": version}, files)
+        elif kind == "math":
+            self.send({"type": "math"}, [math()])
         elif session is None:
             self.send({"type": "closed"})
         elif kind == "hello" and not self.source:

@@ -7,6 +7,7 @@ import { useLatestFirst } from "./latest-first";
 import { MarkdownStream, type Block } from "./markdown";
 import { sanitize } from "./sanitize";
 import { useSeen } from "./seen";
+import { typeset } from "./typesetter";
 
 /** Characters after which blocks are in another run. */
 const RUN = 4_000;
@@ -86,6 +87,7 @@ function HtmlBlock({ html }: { html: string }) {
       pane.append(table);
     }
     root.current!.replaceChildren(content);
+    return typeset(root.current!);
   }, [html]);
   return <div class="sagents-md-block" ref={root} />;
 }
