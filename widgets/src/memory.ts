@@ -7,15 +7,17 @@ import type { Store } from "./store";
 export type Memory = {
   /** Whether a fold is open, by its place in the conversation. */
   folds: Map<string, boolean>;
-  /** How far from its end the transcript is read, in pixels; null at the end. */
-  fromEnd: number | null;
+  /** Where the transcript is read; null at its end. */
+  reading: Place | null;
   /** The files that waiting calls would change, as they were, by the id of the call. */
   befores: Map<string, Before>;
 };
+/** A block, counted from the last, and how far above the top of the pane it begins, in pixels. */
+export type Place = { fromLast: number; above: number };
 /** A null text is that of no file. */
 type Before = { digest: string; text: string | null };
 
-const newMemory = (): Memory => ({ folds: new Map(), fromEnd: null, befores: new Map() });
+const newMemory = (): Memory => ({ folds: new Map(), reading: null, befores: new Map() });
 
 export const MemoryContext = createContext<Memory>(newMemory());
 

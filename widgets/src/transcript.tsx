@@ -4,7 +4,7 @@ import { ownersOf, resultsByEntry } from "./calls";
 import { count } from "./format";
 import { Icon } from "./icons";
 import { useLatestFirst } from "./latest-first";
-import { MemoryContext } from "./memory";
+import { MemoryContext, type Place } from "./memory";
 import { Problem } from "./problem";
 import { QuestionProvider, useQuestion, type Question } from "./question";
 import { Drawn } from "./rich-text";
@@ -173,16 +173,48 @@ function sizeOf({ message: { role, parts = [] } }: Entry): number {
   return parts.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : MESSAGE), MESSAGE);
 }
 
+/** How long nobody has scrolled who reads, in milliseconds. */
+const RESTING = 150;
+/** How long a view that is drawn takes to settle; and how long what scrolls was a reader's hand. In milliseconds. */
+const ARRIVAL = 600;
+const TOUCH = 500;
+const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"];
+/** What a place is counted by. */
+const BLOCKS = ".sagents-turn:not(.sagents-turn-waiting), .sagents-row:not(.sagents-in-sight), .sagents-md-block, .sagents-code";
+
+const offsetOf = (block: Element, pane: Element) => pane.getBoundingClientRect().top - block.getBoundingClientRect().top;
+
+/** Where a pane is read: by the last block that begins above its top. */
+function placeIn(pane: Element): Place | null {
+  if (!pane.isConnected) return null;
+  const blocks = pane.querySelectorAll(BLOCKS);
+  let [from, to] = [0, blocks.length];
+  while (to - from > 1) {
+    const middle = (from + to) >> 1;
+    if (offsetOf(blocks[middle]!, pane) >= 0) from = middle;
+    else to = middle;
+  }
+  const block = blocks[from];
+  return block ? { fromLast: blocks.length - from, above: offsetOf(block, pane) } : null;
+}
+
+function goTo(pane: Element, { fromLast, above }: Place): void {
+  const blocks = pane.querySelectorAll(BLOCKS);
+  const block = blocks[blocks.length - fromLast];
+  if (block) pane.scrollTop += above - offsetOf(block, pane);
+}
+
 /** Keeps the end in sight as long as the reader has not scrolled away from it. */
 function useStickyPane(state: ViewState, from: number) {
   const ref = useRef<HTMLDivElement>(null);
   const memory = useContext(MemoryContext);
-  const stuck = useRef(memory.fromEnd === null);
+  const stuck = useRef(memory.reading === null);
   const [away, setAway] = useState(!stuck.current);
   // Only this pane scrolls: scrollIntoView would move the notebook under the reader.
   const toEnd = () => {
     if (!ref.current) return;
     stuck.current = true;
+    memory.reading = null;
     ref.current.scrollTop = ref.current.scrollHeight;
   };
   const follow = useCallback(() => {
@@ -200,24 +232,50 @@ function useStickyPane(state: ViewState, from: number) {
   useLayoutEffect(soon, [from]);
   useLayoutEffect(() => {
     const pane = ref.current!;
-    // Where the last view of this was read.
-    if (memory.fromEnd !== null) pane.scrollTop = pane.scrollHeight - memory.fromEnd;
+    const { reading } = memory;
+    // A view that was just drawn may not be on the page yet, and what comes into sight gets its real
+    // height only then: until it is settled, or somebody scrolls, it is taken to its place again.
+    let arriving = true;
+    let arrival: ReturnType<typeof setTimeout> | undefined;
+    const arrive = () => {
+      if (pane.clientHeight > 0) arrival ??= setTimeout(arrived, ARRIVAL);
+      if (reading) goTo(pane, reading);
+      else toEnd();
+    };
+    const arrived = () => {
+      arriving = false;
+    };
+    let touched = -Infinity;
+    const touch = () => {
+      arrived();
+      touched = performance.now();
+    };
+    arrive();
+    let resting: ReturnType<typeof setTimeout> | undefined;
     let height = pane.scrollHeight;
     const onScroll = () => {
       // Turns off the screen have guessed heights: what moves when they get real ones is not the reader.
-      const settling = pane.scrollHeight !== height;
+      const settling = pane.scrollHeight !== height && performance.now() - touched > TOUCH;
       height = pane.scrollHeight;
+      if (arriving) return arrive();
       const atEnd = height - pane.scrollTop - pane.clientHeight < 24;
       if (!atEnd && settling && stuck.current) return toEnd();
       stuck.current = atEnd;
-      memory.fromEnd = atEnd ? null : height - pane.scrollTop;
       setAway(!atEnd);
+      clearTimeout(resting);
+      // To find the place has much laid out, so it is done when the reader has come to rest.
+      if (atEnd) memory.reading = null;
+      else resting = setTimeout(() => (memory.reading = placeIn(pane)), RESTING);
     };
     pane.addEventListener("scroll", onScroll, { passive: true });
     // A pane of another width has its end elsewhere.
-    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(follow);
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => (arriving ? arrive() : follow()));
     observer?.observe(pane);
+    for (const hand of HANDS) pane.addEventListener(hand, touch, { passive: true });
     return () => {
+      clearTimeout(resting);
+      clearTimeout(arrival);
+      for (const hand of HANDS) pane.removeEventListener(hand, touch);
       pane.removeEventListener("scroll", onScroll);
       observer?.disconnect();
     };
