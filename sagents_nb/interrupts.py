@@ -80,8 +80,20 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.type != "subagent_hitl"
 
 
-class Approve(msgspec.Struct, frozen=True, tag="approve", forbid_unknown_fields=True):
-    """Run the call as the model asked."""
+class Approve(
+    msgspec.Struct, frozen=True, tag="approve", omit_defaults=True, forbid_unknown_fields=True
+):
+    """Run the call as the model asked.
+
+    With ``always`` the gate of ``interrupt_on`` also lets the further calls of that tool pass,
+    in this conversation and in this process only. A tool or middleware that asks for reasons of
+    its own asks on.
+    """
+
+    always: bool = False
+
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
 
 
 class Edit(msgspec.Struct, frozen=True, tag="edit", forbid_unknown_fields=True):

@@ -20,8 +20,9 @@ from ..context import RunContext
 from ..errors import AgentError, MaxRunsExceeded, pass_on
 from ..events import AgentEnd, AgentStart, ToolExecutionEnd, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
-from ..interrupts import ActionRequest, Decision, Interrupt
+from ..interrupts import ActionRequest, Approve, Decision, Interrupt
 from ..messages import Message, ToolResult
+from ..middleware.human_in_the_loop import let_pass
 from ..models.base import tells_cost
 from ..runtime.foreign import TURN, clock
 from ..runtime.telemetry import current, tracing_of
@@ -479,7 +480,15 @@ class Loop:
             seen = dict(self._unfinished.decisions)
             results = dict(self._unfinished.results)
             doubtful = doubtful_calls(interrupt)
+            gated = {
+                call_id
+                for part in interrupt.parts or (interrupt,)
+                if part.type == "hitl"
+                for call_id in part.tool_call_ids
+            }
             for call_id, decision in decisions.items():
+                if isinstance(decision, Approve) and decision.always and call_id in gated:
+                    let_pass(self.ctx.local, requests[call_id].tool_name)
                 if call_id not in doubtful:
                     seen[call_id] = requests[call_id], decision
                 elif (result := confirmed_result(calls[call_id], decision)) is not None:

@@ -13,6 +13,8 @@ from ..messages import ToolCall
 from .base import Middleware
 
 _DECISIONS = ("approve", "edit", "reject", "respond")
+# In ``ctx.local``, never in the state: no copy of a conversation takes its approvals along.
+_ALWAYS = "HumanInTheLoop.always"
 
 
 class HumanInTheLoop(Middleware):
@@ -51,7 +53,7 @@ class HumanInTheLoop(Middleware):
     def before_tool(self, call: ToolCall, ctx: RunContext) -> Interrupt | None:
         """An interrupt for a gated call, None for a free one."""
         decisions = self.allowed.get(call.name)
-        if decisions is None:
+        if decisions is None or call.name in ctx.local.get(_ALWAYS, ()):
             return None
         tool = ctx.tools.get(call.name)
         return Interrupt(
@@ -66,6 +68,16 @@ class HumanInTheLoop(Middleware):
                 ),
             ),
         )
+
+
+def let_pass(local: dict[str, Any], tool_name: str) -> None:
+    """Ask no more about that tool in the conversation whose ``ctx.local`` this is."""
+    local.setdefault(_ALWAYS, set()).add(tool_name)
+
+
+def ask_again(local: dict[str, Any]) -> None:
+    """Ask about all gated tools again: the conversation is another one."""
+    local.pop(_ALWAYS, None)
 
 
 def _allowed(name: str, value: Any) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ async def run_cell(
     session: Session,
     prompt: str | Message,
     *,
+    typed: bool,
     unattended: bool,
     plain: bool,
     background: bool,
@@ -35,12 +36,13 @@ async def run_cell(
 ) -> RunResult | None:
     """Send the prompt, show the run below the cell, and return its result.
 
-    ``unattended``: nobody can click, so the session's headless policy decides.
+    ``typed``: the prompt stands in the cell as it is sent. ``unattended``: nobody can click, so
+    the session's headless policy decides.
     """
     wait = wait and not plain  # there would be nothing to click
     main_thread.attach(asyncio.get_running_loop())
     run = session.send(prompt)
-    output = _CellOutput(session, run, live=not (unattended or plain))
+    output = _CellOutput(session, run, live=not (unattended or plain), typed=typed)
     if background:
         return None
     try:
@@ -155,8 +157,8 @@ class _CellOutput:
     Without a panel the transcript alone is shown, once: nbval compares the first display.
     """
 
-    def __init__(self, session: Session, run: Run, *, live: bool) -> None:
-        self.panel: Panel | None = run_view(session, run.id) if live else None
+    def __init__(self, session: Session, run: Run, *, live: bool, typed: bool) -> None:
+        self.panel: Panel | None = run_view(session, run.id, typed=typed) if live else None
         self.display_id = f"sagents-{run.id}"
         self.text = "*The agent is working.*"
         if self.panel is not None:

@@ -93,6 +93,7 @@ class Extension:
         result = await run_cell(
             session,
             prompt,
+            typed=prompt == body.strip(),
             unattended=unattended(self.shell),
             plain=options.plain,
             background=options.background,
@@ -114,7 +115,13 @@ class Extension:
         prompt = Message.user(asked, **{DISPLAY: to_data(shown)})
         unheard = unattended(self.shell)
         result = await run_cell(
-            session, prompt, unattended=unheard, plain=False, background=False, wait=True
+            session,
+            prompt,
+            typed=False,
+            unattended=unheard,
+            plain=False,
+            background=False,
+            wait=True,
         )
         self._offer(result, replace=True)
         return result

@@ -23,7 +23,7 @@ from IPython.display import display, update_display
 from .. import kinds
 from ..events import Event, Frozen
 from ..messages import Message
-from ..panel.bundle import bundle, loader
+from ..panel.bundle import bundle, loader, math
 from ..panel.publisher import Publisher, publisher_of
 from ..panel.requests import answer
 from ..runtime.main_thread import main_thread
@@ -50,9 +50,12 @@ class Panel(anywidget.AnyWidget):
     run_id = traitlets.Unicode().tag(sync=True)
     source = traitlets.Unicode().tag(sync=True)
     version = traitlets.Unicode().tag(sync=True)
+    typed = traitlets.Bool().tag(sync=True)
 
     @kinds.checked
-    def __init__(self, session: Session, view: str = "session", run_id: str = "") -> None:
+    def __init__(
+        self, session: Session, view: str = "session", run_id: str = "", typed: bool = False
+    ) -> None:
         self._session = weakref.ref(session)
         self._watches = False
         source = (
@@ -65,6 +68,7 @@ class Panel(anywidget.AnyWidget):
             run_id=run_id,
             source=source,
             version=bundle()[0],
+            typed=typed,
         )
         if self.publisher is not None:  # it follows the session from now on
             closed = {"type": "closed"}
@@ -99,6 +103,8 @@ class Panel(anywidget.AnyWidget):
         kind, session = content.get("type"), self.session
         if kind == "bundle":
             self._send_bundle()
+        elif kind == "math":
+            self.send({"type": "math"}, [math()])
         elif session is None:
             self.send({"type": "closed"})
         elif kind == "hello" and not self.source:
@@ -167,9 +173,12 @@ def panel_of(session: Session) -> Panel:
     return panel
 
 
-def run_view(session: Session, run_id: str) -> Panel:
-    """A view of what one cell does, of which its page is told without asking."""
-    view = Panel(session, "run", run_id)
+def run_view(session: Session, run_id: str, *, typed: bool = False) -> Panel:
+    """A view of what one cell does, of which its page is told without asking.
+
+    ``typed`` if the cell has the prompt word for word.
+    """
+    view = Panel(session, "run", run_id, typed)
     panel_of(session).begin()
     return view
 

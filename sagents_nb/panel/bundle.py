@@ -1,4 +1,4 @@
-"""The built front end: a loader that every model carries, and what it loads once per page."""
+"""The built front end: a loader that every model carries, and what a page asks for once."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ def bundle() -> tuple[str, list[bytes]]:
     """The bundle's version, and its JavaScript and style sheet."""
     buffers = [_read("panel.js"), _read("panel.css")]
     return hashlib.sha256(b"".join(buffers)).hexdigest()[:16], buffers
+
+
+@cache
+def math() -> bytes:
+    """The JavaScript that sets formulas, for pages that have any."""
+    return _read("math.js")
 
 
 def _read(name: str) -> bytes:

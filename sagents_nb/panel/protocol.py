@@ -192,15 +192,20 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
 
     Its parts become one text, in which all other images and files are named.
 
-    Of its metadata a page shows the arguments that somebody edited; they say how their numbers
-    are written, as :func:`with_numbers`.
+    Of its metadata a page shows the arguments that somebody edited, which say how their numbers
+    are written, as :func:`with_numbers`; and the list of to-dos that was done and cleared.
     """
     result = dict(result)
-    edited = (result.pop("metadata", None) or {}).get(EDITED)
+    metadata = result.pop("metadata", None) or {}
+    edited, shown = metadata.get(EDITED), {}
     if isinstance(edited, dict):
-        result["metadata"] = {EDITED: edited}
+        shown[EDITED] = edited
         if numbers := dict(_numbers(edited)):
             result["numbers"] = numbers
+    if metadata.get("cleared") is True and isinstance(metadata.get("todos"), list):
+        shown["todos"] = metadata["todos"]
+    if shown:
+        result["metadata"] = shown
     content = result["content"]
     if isinstance(content, list):
         content, images = _text_and_images(content)

@@ -41,6 +41,7 @@ from ..loop.execution import new_run_id, run_result
 from ..loop.loop import PAUSE_REASON, Loop
 from ..loop.open_calls import closing_message, end_of, given_up, open_calls, placeholders
 from ..messages import Message, ToolResult, Usage
+from ..middleware.human_in_the_loop import ask_again
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled, woken_by
 from ..runtime.thread import runtime
@@ -892,6 +893,7 @@ class Actor:
     def _begin_with(self, state: State) -> None:
         """Another conversation: what was told of the old one is forgotten."""
         self.approvals.clear()
+        ask_again(self.local)
         self._unfinished = None
         self._state = state
         self.initial = state.messages

@@ -125,7 +125,7 @@ def test_approve_writes_the_file_and_only_then_the_next_cell_runs(lab: Lab) -> N
     )
     notebook.run_cell(1)
     expect(part(notebook, 1, "approval")).to_contain_text("# Report")
-    expect(part(notebook, 1, "tool-card")).to_contain_text("Needs approval")
+    expect(part(notebook, 1, "tool-card")).to_have_attribute("data-status", "interrupted")
     notebook.run_cell(2)
     expect(notebook.cell_prompt(2)).to_have_text("[*]:")
     notebook.page.wait_for_timeout(400)
@@ -271,7 +271,7 @@ def test_a_second_cell_continues_the_conversation(lab: Lab) -> None:
         notebook.wait_for_cell(i)
     second = part(notebook, 2, "sagents-panel")
     expect(second).to_contain_text("Who are you? / I am Ada. / What did I ask?")
-    assert part(notebook, 2, "entry").count() == 2  # this cell's own: the question, the answer
+    assert part(notebook, 2, "entry").count() == 1  # the answer; the cell has the question
 
 
 def test_a_failed_run_says_so_and_fails_the_cell(lab: Lab) -> None:

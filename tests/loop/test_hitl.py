@@ -267,6 +267,57 @@ def test_the_next_gated_call_waits_again() -> None:
     assert RAN == [("write", "/1"), ("write", "/2")]
 
 
+TWO_WRITES_AND_A_DELETE = (
+    [call("write", "w1", path="/1")],
+    [call("write", "w2", path="/2")],
+    [call("delete", "d", path="/3")],
+    "done",
+)
+
+
+@pytest.mark.spec("S1.3.15", "P5")
+def test_who_always_approves_a_tool_is_not_asked_about_it_again_but_about_others() -> None:
+    agent, result = waiting(*TWO_WRITES_AND_A_DELETE)
+    result = agent.resume(result, sa.Approve(always=True))
+    assert result.interrupt is not None
+    assert result.interrupt.tool_call_ids == ["d"]
+    assert RAN == [("write", "/1"), ("write", "/2")]
+
+
+@pytest.mark.spec("S1.3.15", "P5")
+@pytest.mark.parametrize("how", ["restored", "replaced"])
+def test_what_was_always_approved_is_not_taken_along_into_another_conversation(how: str) -> None:
+    turns = (*TWO_WRITES_AND_A_DELETE[:3], [call("write", "w4", path="/4")])
+    session = session_of(*turns, tools=TOOLS, interrupt_on=GATED)
+    session.send("go").result()
+    session.resume({"type": "approve", "always": True}).result()
+    state = session.export_state()
+    if how == "restored":
+        session = sa.Session.restore(state, agent=session.agent)
+    else:
+        session.replace(state=sa.Session.restore(state, agent=session.agent).state)
+    assert session.interrupt is not None
+    session.resume(sa.Reject()).result()
+    assert session.interrupt is not None
+    assert session.interrupt.tool_call_ids == ["w4"]
+    assert ("write", "/4") not in RAN
+
+
+@pytest.mark.spec("S1.3.15")
+def test_a_middleware_that_asks_by_itself_asks_on() -> None:
+    class Payment(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> Any:
+            return sa.Interrupt(type="payment", message="Pay?")
+
+    agent = agent_of(*TWO_WRITES_AND_A_DELETE, tools=TOOLS, middleware=[Payment()])
+    result = agent.run("go")
+    assert result.interrupt is not None
+    assert result.interrupt.type == "payment"
+    result = agent.resume(result, sa.Approve(always=True))
+    assert result.interrupt is not None
+    assert result.interrupt.tool_call_ids == ["w2"]
+
+
 @pytest.mark.spec("S1.3.6")
 def test_resuming_what_does_not_wait_is_refused() -> None:
     agent, result = waiting(["just text"])

@@ -177,6 +177,16 @@ def test_with_a_front_end_the_panel_and_the_transcript_are_one_output(kernel: Ke
     assert cell.value["text/plain"] == "Agent run completed: 1 turn"
 
 
+@pytest.mark.parametrize(("prompt", "typed"), [("Count to 3.", True), ("Count to {n}.", False)])
+def test_the_panel_knows_whether_its_cell_has_the_prompt_word_for_word(
+    kernel: Kernel, prompt: str, typed: bool
+) -> None:
+    kernel.ok("start('One, two, three.')\nn = 3")
+    cell = kernel.ok(f"%%agent\n{prompt}", front_end=True)
+    opened = [m["content"]["data"]["state"] for m in cell.messages if m["msg_type"] == "comm_open"]
+    assert [state["typed"] for state in opened if state.get("view") == "run"] == [typed]
+
+
 def test_what_people_answered_is_in_the_transcript_of_the_cell(kernel: Kernel) -> None:
     kernel.ok(
         "def ask():\n    'Ask.'\n    return sa.Interrupt('tool', message='Which one?')\n"
@@ -209,7 +219,7 @@ def test_no_content_is_in_the_traits_of_a_panel(kernel: Kernel) -> None:
     assert "secret" not in seen
     assert "'view': 'session'" in seen
     state, name = seen.splitlines()
-    keys = {"session_id", "view", "run_id", "source", "version"}
+    keys = {"session_id", "view", "run_id", "source", "version", "typed"}
     assert keys <= set(eval(state)) <= {*keys, "layout", "tabbable", "tooltip"}
     assert name.startswith("<Panel 'session' of session 'session-")
 

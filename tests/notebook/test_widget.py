@@ -51,6 +51,20 @@ def test_what_shows_a_session_does_not_keep_it_alive(sent: list[str]) -> None:
     assert sent[-2:] == ["closed", "closed"]
 
 
+def test_what_sets_formulas_is_sent_when_a_page_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[tuple[dict[str, str], list[bytes]]] = []
+    monkeypatch.setattr(Panel, "send", lambda _, message, buffers: sent.append((message, buffers)))
+    panel = sa.ChatView(session_of("One."))
+    data = {"method": "custom", "content": {"type": "math"}}
+    panel.comm.handle_msg({"content": {"data": data}, "buffers": []})
+    runtime.call(lambda: None)
+    [(message, [script])] = sent
+    assert message == {"type": "math"}
+    assert b"mathml" in script
+
+
 @pytest.mark.parametrize("questions", [5_000, 1])
 def test_of_10_000_messages_the_notebook_keeps_the_latest_and_a_word_on_the_others(
     questions: int,

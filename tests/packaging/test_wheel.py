@@ -16,7 +16,9 @@ pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
 TOUR = ROOT / "notebooks" / "tour.ipynb"
-BUNDLE = {f"sagents_nb/panel/static/{name}" for name in ("loader.js", "panel.js", "panel.css")}
+BUNDLE = {
+    f"sagents_nb/panel/static/{name}" for name in ("loader.js", "panel.js", "panel.css", "math.js")
+}
 UV = (sys.executable, "-m", "uv", "--quiet")
 
 EXECUTE = """

@@ -312,6 +312,12 @@ def test_of_what_a_result_is_marked_with_a_page_is_told_the_arguments_that_were_
     assert "metadata" not in told_result("done", rows=[1, 2, 3])
 
 
+def test_a_page_is_told_the_todos_that_were_done_and_cleared_and_no_others() -> None:
+    todos = [{"content": "Look", "status": "completed", "id": 1}]
+    assert told_result("done", todos=todos, cleared=True)["metadata"] == {"todos": todos}
+    assert "metadata" not in told_result("done", todos=todos)
+
+
 def test_a_tool_result_of_exactly_the_limit_is_whole() -> None:
     assert "shortened" not in told_result("x" * 20_000)
 

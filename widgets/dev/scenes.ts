@@ -17,10 +17,10 @@ const user = (text: string) => entry({ role: "user", parts: [{ type: "text", tex
 const agent = (...parts: Part[]) => entry({ role: "assistant", parts, usage: { input_tokens: 3120, output_tokens: 240 } });
 const text = (content: string): Part => ({ type: "text", text: content });
 const call = (id: string, name: string, args: object): Part => ({ type: "tool_call", id, name, arguments: args as never });
-const results = (...list: [string, string, string, boolean?][]) =>
+const results = (...list: [string, string, string, boolean?, object?][]) =>
   entry({
     role: "tool",
-    parts: list.map(([tool_call_id, name, content, is_error]) => ({ type: "tool_result", tool_call_id, name, content, is_error })),
+    parts: list.map(([tool_call_id, name, content, is_error, more]) => ({ type: "tool_result", tool_call_id, name, content, is_error, ...more })),
   });
 
 const REPORT = `# Penguins
@@ -116,7 +116,8 @@ const usage = { input_tokens: 12_480, output_tokens: 1_934, cache_read_tokens: 8
 const states = ["running", "completed", "failed", "rejected", "cancelled", "skipped", "interrupted"];
 const waiting = (requests: ActionRequest[]): ViewState =>
   emptyState({
-    status: "interrupted", entries: talk, tools, todos, files, usage, runs: ended("interrupted"),
+    status: "interrupted", tools, todos, files, usage, runs: ended("interrupted"),
+    entries: [...talk, agent(text("Now the rest."), ...requests.map((r) => call(r.tool_call_id, r.tool_name, r.arguments ?? {})))],
     interrupt: { id: "i1", type: "hitl", run_id: "r1", action_requests: requests },
   });
 const write: ActionRequest = {
@@ -127,7 +128,23 @@ const edit: ActionRequest = {
   tool_call_id: "c9", tool_name: "edit_file", digest: "d9", allowed_decisions: ["approve", "reject"],
   arguments: { file_path: "/summary.py", old_string: "    return frame\n", new_string: "    # admin\u202e\u2066 nimda\u2069\u200b\n    return frame.sort_values('mass')\n", options: { replace_all: false, tags: ["a\u0000b"] } },
 };
+const python: ActionRequest = {
+  tool_call_id: "c6", tool_name: "run_python", display_text: "Running Python", digest: "d6",
+  arguments: { code: 'import pandas as pd\n\nframe = pd.read_csv("penguins.csv")\n# Mean mass of each species\nmeans = frame.groupby("species")["body_mass_g"].mean()\nmeans.plot.barh()\n' },
+};
+const query: ActionRequest = {
+  tool_call_id: "c5", tool_name: "run_query", digest: "d5",
+  arguments: { query: "SELECT species, AVG(mass) AS mass FROM penguins WHERE year = 2026 GROUP BY species ORDER BY 2 DESC", limit: 100, warehouse: "birds" },
+};
+const lines: ActionRequest = {
+  tool_call_id: "c4", tool_name: "edit_lines", display_text: "Editing /summary.py", digest: "d4",
+  arguments: { file_path: "/summary.py", start_line: 5, end_line: 6, new_content: '    """Median mass of each species, heaviest first."""\n    medians = frame.groupby("species").median(numeric_only=True)\n    return medians.sort_values("body_mass_g", ascending=False)' },
+};
 const done = agent(text(ANSWER));
+// A picture of 2 × 1 pixels.
+const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGNkYGBgYGAAAAAHAAGFvJb8AAAAAElFTkSuQmCC";
+const TRACEBACK = 'Traceback (most recent call last):\n  File "<cell>", line 3, in <module>\n    frame.groupby("specie")\n  File "/lib/pandas/core/frame.py", line 9183, in groupby\n    raise KeyError(key)\nKeyError: \'specie\'';
+const WIDE = `| ${Array.from({ length: 14 }, (_, i) => `measurement ${i}`).join(" | ")} |\n|${"---|".repeat(14)}\n| ${Array.from({ length: 14 }, (_, i) => 1000 * i + 0.25).join(" | ")} |`;
 
 export const scenes: Record<string, ViewState> = {
   empty: emptyState(),
@@ -161,6 +178,46 @@ export const scenes: Record<string, ViewState> = {
   }),
   approval: waiting([write]),
   approvals: waiting([edit, write]),
+  "approval-python": waiting([python]),
+  "approval-query": waiting([query]),
+  "approval-lines": waiting([lines]),
+  decided: emptyState({
+    status: "running", runs: running, usage, todos, files, tools: {
+      c4: { name: "edit_lines", status: "completed", display_text: "Editing /summary.py", duration: 0.02 },
+      c6: { name: "run_python", status: "completed", display_text: "Running Python", duration: 1.4 },
+      c8: { name: "write_file", status: "rejected", display_text: "Writing the report" },
+      t1: { name: "task", status: "running", display_text: "Delegating to researcher", progress: { text: "Reading /data/penguins.csv", fraction: null } },
+      t2: { name: "task", status: "completed", display_text: "Delegating to critic", duration: 14 },
+    },
+    decided: { c4: { type: "edit", by: "user" }, c6: { type: "approve", by: "user", always: true }, c8: { type: "reject", by: "user", message: "Not on a Sunday." } },
+    entries: [
+      ...talk,
+      agent(...[lines, python, write].map((r) => call(r.tool_call_id, r.tool_name, r.arguments ?? {}))),
+      results(
+        ["c4", "edit_lines", "Replaced lines 5 to 6.", false, { metadata: { edited_arguments: { ...lines.arguments, end_line: 7 } } }],
+        ["c6", "run_python", "<Axes: ylabel='species'>", false, { images: [{ media_type: "image/png", data: PICTURE }] }],
+        ["c8", "write_file", "A person rejected this call, so it was not run. They said: Not on a Sunday."],
+      ),
+      agent({ type: "thinking", text: "Two opinions are better than one." }, call("t1", "task", { instructions: "Find what others say about penguins.", subagent_type: "researcher" }), call("t2", "task", { instructions: "Read the report and say what is wrong with it.", subagent_type: "critic" })),
+      results(["t2", "task", "The report is **sound**, but:\n\n- it has no plot\n- it names no source"]),
+    ],
+  }),
+  quiet: emptyState({
+    runs: ended("completed"), usage, files,
+    entries: [
+      user("What is in the files?"),
+      agent({ type: "thinking", text: "I list them first, and then read each of them in turn." }, call("q0", "write_todos", { merge: false, todos: [] })),
+      results(["q0", "write_todos", "1 todo"]),
+      agent(call("q1", "ls", {})), results(["q1", "ls", "[]"]),
+      agent({ type: "thinking", text: "Now the first." }, call("q2", "read_file", { file_path: "/report.md" }), call("q3", "read_file", { file_path: "/summary.py" })),
+      results(["q2", "read_file", "# Penguins"], ["q3", "read_file", "import pandas"]),
+      agent(call("q4", "search_text", { pattern: "species" })), results(["q4", "search_text", "/report.md:3"]),
+      agent(call("q5", "run_python", { code: "frame.groupby('specie')" })), results(["q5", "run_python", TRACEBACK, true]),
+      agent(call("q6", "write_todos", { merge: true, todos: [] })),
+      results(["q6", "write_todos", "All done", false, { metadata: { todos: todos.slice(0, 2) } }]),
+      agent(text(`There are three species.\n\n${WIDE}\n\nThe mean is $\\bar{x} = \\frac{1}{n}\\sum x_i$ and costs $5 and $6.\n\n$$E = mc^2$$`)),
+    ],
+  }),
   question: waiting([{ tool_call_id: "q", tool_name: "ask_user", digest: "q", allowed_decisions: ["respond", "reject"], arguments: { question: "Which species shall I plot?", options: [{ label: "All", value: "all" }, { label: "Gentoo", value: "g" }], allow_other: true } }]),
   doubt: emptyState({
     status: "interrupted",
@@ -171,6 +228,7 @@ export const scenes: Record<string, ViewState> = {
       action_requests: [{ tool_call_id: "t1", tool_name: "transfer", digest: "dt", allowed_decisions: ["respond"], arguments: { amount: 900, to: "landlord" } }],
     },
   }),
+  traceback: emptyState({ status: "error", entries: talk, tools, runs: ended("error"), error: TRACEBACK }),
   error: emptyState({
     status: "error", entries: talk, tools, todos, runs: ended("error"), usage,
     error: "AuthenticationError: the key for anthropic was not accepted (401). Set ANTHROPIC_API_KEY and run the cell again.",

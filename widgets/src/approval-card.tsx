@@ -1,25 +1,21 @@
-// One call that waits: its name, its exact arguments, and the ways to answer.
-import { useState } from "preact/hooks";
+// One call that waits: its name, all that it is given, and the ways to answer.
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Arguments } from "./arguments";
+import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
 import { EditForm } from "./edit-form";
 import { Icon } from "./icons";
 import { optionsOf, RespondForm } from "./respond-form";
-import { Line, TextBlock, Visible } from "./text-block";
+import { Cuts, Line, TextBlock, Visible } from "./text-block";
+import { useStore } from "./use-store";
 import { spelledOut } from "./visible";
 import type { ActionRequest, Decision } from "./protocol";
+import type { Asked } from "./question";
 
 type Props = {
-  request: ActionRequest;
-  /** The interrupt's type. */
-  kind: string;
-  /** The answer that was picked here and waits for the other calls' answers. */
-  chosen?: Decision;
-  sent: boolean;
-  slow: boolean;
-  error: string;
-  onDecide: (decision: Decision) => void;
-  onUndo: () => void;
+  asked: Asked;
+  /** Told, when it goes, whether the focus was in it. */
+  onLeave?: (focused: boolean) => void;
 };
 
 const ALL = ["approve", "edit", "reject"];
@@ -31,19 +27,47 @@ const CHOICE: Record<Decision["type"], string> = {
   respond: "your answer",
 };
 
-export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecide, onUndo }: Props) {
+export function ApprovalCard({ asked, onLeave }: Props) {
+  const { request, kind, chosen, sent, slow, error, decide, undo } = asked;
+  const store = useStore();
   const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
-  const [message, setMessage] = useState("");
+  const [cuts, setCuts] = useState(0);
+  const root = useRef<HTMLDivElement>(null);
+  const body = useRef<HTMLDivElement>(null);
+  const before = useBefore(request);
   const { tool_name, display_text, arguments: values = {}, numbers, allowed_decisions = ALL, digest = "" } = request;
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
-  const reject = () => onDecide({ type: "reject", digest, message });
   const doubt = kind === "in_doubt";
+  const count = useCallback((more: 1 | -1) => setCuts((cuts) => cuts + more), []);
+  // Nobody approves what they could not have seen.
+  const unseen = cuts > 0;
+  const approve = (always = false) => decide({ type: "approve", digest, ...(always ? { always } : {}) });
+  const back = () => {
+    setMode("ask");
+    body.current?.focus({ preventScroll: true });
+  };
+  useLayoutEffect(() => () => onLeave?.(root.current!.contains(document.activeElement)), []);
+
+  const keys: Record<string, (() => void) | false> = {
+    a: may("approve") && !unseen && (() => approve()),
+    e: may("edit") && (() => setMode("edit")),
+    r: may("reject") && (() => setMode("reject")),
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const typing = event.target instanceof Element && event.target.closest("textarea, input");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat || mode !== "ask" || locked) return;
+    const act = keys[event.key.toLowerCase()];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  };
+
   const unshown = (
     <>
       <TextBlock text={plainJson(values)} />
       {mode === "edit" && (
-        <button type="button" class="sagents-button sagents-plain" onClick={() => setMode("ask")}>
+        <button type="button" class="sagents-button sagents-plain" onClick={back}>
           Cancel
         </button>
       )}
@@ -51,7 +75,15 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
   );
 
   return (
-    <div class="sagents-approval" data-testid="approval" data-tool={tool_name} role="group" aria-label={doubt ? `Whether ${spelledOut(tool_name)} ran` : `Approval of ${spelledOut(tool_name)}`}>
+    <div
+      class={asked.waiting > 1 ? "sagents-approval sagents-approval-of-several" : "sagents-approval"}
+      data-testid="approval"
+      data-tool={tool_name}
+      role="group"
+      aria-label={doubt ? `Whether ${spelledOut(tool_name)} ran` : `Approval of ${spelledOut(tool_name)}`}
+      ref={root}
+      onKeyDown={onKeyDown}
+    >
       <div class="sagents-approval-head">
         <Icon name={doubt ? "alert" : "hand"} />
         <span class="sagents-tool-name">
@@ -61,56 +93,39 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
           <Line text={display_text ?? ""} />
         </span>
       </div>
-      {doubt && (
-        <p class="sagents-ask">
-          Did this call run? The kernel ended while it was at work, so only you can find out. Look before you answer: what
-          runs again may happen twice.
-        </p>
-      )}
-      <Boundary key={mode} instead={unshown}>
-        {mode === "edit" ? (
-          <EditForm
-            values={values}
-            numbers={numbers}
-            disabled={locked}
-            onSave={(edited) => onDecide({ type: "edit", digest, ...edited })}
-            onCancel={() => setMode("ask")}
-          />
-        ) : (
-          <Request request={request} />
+      <div class="sagents-approval-body" tabIndex={0} role="region" aria-label="What is asked" ref={body}>
+        {doubt && (
+          <p class="sagents-ask">
+            Did this call run? The kernel ended while it was at work, so only you can find out. Look before you answer: what
+            runs again may happen twice.
+          </p>
         )}
-      </Boundary>
+        <Cuts.Provider value={count}>
+          <Boundary key={mode} instead={unshown}>
+            {mode === "edit" ? (
+              <EditForm
+                values={values}
+                numbers={numbers}
+                disabled={locked}
+                onSave={(edited) => decide({ type: "edit", digest, ...edited })}
+                onCancel={back}
+              />
+            ) : (
+              <Request request={request} before={before} />
+            )}
+          </Boundary>
+        </Cuts.Provider>
+      </div>
       {may("respond") && (
         <RespondForm
           options={optionsOf(kind, values)}
           values={values}
           disabled={locked}
-          onAnswer={(answer) => onDecide({ type: "respond", digest, answer })}
+          onAnswer={(answer) => decide({ type: "respond", digest, answer })}
         />
       )}
       {mode === "reject" && (
-        <div class="sagents-reject">
-          <input
-            data-testid="reject-message"
-            aria-label="Why not? (optional, told to the agent)"
-            placeholder="Why not? (optional, told to the agent)"
-            value={message}
-            disabled={locked}
-            ref={(input) => input?.focus({ preventScroll: true })}
-            onInput={(event) => setMessage(event.currentTarget.value)}
-            onKeyDown={(event) => {
-              event.stopPropagation();
-              if (event.key === "Enter" && !event.isComposing) reject();
-              if (event.key === "Escape") setMode("ask");
-            }}
-          />
-          <button type="button" class="sagents-button sagents-danger" data-testid="reject-confirm" disabled={locked} onClick={reject}>
-            Reject
-          </button>
-          <button type="button" class="sagents-button sagents-plain" disabled={locked} onClick={() => setMode("ask")}>
-            Cancel
-          </button>
-        </div>
+        <RejectForm disabled={locked} onReject={(message) => decide({ type: "reject", digest, message })} onCancel={back} />
       )}
       {mode === "ask" && ALL.some(may) && (
         <div class="sagents-actions">
@@ -119,31 +134,79 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
               type="button"
               class="sagents-button sagents-primary"
               data-testid="approve"
-              disabled={locked}
-              onClick={() => onDecide({ type: "approve", digest })}
+              aria-keyshortcuts="A"
+              disabled={locked || unseen}
+              title={unseen ? "Show all of the arguments first" : undefined}
+              onClick={() => approve()}
             >
               <Icon name="check" />
               Approve
+              <Key name="A" />
             </button>
           )}
           {may("edit") && (
-            <button type="button" class="sagents-button" data-testid="edit" disabled={locked} onClick={() => setMode("edit")}>
+            <button
+              type="button"
+              class="sagents-button"
+              data-testid="edit"
+              aria-keyshortcuts="E"
+              disabled={locked}
+              onClick={() => setMode("edit")}
+            >
               <Icon name="pencil" />
               Edit
+              <Key name="E" />
             </button>
           )}
           {may("reject") && (
-            <button type="button" class="sagents-button" data-testid="reject" disabled={locked} onClick={() => setMode("reject")}>
+            <button
+              type="button"
+              class="sagents-button"
+              data-testid="reject"
+              aria-keyshortcuts="R"
+              disabled={locked}
+              onClick={() => setMode("reject")}
+            >
               <Icon name="cross" />
               Reject
+              <Key name="R" />
             </button>
           )}
+          <span class="sagents-space" />
+          {asked.approveAll && (
+            <button type="button" class="sagents-button" data-testid="approve-all" disabled={sent || unseen} onClick={asked.approveAll}>
+              Approve all {asked.open}
+            </button>
+          )}
+          {may("approve") && kind === "hitl" && (
+            <button
+              type="button"
+              class="sagents-button sagents-plain"
+              data-testid="approve-always"
+              disabled={locked || unseen}
+              title="Approve, and run this tool in this conversation without asking again"
+              onClick={() => approve(true)}
+            >
+              Always allow
+            </button>
+          )}
+          <button
+            type="button"
+            class="sagents-button sagents-plain sagents-stop"
+            data-testid="approval-stop"
+            title="Stop the run; nothing of this is run"
+            onClick={() => void store.request("cancel").catch(() => {})}
+          >
+            <Icon name="stop" />
+            Stop
+          </button>
         </div>
       )}
+      {unseen && mode === "ask" && <p class="sagents-faint">Show all of it to be able to approve.</p>}
       {chosen && !sent && (
         <p class="sagents-chosen">
           You chose {CHOICE[chosen.type]}; sent when the other calls are answered too.
-          <button type="button" class="sagents-link" onClick={onUndo}>
+          <button type="button" class="sagents-link" onClick={undo}>
             Change
           </button>
         </p>
@@ -159,12 +222,50 @@ export function ApprovalCard({ request, kind, chosen, sent, slow, error, onDecid
   );
 }
 
+const Key = ({ name }: { name: string }) => (
+  <span class="sagents-key" aria-hidden="true">
+    {name}
+  </span>
+);
+
+type RejectProps = { disabled: boolean; onReject: (message: string) => void; onCancel: () => void };
+
+function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
+  const [message, setMessage] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus({ preventScroll: true }), []);
+  return (
+    <div class="sagents-reject">
+      <input
+        data-testid="reject-message"
+        aria-label="Why not? (optional, told to the agent)"
+        placeholder="Why not? (optional, told to the agent)"
+        value={message}
+        disabled={disabled}
+        ref={field}
+        onInput={(event) => setMessage(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          event.stopPropagation();
+          if (event.key === "Enter" && !event.isComposing) onReject(message);
+          if (event.key === "Escape") onCancel();
+        }}
+      />
+      <button type="button" class="sagents-button sagents-danger" data-testid="reject-confirm" disabled={disabled} onClick={() => onReject(message)}>
+        Reject
+      </button>
+      <button type="button" class="sagents-button sagents-plain" disabled={disabled} onClick={onCancel}>
+        Cancel
+      </button>
+    </div>
+  );
+}
+
 /** A question reads as one; whatever would be run is shown with all it is given. */
-function Request({ request }: { request: ActionRequest }) {
+function Request({ request, before }: { request: ActionRequest; before?: string | null }) {
   const { tool_name, arguments: values = {}, numbers, allowed_decisions = ALL } = request;
   const { question, context } = values;
   if (allowed_decisions.includes("approve") || typeof question !== "string") {
-    return <Arguments tool={tool_name} values={values} numbers={numbers} />;
+    return <Arguments tool={tool_name} values={values} numbers={numbers} before={before} />;
   }
   return (
     <>

@@ -1,50 +1,56 @@
-// The arguments of a tool call, exactly: short values as JSON, longer text as the text it is.
+// The arguments of a tool call, exactly: edits as what goes and comes, code in its colours, short
+// values beside their names, and longer ones as the text they are.
+import { changeOf, type Change } from "./changes";
+import { Diff } from "./diff";
 import { count } from "./format";
+import { isLanguage, languageOf } from "./highlight";
 import { Line, TextBlock, Visible } from "./text-block";
 import { canonicalJson, placeIn, type Numbers } from "./visible";
 import type { Json, JsonObject } from "./protocol";
 
 const SHORT = 72;
 
-/** Arguments that stand for what goes and what comes, of the tools that change text. */
-const TONES: Record<string, "added" | "removed"> = { old_string: "removed", new_string: "added" };
+type Props = {
+  tool: string;
+  values: JsonObject;
+  numbers?: Numbers;
+  /** The file that the call changes as it was before; null if there was none. */
+  before?: string | null;
+};
 
-type Props = { tool: string; values: JsonObject; numbers?: Numbers };
-
-export function Arguments({ tool, values, numbers = {} }: Props) {
+export function Arguments({ tool, values, numbers = {}, before }: Props) {
+  const change = changeOf(tool, values, before);
   const json = (name: string, value: Json, indent?: number) => canonicalJson(value, indent, numbers, placeIn("", name));
-  const rows = Object.keys(values)
-    .sort()
-    .map((name) => [name, values[name]!] as const);
-  const short = rows.filter(([, value]) => isShort(value));
-  const long = rows.filter(([, value]) => !isShort(value));
-  // The old text reads before the new one.
-  long.sort(([a], [b]) => Number(b === "old_string") - Number(a === "old_string"));
-  if (rows.length === 0) return <p class="sagents-faint">No arguments</p>;
+  const rows = Object.entries(values).filter(([name]) => !change?.said.includes(name));
+  if (rows.length === 0 && !change) return <p class="sagents-faint">No arguments</p>;
+  // What stands beside its name comes first, so that all of it is seen before the long.
+  const short = rows.filter(([name, value]) => isShort(value) && !codeOf(name, value, values));
+  const long = rows.filter((row) => !short.includes(row));
   return (
     <div class="sagents-arguments">
+      {change && <ChangeView change={change} tone={tool === "write_file" ? undefined : "added"} />}
       {short.length > 0 && (
-        <dl class="sagents-short">
+        <div class="sagents-form">
           {short.map(([name, value]) => (
-            <div key={name}>
-              <dt>
+            <div key={name} class="sagents-form-row">
+              <span class="sagents-form-name">
                 <Line text={name} />
-              </dt>
-              <dd>
-                <Visible text={json(name, value, 0)} />
-              </dd>
+              </span>{" "}
+              <span class="sagents-form-value">
+                <Visible text={typeof value === "string" && isPlainText(value) ? value : json(name, value, 0)} />
+              </span>
             </div>
           ))}
-        </dl>
+        </div>
       )}
       {long.map(([name, value]) => (
         <div key={name} class="sagents-long">
           <div class="sagents-label">
             <Line text={name} />
-            <span class="sagents-faint">{kind(value)}</span>
+            <span class="sagents-faint">{kind(name, value, values)}</span>
           </div>
           {typeof value === "string" ? (
-            <TextBlock text={value} tone={tool === "edit_file" ? TONES[name] : undefined} />
+            <TextBlock text={value} language={codeOf(name, value, values)} />
           ) : (
             <TextBlock text={json(name, value)} />
           )}
@@ -54,12 +60,60 @@ export function Arguments({ tool, values, numbers = {} }: Props) {
   );
 }
 
+function ChangeView({ change: { path, note, from, to }, tone }: { change: Change; tone?: "added" }) {
+  return (
+    <div class="sagents-long">
+      <div class="sagents-label">
+        <span class="sagents-path">
+          <Line text={path} />
+        </span>
+        <span class="sagents-faint">{note}</span>
+      </div>
+      {from === null ? <TextBlock text={to} language={languageOf(path)} tone={tone} /> : <Diff from={from} to={to} />}
+    </div>
+  );
+}
+
+const SQL = /^\s*(?:select|with|insert|update|delete|create|drop|alter|explain|pragma|merge|show|describe)\b/i;
+
+/** The language of an argument that is code; "" for any other. */
+export function codeOf(name: string, value: Json, values: JsonObject): string {
+  if (typeof value !== "string" || !value.trim()) return "";
+  switch (name) {
+    case "code":
+      return typeof values.language === "string" && isLanguage(values.language) ? values.language : "python";
+    case "sql":
+      return "sql";
+    case "query":
+      return SQL.test(value) ? "sql" : "";
+    case "command":
+      return "bash";
+    case "content":
+      return typeof values.file_path === "string" ? languageOf(values.file_path) : "";
+    default:
+      return "";
+  }
+}
+
 function isShort(value: Json): boolean {
   if (typeof value === "string") return value.length <= SHORT && !value.includes("\n");
   return canonicalJson(value, 0).length <= SHORT;
 }
 
-function kind(value: Json): string {
+/** Whether a text can stand without quotes: it has no edges to be missed, and reads as nothing else. */
+function isPlainText(text: string): boolean {
+  if (text === "" || text !== text.trim() || /^-?(?:NaN|Infinity)$/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function kind(name: string, value: Json, values: JsonObject): string {
   if (typeof value !== "string") return "JSON";
-  return count(value.split("\n").length - (value.endsWith("\n") ? 1 : 0), "line");
+  const lines = count(value.split("\n").length - (value.endsWith("\n") ? 1 : 0), "line");
+  const language = codeOf(name, value, values);
+  return language ? `${language}, ${lines}` : lines;
 }

@@ -90,7 +90,7 @@ function CsvTable({ rows: [head = [], ...rows], cut }: { rows: string[][]; cut: 
   const aligned = (cell = "") => (/^-?[\d.,]+%?$/.test(cell) ? "sagents-number" : undefined);
   return (
     <>
-      <div class="sagents-table-pane sagents-md">
+      <div class="sagents-table-pane sagents-md" tabIndex={0}>
         <table>
           <thead>
             <tr>

@@ -23,6 +23,8 @@ export function highlight(code: string, language: string): string | null {
   return hljs.highlight(code, { language, ignoreIllegals: true }).value;
 }
 
+export const isLanguage = (name: string) => hljs.getLanguage(name) !== undefined;
+
 const EXTENSIONS: Record<string, string> = {
   bash: "bash", cjs: "javascript", ipynb: "json", js: "javascript", json: "json", jsonl: "json",
   jsx: "javascript", md: "markdown", mjs: "javascript", py: "python", pyi: "python", r: "r",

@@ -1,7 +1,8 @@
 // Marked's lexer within bounds. It calls itself for each level of nesting, and some of what it does
 // takes time by the square of a length or worse: a few kB that nobody would write by hand took the
 // page its stack, or minutes. What is beyond a bound is text, as it was written.
-import { Lexer, Tokenizer, type Token, type Tokens } from "marked";
+import { Lexer, Marked, Tokenizer, type Token, type Tokens } from "marked";
+import { formulas } from "./formulas";
 
 /** Levels of quotes, items, emphasis and links in each other. */
 const DEEPEST = 24;
@@ -12,7 +13,7 @@ const FEWEST_LOOKS = 200_000;
 const BLOCK = 64;
 /** The longest run of text, times what in it may open or close something. */
 const RUN = 1_500_000;
-const MARKS = /[*_~`[\]<!()\\&]/g;
+const MARKS = /[*_~`[\]<!()\\&$]/g;
 
 /** A line that goes deeper than that at once: it would be read again at each level. */
 const TOO_DEEP = new RegExp(`^(?:[ \\t]*(?:>|(?:[*+-]|\\d{1,9}[.)])[ \\t])){${DEEPEST}}`);
@@ -22,12 +23,14 @@ const ITEM = /^(?:[*+-]|\d{1,9}[.)])[ \t]/gm;
 /** Without an underline after so many characters it is no heading. */
 const HEADING = 500;
 
+const { extensions } = new Marked({ extensions: formulas }).defaults;
+
 export class BoundedLexer extends Lexer {
   #depth = 0;
   #looks = 0;
 
   constructor() {
-    super({ gfm: true, tokenizer: new BoundedTokenizer() });
+    super({ gfm: true, tokenizer: new BoundedTokenizer(), extensions });
   }
 
   override lex(source: string) {

@@ -1,6 +1,7 @@
 // Markdown in blocks. While an answer streams in, all blocks but the last ones are finished: they
 // keep their objects, so their DOM is never touched again, and only the tail is parsed.
 import { Marked, type Token, type Tokens, type TokensList } from "marked";
+import { formulas } from "./formulas";
 import { highlight } from "./highlight";
 import { BoundedLexer } from "./lexer";
 
@@ -13,6 +14,7 @@ const escape = (text: string) => text.replace(/[&<>"]/g, (character) => escapes[
 
 const marked = new Marked({
   gfm: true,
+  extensions: formulas,
   renderer: {
     code({ text, lang = "" }) {
       return `<pre><code class="hljs">${highlight(text, lang.split(/\s/)[0]!) ?? escape(text)}</code></pre>`;

@@ -78,7 +78,7 @@ export type Interrupt = {
   data?: JsonObject;
 };
 export type Decision =
-  | { type: "approve"; digest: string }
+  | { type: "approve"; digest: string; always?: boolean }
   | { type: "edit"; digest: string; arguments: JsonObject; json?: string }
   | { type: "reject"; digest: string; message: string }
   | { type: "respond"; digest: string; answer: Json };

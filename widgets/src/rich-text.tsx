@@ -7,6 +7,7 @@ import { useLatestFirst } from "./latest-first";
 import { MarkdownStream, type Block } from "./markdown";
 import { sanitize } from "./sanitize";
 import { useSeen } from "./seen";
+import { typeset } from "./typesetter";
 
 /** Characters after which blocks are in another run. */
 const RUN = 4_000;
@@ -81,10 +82,12 @@ function HtmlBlock({ html }: { html: string }) {
     for (const table of content.querySelectorAll("table")) {
       const pane = document.createElement("div");
       pane.className = "sagents-table-pane";
+      pane.tabIndex = 0;
       table.replaceWith(pane);
       pane.append(table);
     }
     root.current!.replaceChildren(content);
+    return typeset(root.current!);
   }, [html]);
   return <div class="sagents-md-block" ref={root} />;
 }

@@ -5,11 +5,11 @@ import { useEffect, useState } from "preact/hooks";
 export function useSeen(element: { current: Element | null }, far: boolean): boolean {
   const [seen, setSeen] = useState(!far || typeof IntersectionObserver === "undefined");
   useEffect(() => {
-    if (seen) return;
+    if (seen || !element.current) return;
     const look: IntersectionObserverCallback = (changes) => setSeen(changes.some((change) => change.isIntersecting));
-    const root = element.current!.closest(".sagents-transcript");
+    const root = element.current.closest(".sagents-transcript");
     const observer = new IntersectionObserver(look, { root, rootMargin: "100% 0px" });
-    observer.observe(element.current!);
+    observer.observe(element.current);
     return () => observer.disconnect();
   }, [seen]);
   return seen;

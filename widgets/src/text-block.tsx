@@ -1,23 +1,39 @@
 // Text exactly as it is: what would be invisible is shown as an escape, and what is folded away
 // is counted and one click away.
-import { useMemo, useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { count } from "./format";
-import { pieces } from "./visible";
+import { highlight } from "./highlight";
+import { isPlain, pieces } from "./visible";
 
 const MOST_LINES = 16;
 const MOST_CHARACTERS = 4_000;
+/** Where a person decides on a text, all of it is there to be scrolled through; of a huge one, this much at first. */
+const MOST_TO_DECIDE = 100_000;
 
-type Props = { text: string; tone?: "added" | "removed" };
+/** Of what a person decides on: told 1 when something of it is not shown, and -1 when it is again. */
+export const Cuts = createContext<((more: 1 | -1) => void) | null>(null);
 
-export function TextBlock({ text, tone }: Props) {
+type Props = { text: string; tone?: "added" | "removed"; language?: string };
+
+export function TextBlock({ text, tone, language = "" }: Props) {
   const [whole, setWhole] = useState(false);
-  const cut = useMemo(() => fold(text), [text]);
+  const cuts = useContext(Cuts);
+  const cut = useMemo(() => (cuts ? limit(text, MOST_TO_DECIDE) : fold(text)), [text, cuts !== null]);
   const shown = whole ? text : text.slice(0, cut);
   const rest = text.slice(cut);
+  const missing = rest !== "" && !whole;
+  useLayoutEffect(() => {
+    if (!missing || !cuts) return;
+    cuts(1);
+    return () => cuts(-1);
+  }, [missing, cuts]);
+  // Colours show the text itself, so what hides in it would stay hidden.
+  const html = useMemo(() => (isPlain(shown) ? highlight(shown, language) : null), [shown, language]);
   return (
     <div class={tone ? `sagents-text sagents-${tone}` : "sagents-text"}>
-      <pre tabIndex={0}>
-        <Visible text={shown} />
+      <pre tabIndex={cuts ? undefined : 0}>
+        {html === null ? <Visible text={shown} /> : <code class="hljs" dangerouslySetInnerHTML={{ __html: html }} />}
         {text === "" && <span class="sagents-faint">(empty)</span>}
       </pre>
       {rest && (
@@ -57,9 +73,13 @@ function fold(text: string): number {
     if (end < 0) break;
   }
   const byLines = end < 0 || lines(text.slice(end + 1)) < 4 ? text.length : end + 1;
-  const cut = Math.min(byLines, text.length > MOST_CHARACTERS * 1.2 ? MOST_CHARACTERS : text.length);
+  return Math.min(byLines, limit(text, MOST_CHARACTERS));
+}
+
+function limit(text: string, most: number): number {
+  const cut = text.length > most * 1.2 ? most : text.length;
   // Half of a surrogate pair would look like an invisible character.
-  return /[\ud800-\udbff]/.test(text[cut - 1] ?? "") ? cut - 1 : cut;
+  return /[\ud800-\udbff]/.test(text[cut - 1] ?? "") && cut < text.length ? cut - 1 : cut;
 }
 
 const lines = (text: string) => text.split("\n").length - (text.endsWith("\n") ? 1 : 0);

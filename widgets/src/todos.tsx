@@ -1,7 +1,9 @@
 // The agent's list of things to do.
+import { isResult } from "./calls";
 import { Icon, type IconName } from "./icons";
+import { useFold } from "./memory";
 import { Visible } from "./text-block";
-import type { Todo } from "./protocol";
+import type { Entry, Todo, ViewState } from "./protocol";
 
 const icons: Record<string, IconName> = {
   pending: "circle",
@@ -23,7 +25,22 @@ type Props = {
   folding?: boolean;
 };
 
+/** The list, or, once all of it is done and the kernel has cleared it, what was done for the last prompt. */
+export function todosOf({ todos, entries }: ViewState, runId = ""): Todo[] {
+  if (todos.length > 0) return todos;
+  const last = entries.findLastIndex(({ message }) => message.role === "user");
+  return doneIn(runId ? entries.filter((entry) => entry.run_id === runId) : entries.slice(last + 1));
+}
+
+/** The last list that was completed in these messages. */
+export function doneIn(entries: Entry[]): Todo[] {
+  const results = entries.flatMap(({ message }) => (message.parts ?? []).filter(isResult));
+  const done = results.findLast((result) => Array.isArray(result.metadata?.todos))?.metadata?.todos;
+  return (done ?? []) as Todo[];
+}
+
 export function Todos({ todos, busy, folding = false }: Props) {
+  const [open, setOpen] = useFold("todos", true);
   const done = todos.filter((todo) => todo.status === "completed").length;
   const title = (
     <>
@@ -50,7 +67,7 @@ export function Todos({ todos, busy, folding = false }: Props) {
   );
   if (folding) {
     return (
-      <details class="sagents-section sagents-fold" open>
+      <details class="sagents-section sagents-fold" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
           <Icon name="chevron" />
           {title}

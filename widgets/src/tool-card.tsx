@@ -1,15 +1,32 @@
-// One tool call: what it is and how it went in a line, what it was given and gave inside.
-import { useState } from "preact/hooks";
+// One tool call in one place: the question as long as it waits for a person, then what it is and
+// how it went in a line, with what it was given and gave inside.
+import { useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ApprovalCard } from "./approval-card";
 import { Arguments } from "./arguments";
+import { changeOf } from "./changes";
+import { countsOf } from "./diff";
 import { count, oneLine, seconds } from "./format";
 import { Icon, type IconName } from "./icons";
-import { Line, TextBlock } from "./text-block";
+import { MemoryContext, useFold } from "./memory";
+import { Problem } from "./problem";
+import { useAsked, type Asked } from "./question";
+import { RichText } from "./rich-text";
+import { Line, TextBlock, Visible } from "./text-block";
 import { OtherPart } from "./turns";
 import { useRequest } from "./use-store";
 import { canonicalJson, placeIn } from "./visible";
-import type { ToolCall, ToolInfo, ToolResult } from "./protocol";
+import type { Decided, ToolCall, ToolInfo, ToolResult } from "./protocol";
 
-type Props = { call: ToolCall; info?: ToolInfo; result?: ToolResult; over: boolean };
+/** What is known of a call. */
+export type CallProps = {
+  call: ToolCall;
+  info?: ToolInfo;
+  decided?: Decided;
+  result?: ToolResult;
+  /** Whether nothing of its run can be on its way. */
+  over: boolean;
+};
+type Props = CallProps & { /** Where it stands in the conversation. */ place: string };
 
 const icons: Record<string, IconName> = {
   pending: "circle",
@@ -37,30 +54,66 @@ const words: Record<string, string> = {
   answer: "Needs an answer",
   doubt: "Did it run?",
 };
+const WAITING = ["interrupted", "answer", "doubt"];
 
-export function statusOfCall({ call, info, result, over }: Props): string {
+/** Whether a call of that status waits for a person. */
+export const isWaiting = (status: string) => WAITING.includes(status);
+
+export function statusOfCall({ call, info, decided, result, over }: CallProps): string {
   if (info && !(info.status === "running" && over)) return info.status;
   if (result?.is_interrupt) return over ? "interrupted" : "pending";
   if (result) return result.is_error ? "failed" : "completed";
   if (call.error) return "failed";
-  return over ? "unfinished" : "pending";
+  // Between the answer and the run that goes on, nothing has happened yet.
+  return over && !decided ? "unfinished" : "pending";
 }
 
 export function ToolCard(props: Props) {
-  const { call, info, result } = props;
-  const [open, setOpen] = useState(false);
+  const { call, result } = props;
   const status = statusOfCall(props);
+  const about = useAsked(call.id);
+  const asked = isWaiting(status) ? about : undefined;
+  const summary = useRef<HTMLElement>(null);
+  // Who answers by keyboard goes on from the same place.
+  const focus = useRef(false);
+  useLayoutEffect(() => {
+    if (!asked && focus.current) summary.current?.focus({ preventScroll: true });
+    focus.current = false;
+  }, [asked === undefined]);
+  return (
+    <div class={asked?.next ? "sagents-row sagents-in-sight" : "sagents-row"} data-testid="tool-card" data-tool={call.name} data-status={status}>
+      {asked ? (
+        <ApprovalCard key={asked.request.digest} asked={asked} onLeave={(focused) => (focus.current = focused)} />
+      ) : (
+        <CallFold {...props} status={status} summary={summary} />
+      )}
+      <Images result={result} />
+    </div>
+  );
+}
+
+/** A call that waits and has no place in the conversation, such as a sub-agent's. */
+export function LooseCard({ asked }: { asked: Asked }) {
+  return (
+    <div class={asked.next ? "sagents-row sagents-in-sight" : "sagents-row"}>
+      <ApprovalCard asked={asked} />
+    </div>
+  );
+}
+
+type FoldProps = Props & { status: string; summary: { current: HTMLElement | null } };
+
+function CallFold({ call, info, decided, result, place, status, summary }: FoldProps) {
+  const [open, setOpen] = useFold(place);
+  const { befores } = useContext(MemoryContext);
   const progress = status === "running" ? info?.progress : undefined;
   const ran = asRun(call, result);
+  const agent = call.name === "task";
+  const word = wordOf(status, decided, ran !== call);
+  const before = befores.get(call.id)?.text;
   return (
-    <details
-      class="sagents-tool sagents-fold"
-      data-testid="tool-card"
-      data-tool={call.name}
-      data-status={status}
-      onToggle={(event) => setOpen(event.currentTarget.open)}
-    >
-      <summary>
+    <details class={`sagents-tool sagents-fold${agent ? " sagents-agent" : ""}`} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary ref={(element) => void (summary.current = element)}>
         <span class="sagents-tool-icon" title={words[status]}>
           <Icon name={icons[status] ?? "circle"} turning={status === "running"} />
         </span>
@@ -69,32 +122,83 @@ export function ToolCard(props: Props) {
           <Line text={call.name} />
         </span>
         <span class="sagents-tool-summary">
-          <Line text={progress?.text || info?.display_text || summary(ran)} />
+          <Line text={(!agent && progress?.text) || info?.display_text || summaryOf(ran)} />
         </span>
         {progress?.fraction != null && (
           <progress class="sagents-progress" value={progress.fraction} max={1} aria-label="Progress" />
         )}
-        {ran !== call && <span class="sagents-tool-word">Edited</span>}
-        {status !== "completed" && status !== "running" && status !== "pending" && (
-          <span class="sagents-tool-word">{words[status] ?? status}</span>
-        )}
+        <Counts call={ran} />
+        {word && <span class="sagents-tool-word">{word}</span>}
         {status !== "running" && !!info?.duration && <span class="sagents-faint">{seconds(info.duration)}</span>}
+        {agent && !open && <AgentNews progress={progress?.text} result={result} />}
         <Icon name="chevron" />
       </summary>
       {open && (
         <div class="sagents-tool-body">
-          <Arguments tool={call.name} values={ran.arguments ?? {}} numbers={ran.numbers} />
+          <Arguments tool={call.name} values={ran.arguments ?? {}} numbers={ran.numbers} before={before} />
           {ran !== call && (
             <div data-testid="before-edit">
               <div class="sagents-label">Before it was edited</div>
-              <Arguments tool={call.name} values={call.arguments ?? {}} numbers={call.numbers} />
+              <Arguments tool={call.name} values={call.arguments ?? {}} numbers={call.numbers} before={before} />
             </div>
           )}
-          {call.error && <p class="sagents-error-text">{call.error}</p>}
-          {result && !result.is_interrupt && <Result result={result} />}
+          {decided && <Outcome decided={decided} />}
+          {call.error && <Problem text={call.error} />}
+          {result && !result.is_interrupt && <Result result={result} rich={agent && !result.is_error} />}
         </div>
       )}
     </details>
+  );
+}
+
+/** Beside the call, what is not plain: how it failed, and what a person said to it. */
+function wordOf(status: string, decided: Decided | undefined, edited: boolean): string {
+  if (edited || decided?.type === "edit") return status === "completed" ? "Edited" : `Edited, ${(words[status] ?? status).toLowerCase()}`;
+  if (decided?.type === "approve") return status === "completed" || status === "running" ? "Approved" : (words[status] ?? status);
+  return ["completed", "running", "pending"].includes(status) ? "" : (words[status] ?? status);
+}
+
+const VERBS: Record<string, string> = { approve: "Approved", edit: "Approved with changes", reject: "Rejected", respond: "Answered" };
+
+/** What was decided, and by whom. */
+function Outcome({ decided: { type, by, message, always } }: { decided: Decided }) {
+  return (
+    <p class="sagents-outcome" data-testid="outcome">
+      <Icon name={type === "reject" ? "skip" : "check"} />
+      <span>
+        {VERBS[type] ?? type} by <Line text={by} />
+        {always === true && ", as all calls of this tool from here on"}
+        {typeof message === "string" && message && (
+          <>
+            : <Visible text={message} />
+          </>
+        )}
+      </span>
+    </p>
+  );
+}
+
+/** How many lines an edit takes and gives. */
+function Counts({ call }: { call: ToolCall }) {
+  const change = call.name === "edit_file" ? changeOf(call.name, call.arguments ?? {}) : null;
+  const counts = useMemo(() => change && countsOf(change.from ?? "", change.to), [call]);
+  if (!counts) return null;
+  return (
+    <span class="sagents-counts">
+      <span class="sagents-plus">+{counts.added}</span> <span class="sagents-minus">−{counts.removed}</span>
+    </span>
+  );
+}
+
+/** What a sub-agent is at, or the first that it answered. */
+function AgentNews({ progress = "", result }: { progress?: string; result?: ToolResult }) {
+  const { content = "" } = result && !result.is_interrupt ? result : {};
+  const text = progress || (typeof content === "string" ? oneLine(content.replace(/[*`#]+/g, ""), 200) : "");
+  if (!text) return null;
+  return (
+    <span class="sagents-agent-news">
+      <Line text={text} />
+    </span>
   );
 }
 
@@ -106,14 +210,14 @@ function asRun(call: ToolCall, result?: ToolResult): ToolCall {
 }
 
 /** The arguments in a line: the values say more than their names. */
-function summary({ arguments: values = {}, numbers }: ToolCall): string {
+function summaryOf({ arguments: values = {}, numbers }: ToolCall): string {
   const shown = Object.entries(values).map(([name, value]) =>
     typeof value === "string" ? value : canonicalJson(value, 0, numbers, placeIn("", name)),
   );
   return oneLine(shown.join(" · "), 120);
 }
 
-function Result({ result }: { result: ToolResult }) {
+function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
   const [whole, setWhole] = useState<ToolResult | null>(null);
   const { ask, busy, error } = useRequest();
   const { content, is_error, shortened } = whole ?? result;
@@ -126,7 +230,10 @@ function Result({ result }: { result: ToolResult }) {
     <div class={is_error ? "sagents-result sagents-result-error" : "sagents-result"}>
       <div class="sagents-label">{is_error ? "Error" : "Result"}</div>
       {parts.map((part, index) => {
-        if (part.type === "text") return <TextBlock key={index} text={part.text} />;
+        if (part.type === "text") {
+          if (is_error) return <Problem key={index} text={part.text} />;
+          return rich ? <RichText key={index} text={part.text} /> : <TextBlock key={index} text={part.text} />;
+        }
         if (part.type === "json") return <TextBlock key={index} text={canonicalJson(part.data)} />;
         return <OtherPart key={index} part={part} />;
       })}
@@ -137,5 +244,27 @@ function Result({ result }: { result: ToolResult }) {
       )}
       {error && <p class="sagents-error-text">{error}</p>}
     </div>
+  );
+}
+
+const MOST_IMAGES = 4;
+
+/** Images are seen without a click: they are what was asked for. */
+function Images({ result }: { result?: ToolResult }) {
+  const images = (result?.images ?? []).filter(
+    ({ media_type, data }) => /^image\/(?:png|jpeg|gif|webp)$/.test(media_type) && /^[a-z\d+/]+={0,2}$/i.test(data),
+  );
+  return (
+    <>
+      {images.slice(0, MOST_IMAGES).map(({ media_type, data }, index) => (
+        <img
+          key={index}
+          class="sagents-image"
+          data-testid="result-image"
+          alt={`Image ${index + 1} of the result of ${result!.name}`}
+          src={`data:${media_type};base64,${data}`}
+        />
+      ))}
+    </>
   );
 }

@@ -1,19 +1,35 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
-import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Turn } from "./turns";
+import { useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ownersOf, resultsByEntry } from "./calls";
 import { count } from "./format";
 import { Icon } from "./icons";
-import { ownersOf, resultsByEntry } from "./calls";
 import { useLatestFirst } from "./latest-first";
-import { wants, type Entry, type ToolInfo, type ViewState } from "./protocol";
+import { MemoryContext, type Place } from "./memory";
+import { Problem } from "./problem";
+import { QuestionProvider, useQuestion, type Question } from "./question";
 import { Drawn } from "./rich-text";
+import { foldsOf } from "./rows";
+import { Visible } from "./text-block";
+import { LooseCard, statusOfCall, type CallProps } from "./tool-card";
+import { Turn, type About } from "./turns";
+import { wants, type Entry, type ToolInfo, type ViewState } from "./protocol";
 
 /** What a message costs beside its text, in characters. */
 const MESSAGE = 600;
 
 const NONE: Entry[] = [];
 
-export function Transcript({ state, runId = "" }: { state: ViewState; runId?: string }) {
+type Props = {
+  state: ViewState;
+  runId?: string;
+  /** Whether what waits and has no place in the transcript is shown here. */
+  loose?: boolean;
+  /** Whether the cell above says the prompt word for word. */
+  typed?: boolean;
+};
+
+export function Transcript({ state, runId = "", loose = true, typed = false }: Props) {
+  const question = useQuestion(state);
   // The run of a view may be of a conversation before this one.
   const past = runId ? state.past : NONE;
   const all = useMemo(() => [...past, ...state.entries], [past, state.entries]);
@@ -21,9 +37,28 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
   const owners = useMemo(() => ownersOf(all), [all]);
   const asked = useMemo(() => askedCalls(state.interrupt), [state.interrupt]);
   // History from before this kernel has no sequence numbers, so the place is the key.
-  const entries = all
-    .map((entry, index) => ({ entry, key: state.earlier + index - past.length }))
-    .filter(({ entry }) => !runId || entry.run_id === runId);
+  const entries = useMemo(
+    () =>
+      all
+        .map((entry, index) => ({ entry, key: state.earlier + index - past.length }))
+        .filter(({ entry }) => !runId || entry.run_id === runId),
+    [all, past, state.earlier, runId],
+  );
+  const about: About = (entry, call) => {
+    const mine = owners.get(call.id) === entry;
+    return {
+      info: mine ? (asked[call.id] ?? state.tools[call.id]) : undefined,
+      decided: mine ? state.decided[call.id] : undefined,
+      result: results.get(entry)?.[call.id],
+      over: isOver(state, entry.run_id),
+    };
+  };
+  const folds = useMemo(
+    () => foldsOf(entries.map(({ entry }) => entry), (entry, call) => statusToFold({ call, ...about(entry, call) })),
+    [entries, results, asked, state.tools, state.decided],
+  );
+  const places = useMemo(() => new Map(entries.map(({ entry, key }) => [entry, key])), [entries]);
+  const placeOf = (entry: Entry) => places.get(entry) ?? 0;
   const partial = state.partial && (!runId || state.partial.run_id === runId) ? state.partial : null;
   // An error is the session's, so it is shown once: by the run that failed.
   const failed = !runId || ["error", "failed"].includes(state.runs[runId]?.status ?? "");
@@ -31,46 +66,92 @@ export function Transcript({ state, runId = "" }: { state: ViewState; runId?: st
   const empty = entries.length === 0 && !partial;
   const from = useLatestFirst(entries.length, (index) => sizeOf(entries[index]!.entry));
   const first = useRef(from).current;
+  const prompt = runId ? entries.findIndex(({ entry }) => entry.message.role === "user") : -1;
   const turns = entries.slice(from).map(({ entry, key }, index) => {
     // Results stand in the cards of their calls.
     if (entry.message.role === "tool") return null;
+    const asksThis = from + index === prompt;
+    if (asksThis && typed) return null;
     return (
       <Turn
         key={key}
         entry={entry}
-        compact={runId !== ""}
-        results={results.get(entry)}
-        infoOf={(id) => (owners.get(id) === entry ? (asked[id] ?? state.tools[id]) : undefined)}
-        over={isOver(state, entry.run_id)}
+        place={key}
+        prompt={asksThis}
+        about={about}
+        folds={folds}
+        placeOf={placeOf}
         far={from + index < first}
       />
     );
   });
   const pane = useStickyPane(state, from);
   // With the key of the message that it becomes it keeps its place, and all that is on the screen.
-  if (partial) turns.push(<Turn key={state.earlier + state.entries.length} partial={partial} />);
+  const next = state.earlier + state.entries.length;
+  if (partial) turns.push(<Turn key={next} place={next} partial={partial} />);
+  const placed = (id: string) => owners.has(id) && (!runId || owners.get(id)!.run_id === runId);
 
   return (
     <div class="sagents-pane-frame">
-      <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref}>
-        {!runId && state.earlier > 0 && (
-          <p class="sagents-faint sagents-earlier">{count(state.earlier, "earlier message")} not shown here</p>
-        )}
-        {empty && !runId && <p class="sagents-empty">Nothing said yet.</p>}
-        <Drawn.Provider value={pane.soon}>{turns}</Drawn.Provider>
-        {state.error && failed && !told && (
-          <div class="sagents-banner sagents-banner-error" role="alert" data-testid="run-error">
-            <Icon name="alert" />
-            <div>{state.error}</div>
-          </div>
-        )}
-      </div>
+      <QuestionProvider value={question}>
+        <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref}>
+          {!runId && state.earlier > 0 && (
+            <p class="sagents-faint sagents-earlier">{count(state.earlier, "earlier message")} not shown here</p>
+          )}
+          {empty && !runId && <p class="sagents-empty">Nothing said yet.</p>}
+          <Drawn.Provider value={pane.soon}>{turns}</Drawn.Provider>
+          {loose && <LooseQuestion state={state} question={question} placed={placed} />}
+          {state.error && failed && !told && (
+            <div class="sagents-banner sagents-banner-error" role="alert" data-testid="run-error">
+              <Icon name="alert" />
+              <Problem text={state.error} />
+            </div>
+          )}
+        </div>
+      </QuestionProvider>
       {pane.away && (
         <button type="button" class="sagents-button sagents-to-end" onClick={pane.toEnd}>
           Newest
         </button>
       )}
     </div>
+  );
+}
+
+/** A read that has an image to show, or was decided on, is more than a line. */
+function statusToFold(known: CallProps): string {
+  return known.decided || known.result?.images?.length ? "" : statusOfCall(known);
+}
+
+type LooseProps = { state: ViewState; question: Question; placed: (id: string) => boolean };
+
+/** What waits and is no call of a message here: a halt, a sub-agent's call, one of long ago. */
+function LooseQuestion({ state: { interrupt }, question, placed }: LooseProps) {
+  if (!interrupt) return null;
+  const cards = Object.entries(question).filter(([id]) => !placed(id));
+  return (
+    <>
+      {interrupt.message && interrupt.type !== "in_doubt" && (
+        <p class="sagents-question">
+          <Icon name="hand" />
+          <Visible text={interrupt.message} />
+        </p>
+      )}
+      {cards.map(([id, asked]) => (
+        <LooseCard key={asked.request.digest ?? id} asked={asked} />
+      ))}
+    </>
+  );
+}
+
+/** All that waits, without the conversation round it. */
+export function Waiting({ state }: { state: ViewState }) {
+  const question = useQuestion(state);
+  return (
+    <section class="sagents-approvals" aria-label="Approvals">
+      <LooseQuestion state={state} question={question} placed={() => false} />
+      {!state.interrupt && <p class="sagents-empty">Nothing waits for approval.</p>}
+    </section>
   );
 }
 
@@ -97,15 +178,48 @@ function sizeOf({ message: { role, parts = [] } }: Entry): number {
   return parts.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : MESSAGE), MESSAGE);
 }
 
+/** How long nobody has scrolled who reads, in milliseconds. */
+const RESTING = 150;
+/** How long a view that is drawn takes to settle; and how long what scrolls was a reader's hand. In milliseconds. */
+const ARRIVAL = 600;
+const TOUCH = 500;
+const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"];
+/** What a place is counted by. */
+const BLOCKS = ".sagents-turn:not(.sagents-turn-waiting), .sagents-row:not(.sagents-in-sight), .sagents-md-block, .sagents-code";
+
+const offsetOf = (block: Element, pane: Element) => pane.getBoundingClientRect().top - block.getBoundingClientRect().top;
+
+/** Where a pane is read: by the last block that begins above its top. */
+function placeIn(pane: Element): Place | null {
+  if (!pane.isConnected) return null;
+  const blocks = pane.querySelectorAll(BLOCKS);
+  let [from, to] = [0, blocks.length];
+  while (to - from > 1) {
+    const middle = (from + to) >> 1;
+    if (offsetOf(blocks[middle]!, pane) >= 0) from = middle;
+    else to = middle;
+  }
+  const block = blocks[from];
+  return block ? { fromLast: blocks.length - from, above: offsetOf(block, pane) } : null;
+}
+
+function goTo(pane: Element, { fromLast, above }: Place): void {
+  const blocks = pane.querySelectorAll(BLOCKS);
+  const block = blocks[blocks.length - fromLast];
+  if (block) pane.scrollTop += above - offsetOf(block, pane);
+}
+
 /** Keeps the end in sight as long as the reader has not scrolled away from it. */
 function useStickyPane(state: ViewState, from: number) {
   const ref = useRef<HTMLDivElement>(null);
-  const stuck = useRef(true);
-  const [away, setAway] = useState(false);
+  const memory = useContext(MemoryContext);
+  const stuck = useRef(memory.reading === null);
+  const [away, setAway] = useState(!stuck.current);
   // Only this pane scrolls: scrollIntoView would move the notebook under the reader.
   const toEnd = () => {
     if (!ref.current) return;
     stuck.current = true;
+    memory.reading = null;
     ref.current.scrollTop = ref.current.scrollHeight;
   };
   const follow = useCallback(() => {
@@ -123,21 +237,50 @@ function useStickyPane(state: ViewState, from: number) {
   useLayoutEffect(soon, [from]);
   useLayoutEffect(() => {
     const pane = ref.current!;
+    const { reading } = memory;
+    // A view that was just drawn may not be on the page yet, and what comes into sight gets its real
+    // height only then: until it is settled, or somebody scrolls, it is taken to its place again.
+    let arriving = true;
+    let arrival: ReturnType<typeof setTimeout> | undefined;
+    const arrive = () => {
+      if (pane.clientHeight > 0) arrival ??= setTimeout(arrived, ARRIVAL);
+      if (reading) goTo(pane, reading);
+      else toEnd();
+    };
+    const arrived = () => {
+      arriving = false;
+    };
+    let touched = -Infinity;
+    const touch = () => {
+      arrived();
+      touched = performance.now();
+    };
+    arrive();
+    let resting: ReturnType<typeof setTimeout> | undefined;
     let height = pane.scrollHeight;
     const onScroll = () => {
       // Turns off the screen have guessed heights: what moves when they get real ones is not the reader.
-      const settling = pane.scrollHeight !== height;
+      const settling = pane.scrollHeight !== height && performance.now() - touched > TOUCH;
       height = pane.scrollHeight;
+      if (arriving) return arrive();
       const atEnd = height - pane.scrollTop - pane.clientHeight < 24;
       if (!atEnd && settling && stuck.current) return toEnd();
       stuck.current = atEnd;
       setAway(!atEnd);
+      clearTimeout(resting);
+      // To find the place has much laid out, so it is done when the reader has come to rest.
+      if (atEnd) memory.reading = null;
+      else resting = setTimeout(() => (memory.reading = placeIn(pane)), RESTING);
     };
     pane.addEventListener("scroll", onScroll, { passive: true });
     // A pane of another width has its end elsewhere.
-    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(follow);
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => (arriving ? arrive() : follow()));
     observer?.observe(pane);
+    for (const hand of HANDS) pane.addEventListener(hand, touch, { passive: true });
     return () => {
+      clearTimeout(resting);
+      clearTimeout(arrival);
+      for (const hand of HANDS) pane.removeEventListener(hand, touch);
       pane.removeEventListener("scroll", onScroll);
       observer?.disconnect();
     };

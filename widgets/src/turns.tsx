@@ -4,39 +4,50 @@ import { TurnBoundary } from "./boundary";
 import { isCall } from "./calls";
 import { oneLine } from "./format";
 import { Icon } from "./icons";
+import { useFold } from "./memory";
+import { Problem } from "./problem";
+import { ReadsFold } from "./reads";
 import { RichText } from "./rich-text";
+import { isQuiet, type Folds, type Member } from "./rows";
 import { useSeen } from "./seen";
 import { Line } from "./text-block";
-import { ToolCard } from "./tool-card";
-import type { ContentPart, Entry, Part, Partial, PartialPart, ToolInfo, ToolResult } from "./protocol";
+import { isWaiting, statusOfCall, ToolCard, type CallProps } from "./tool-card";
+import type { ContentPart, Entry, Part, Partial, PartialPart, ToolCall } from "./protocol";
 
 const textOf = (parts: Part[]) => parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
 
-/** In a run the prompt is in the cell above already, so one line of it is enough. */
-function UserTurn({ entry, compact }: { entry: Entry; compact: boolean }) {
-  const [whole, setWhole] = useState(!compact);
+function UserTurn({ entry }: { entry: Entry }) {
   const parts = entry.message.parts ?? [];
   const text = textOf(parts);
   const others = parts.filter((part) => part.type !== "text");
   return (
     <article class="sagents-turn" data-testid="entry" data-role="user">
       <h6 class="sagents-sr">You</h6>
-      {compact ? (
-        <button
-          type="button"
-          class={whole ? "sagents-prompt sagents-prompt-whole" : "sagents-prompt"}
-          aria-expanded={whole}
-          title={whole ? undefined : "Show the whole prompt"}
-          onClick={() => setWhole(!whole)}
-        >
-          {text}
-        </button>
-      ) : (
-        <div class="sagents-bubble">{text}</div>
-      )}
+      {text && <div class="sagents-bubble">{text}</div>}
       {others.map((part, index) => (
         <OtherPart key={index} part={part} />
       ))}
+    </article>
+  );
+}
+
+/** In a run the cell above says the prompt, if not word for word, so one line of it is enough. */
+function PromptTurn({ entry }: { entry: Entry }) {
+  const [whole, setWhole] = useState(false);
+  const parts = entry.message.parts ?? [];
+  return (
+    <article class="sagents-turn" data-testid="entry" data-role="user">
+      <h6 class="sagents-sr">You</h6>
+      <button
+        type="button"
+        class={whole ? "sagents-prompt sagents-prompt-whole" : "sagents-prompt"}
+        aria-expanded={whole}
+        title={whole ? undefined : "Show the prompt as it was sent"}
+        onClick={() => setWhole(!whole)}
+      >
+        {textOf(parts)}
+      </button>
+      {parts.map((part, index) => part.type !== "text" && <OtherPart key={index} part={part} />)}
     </article>
   );
 }
@@ -45,70 +56,106 @@ type TurnProps = {
   /** The message, or what there is of it while it is written. */
   entry?: Entry;
   partial?: Partial;
-  compact?: boolean;
-  results?: Record<string, ToolResult>;
-  infoOf?: (id: string) => ToolInfo | undefined;
-  /** Whether the run of this message has ended, so that nothing of it can be on its way. */
-  over?: boolean;
+  /** Its place in the conversation. */
+  place: number;
+  /** Whether it is what the cell above asked. */
+  prompt?: boolean;
+  about?: About;
+  folds?: Folds;
+  /** Where the messages of a fold stand. */
+  placeOf?: (entry: Entry) => number;
   /** Whether it begins off the screen: then its text is plain until the reader comes near. */
   far?: boolean;
 };
+/** What is known of a call of a message. */
+export type About = (entry: Entry, call: ToolCall) => Omit<CallProps, "call">;
+
+const NO_FOLDS: Folds = new Map();
+const UNKNOWN: About = () => ({ over: false });
 
 /** A message, or its text as it came where it cannot be drawn. */
-export function Turn({ entry, partial, compact = false, results = {}, infoOf, over = false, far }: TurnProps) {
+export function Turn({ entry, partial, place, prompt = false, about = UNKNOWN, folds = NO_FOLDS, placeOf = () => place, far }: TurnProps) {
   const role = entry?.message.role ?? "assistant";
   const parts: (Part | PartialPart)[] = partial?.parts ?? entry?.message.parts ?? [];
-  const calls = (entry?.message.parts ?? []).filter(isCall);
-  const live = calls.flatMap((call) => [infoOf?.(call.id), results[call.id]]);
+  const standing = (entry?.message.parts ?? []).flatMap((part) => {
+    const fold = folds.get(part);
+    return fold === null ? [] : (fold ?? [{ entry: entry!, part }]);
+  });
+  const live = standing.flatMap(({ entry, part }): unknown[] => (isCall(part) ? Object.values(about(entry, part)) : [part]));
+  const folded = (entry?.message.parts ?? []).map((part) => (folds.has(part) ? (folds.get(part)?.length ?? 0) : "")).join();
   // Equal inputs give the very same tree, which is not compared again while others stream.
   return useMemo(
     () => (
       <TurnBoundary role={role} parts={parts} stage={partial ? "partial" : "entry"}>
         {role === "user" ? (
-          <UserTurn entry={entry!} compact={compact} />
+          prompt ? <PromptTurn entry={entry!} /> : <UserTurn entry={entry!} />
         ) : role !== "assistant" ? (
           <NoteTurn entry={entry!} />
         ) : (
-          <AssistantTurn entry={entry} partial={partial} parts={parts} results={results} infoOf={infoOf} over={over} far={far} />
+          <AssistantTurn entry={entry} partial={partial} parts={parts} place={place} about={about} folds={folds} placeOf={placeOf} far={far} />
         )}
       </TurnBoundary>
     ),
-    [entry, partial, compact, over, ...live],
+    [entry, partial, prompt, folded, live.length, ...live],
   );
 }
 
-type AssistantProps = TurnProps & { parts: (Part | PartialPart)[] };
+type AssistantProps = Required<Pick<TurnProps, "place" | "about" | "folds" | "placeOf">> &
+  Pick<TurnProps, "entry" | "partial" | "far"> & { parts: (Part | PartialPart)[] };
 
-function AssistantTurn({ entry, partial, parts, results = {}, infoOf, over = false, far = false }: AssistantProps) {
+function AssistantTurn({ entry, partial, parts, place, about, folds, placeOf, far = false }: AssistantProps) {
   const root = useRef<HTMLElement>(null);
   const near = useSeen(root, far);
-  const last = parts.length - 1;
+  const known = (owner: Entry, call: ToolCall): CallProps => ({ call, ...about(owner, call) });
+  const statusOf = (part: Part | PartialPart) =>
+    "index" in part ? "running" : isCall(part) ? statusOfCall(known(entry!, part)) : "";
+  const at = ({ entry, part }: Member) => `${placeOf(entry)}.${entry.message.parts!.indexOf(part)}`;
+  const card = (owner: Entry, call: ToolCall, key: number) => {
+    return <ToolCard key={key} {...known(owner, call)} place={at({ entry: owner, part: call })} />;
+  };
+  const rows = parts.map((part, index) => {
+    if (isQuiet(part, statusOf(part))) return null;
+    const fold = "index" in part ? undefined : folds.get(part as Part);
+    if (fold === null) return null;
+    if (fold) {
+      return (
+        <ReadsFold key={index} members={fold} places={fold.map(at)} place={`${place}.${index}`}>
+          {fold.map(({ entry: owner, part }, n) => (isCall(part) ? card(owner, part, n) : <ThoughtOf key={n} part={part} />))}
+        </ReadsFold>
+      );
+    }
+    if (part.type === "text") {
+      if (!near) return <div key={index} class="sagents-far">{part.text}</div>;
+      return <RichText key={index} text={part.text} streaming={!!partial} />;
+    }
+    if (part.type === "thinking") {
+      return <Thinking key={index} text={part.text} place={`${place}.${index}`} streaming={partial && index === parts.length - 1} />;
+    }
+    if ("index" in part) return <ComingCall key={index} part={part} />;
+    return isCall(part) ? card(entry!, part, index) : <OtherPart key={index} part={part} />;
+  });
+  const note = entry && stopNoteOf(entry);
+  const empty = rows.every((row) => row === null);
+  // All that it did stands elsewhere: in a fold that begins before it, in the to-do list.
+  if (empty && !note && !partial) return null;
+  const waits = parts.some((part) => !("index" in part) && isCall(part as Part) && isWaiting(statusOf(part)));
   return (
     <article
-      class="sagents-turn"
+      class={waits ? "sagents-turn sagents-turn-waiting" : "sagents-turn"}
       data-testid={partial ? "partial" : "entry"}
       data-role="assistant"
       aria-busy={partial ? "true" : undefined}
       ref={root}
     >
       <h6 class="sagents-sr">Agent</h6>
-      {last < 0 && partial && <p class="sagents-shimmer">Thinking…</p>}
-      {parts.map((part, index) => {
-        if (part.type === "text") {
-          if (!part.text.trim()) return null;
-          if (!near) return <div key={index} class="sagents-far">{part.text}</div>;
-          return <RichText key={index} text={part.text} streaming={!!partial} />;
-        }
-        if (part.type === "thinking")
-          return part.text.trim() && <Thinking key={index} text={part.text} streaming={partial && index === last} />;
-        if ("index" in part) return <ComingCall key={index} part={part} />;
-        if (!isCall(part)) return <OtherPart key={index} part={part} />;
-        return <ToolCard key={index} call={part} info={infoOf?.(part.id)} result={results[part.id]} over={over} />;
-      })}
-      {entry && <StopNote entry={entry} />}
+      {empty && partial && <p class="sagents-shimmer">{parts.length > 0 ? "Planning…" : "Thinking…"}</p>}
+      {rows}
+      {note}
     </article>
   );
 }
+
+const ThoughtOf = ({ part }: { part: Part }) => (part.type === "thinking" ? <p class="sagents-thinking-text">{part.text}</p> : null);
 
 /** A call whose arguments are being written. */
 function ComingCall({ part }: { part: Extract<PartialPart, { type: "tool_call" }> }) {
@@ -135,12 +182,17 @@ function NoteTurn({ entry }: { entry: Entry }) {
   );
 }
 
-export function Thinking({ text, streaming = false }: { text: string; streaming?: boolean }) {
+type ThinkingProps = { text: string; place: string; streaming?: boolean };
+
+/** A thought in a line, which opens. */
+function Thinking({ text, place, streaming = false }: ThinkingProps) {
+  const [open, setOpen] = useFold(place);
   return (
-    <details class="sagents-thinking sagents-fold">
+    <details class="sagents-thinking sagents-fold" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <Icon name="chevron" />
         <span class={streaming ? "sagents-shimmer" : ""}>{streaming ? "Thinking" : "Thought"}</span>
+        {!open && <span class="sagents-thinking-line">{oneLine(streaming ? text.slice(-160) : text, 120)}</span>}
       </summary>
       <div class="sagents-thinking-text">{text}</div>
     </details>
@@ -154,16 +206,15 @@ const REASONS: Record<string, string> = {
   aborted: "Stopped.",
 };
 
-function StopNote({ entry }: { entry: Entry }) {
-  const { error, stop_reason = "" } = entry.message;
+function stopNoteOf({ message: { error, stop_reason = "" } }: Entry) {
   const text = error ?? REASONS[stop_reason];
   if (!text) return null;
   const bad = stop_reason !== "aborted";
   return (
-    <p class={bad ? "sagents-stop-note sagents-error-text" : "sagents-stop-note sagents-faint"}>
+    <div class={bad ? "sagents-stop-note sagents-error-text" : "sagents-stop-note sagents-faint"}>
       <Icon name={bad ? "alert" : "stopped"} />
-      {text}
-    </p>
+      {error ? <Problem text={error} /> : text}
+    </div>
   );
 }
 

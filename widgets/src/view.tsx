@@ -2,16 +2,18 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Boundary } from "./boundary";
-import { Approvals } from "./approvals";
 import { Composer } from "./composer";
 import { Files } from "./files";
 import { givenName, Header } from "./header";
+import { MemoryContext, memoryOf } from "./memory";
+import { headline } from "./question";
 import { Queue } from "./queue";
 import { statusOf } from "./status";
-import { Todos } from "./todos";
-import { Transcript } from "./transcript";
+import { spelledOut } from "./visible";
+import { doneIn, Todos, todosOf } from "./todos";
+import { Transcript, Waiting } from "./transcript";
 import { StoreContext, useStoreState } from "./use-store";
-import type { ViewState } from "./protocol";
+import { entriesOf, undecided, type ViewState } from "./protocol";
 import type { Store } from "./store";
 
 export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approvals";
@@ -21,7 +23,15 @@ const WIDE = 720;
 /** One Escape is easily pressed by mistake: a second within this time stops the run. */
 const ESCAPE_TWICE = 2_000;
 
-export function View({ store, name, runId }: { store: Store; name: ViewName; runId: string }) {
+type ViewProps = {
+  store: Store;
+  name: ViewName;
+  runId: string;
+  /** Whether the cell above says the prompt word for word. */
+  typed?: boolean;
+};
+
+export function View({ store, name, runId, typed = false }: ViewProps) {
   const state = useStoreState(store);
   const root = useRef<HTMLDivElement>(null);
   const wide = useWidth(root) >= WIDE;
@@ -46,30 +56,45 @@ export function View({ store, name, runId }: { store: Store; name: ViewName; run
 
   return (
     <StoreContext.Provider value={store}>
-      <div
-        ref={root}
-        class={`sagents-panel sagents-view-${name}`}
-        data-testid="sagents-panel"
-        data-view={name}
-        data-heard-while-busy={store.heardWhileBusy}
-        data-lm-suppress-shortcuts="true"
-        onKeyDown={stopOnEscape}
-      >
-        <div class="sagents-sr" role="status">
-          {status.label}
+      <MemoryContext.Provider value={memoryOf(store, `${name} ${runId}`)}>
+        <div
+          ref={root}
+          class={`sagents-panel sagents-view-${name}`}
+          data-testid="sagents-panel"
+          data-view={name}
+          data-heard-while-busy={store.heardWhileBusy}
+          data-lm-suppress-shortcuts="true"
+          onKeyDown={stopOnEscape}
+        >
+          <div class="sagents-sr" role="status">
+            {status.label}
+          </div>
+          {/* Announced as soon as there is one; the card itself is too long to be read out. */}
+          <div class="sagents-sr" role="alert">
+            {state && ASKS.has(name) && question(state)}
+          </div>
+          {name === "run" || name === "chat" || name === "session" ? (
+            <Header state={state} status={status} view={name} runId={runId} armed={armed} />
+          ) : null}
+          {!state ? (
+            <p class="sagents-empty">{store.open ? "Connecting to the session…" : "This session is closed."}</p>
+          ) : (
+            <Body state={state} name={name} runId={runId} typed={typed} wide={wide} />
+          )}
+          {state && store.lost && status.name === "closed" && <Lost id={givenName(state.session_id)} />}
         </div>
-        {name === "run" || name === "chat" || name === "session" ? (
-          <Header state={state} status={status} view={name} runId={runId} armed={armed} />
-        ) : null}
-        {!state ? (
-          <p class="sagents-empty">{store.open ? "Connecting to the session…" : "This session is closed."}</p>
-        ) : (
-          <Body state={state} name={name} runId={runId} wide={wide} />
-        )}
-        {state && store.lost && status.name === "closed" && <Lost id={givenName(state.session_id)} />}
-      </div>
+      </MemoryContext.Provider>
     </StoreContext.Provider>
   );
+}
+
+const ASKS = new Set<ViewName>(["session", "run", "chat", "approvals"]);
+
+/** For those who hear the page: what is asked of them. */
+function question(state: ViewState): string {
+  if (!state.interrupt) return "";
+  const names = undecided(state).map((request) => spelledOut(request.tool_name));
+  return names.length > 0 ? `${headline(state, state.interrupt)}: ${names.join(", ")}` : (state.interrupt.message ?? "");
 }
 
 /** What a conversation without a kernel needs: a kept one goes on in the next. */
@@ -87,22 +112,22 @@ function Lost({ id }: { id: string }) {
   );
 }
 
-type BodyProps = { state: ViewState; name: ViewName; runId: string; wide: boolean };
+type BodyProps = { state: ViewState; name: ViewName; runId: string; typed: boolean; wide: boolean };
 
-function Body({ state, name, runId, wide }: BodyProps) {
+function Body({ state, name, runId, typed, wide }: BodyProps) {
   switch (name) {
     case "session":
       return <SessionBody state={state} wide={wide} />;
     case "run":
-      return <RunBody state={state} runId={runId} />;
+      return <RunBody state={state} runId={runId} typed={typed} />;
     case "chat":
       return <Conversation state={state} />;
     case "todos":
-      return <Todos todos={state.todos} busy={state.status === "running"} />;
+      return <Todos todos={todosOf(state)} busy={state.status === "running"} />;
     case "files":
       return <Files files={state.files} />;
     case "approvals":
-      return <Approvals state={state} alone />;
+      return <Waiting state={state} />;
   }
 }
 
@@ -114,7 +139,6 @@ function Conversation({ state }: { state: ViewState }) {
       <Boundary instead={UNSHOWN}>
         <Transcript state={state} />
       </Boundary>
-      <Approvals state={state} />
       <Composer state={state} />
     </div>
   );
@@ -123,14 +147,15 @@ function Conversation({ state }: { state: ViewState }) {
 function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   const [tab, setTab] = useState("chat");
   const [reading, setReading] = useState(false);
-  const side = state.todos.length > 0 || state.files.length > 0;
+  const todos = todosOf(state);
+  const side = todos.length > 0 || state.files.length > 0;
   if (!side) return <Conversation state={state} />;
   if (wide) {
     return (
       <div class={reading ? "sagents-columns sagents-reading" : "sagents-columns"}>
         <Conversation state={state} />
         <aside class="sagents-side">
-          {state.todos.length > 0 && !reading && <Todos todos={state.todos} busy={state.status === "running"} />}
+          {todos.length > 0 && !reading && <Todos todos={todos} busy={state.status === "running"} />}
           {state.files.length > 0 && <Files files={state.files} onRead={setReading} />}
         </aside>
       </div>
@@ -138,7 +163,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   }
   const tabs: [string, string, ComponentChildren][] = [
     ["chat", "Chat", <Conversation state={state} />],
-    ["todos", `Todos ${state.todos.length}`, <Todos todos={state.todos} busy={state.status === "running"} />],
+    ["todos", `Todos ${todos.length}`, <Todos todos={todos} busy={state.status === "running"} />],
     ["files", `Files ${state.files.length}`, <Files files={state.files} />],
   ];
   return (
@@ -168,17 +193,17 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   );
 }
 
-function RunBody({ state, runId }: { state: ViewState; runId: string }) {
-  // Todos and files belong to the session, so only its newest run shows them.
+function RunBody({ state, runId, typed }: { state: ViewState; runId: string; typed: boolean }) {
+  // Todos and files belong to the session, so only its newest run shows them, and others what they have done.
   const newest = Object.keys(state.runs).at(-1);
   const current = !newest || newest === runId || !(runId in state.runs);
+  const todos = current ? todosOf(state, runId) : doneIn(entriesOf(state, runId));
   return (
     <>
-      {current && state.todos.length > 0 && <Todos todos={state.todos} busy={state.status === "running"} folding />}
+      {todos.length > 0 && <Todos todos={todos} busy={current && state.status === "running"} folding />}
       <Boundary instead={UNSHOWN}>
-        <Transcript state={state} runId={runId} />
+        <Transcript state={state} runId={runId} typed={typed} loose={current || state.interrupt?.run_id === runId} />
       </Boundary>
-      {(current || state.interrupt?.run_id === runId) && <Approvals state={state} />}
       {current && <Queue queued={state.queued} active={state.status === "running"} />}
       {current && state.files.length > 0 && <Files files={state.files} folding />}
     </>

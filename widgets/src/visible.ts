@@ -54,6 +54,9 @@ export function pieces(text: string, line = false): Piece[] {
   return found;
 }
 
+/** Whether a text is what it seems. */
+export const isPlain = (text: string) => pieces(text).every((piece) => !piece.really);
+
 /** `text` with escapes, for attributes and for those who listen. */
 export const spelledOut = (text: string) => pieces(text, true).map((piece) => piece.text).join("");
 

@@ -11,6 +11,7 @@ const SAMPLES = [
   "- [ ] todo\n- [x] done\n\n\n\n***\n\n![image](data:image/png;base64,AAAA)\n",
   "Windows\r\n\r\n- a\r\n- b\r\n\r\n```\r\ncode\r\n```\r\nend\r",
   "[early]: https://example.org\n\nA [link][early] and **bold\nover lines**.\n\nunclosed `code and **bold",
+  "The mean $\\bar x_i$ costs $5 and $6.\n\n$$\na\n- b\n= c\n$$\n\nor \\(a*b*c\\), $$x$$ and\n\n\\[\n\\frac{1}{2}\n\\]\n\n$$ open\n\n- list\n",
   "1. a\n   ```js\n   x = 1;\n   ```\n2. b\n\n\n   c\n\ntext\n# no blank\ntext\n* list at once\n",
 ];
 

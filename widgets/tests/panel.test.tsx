@@ -1,57 +1,8 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { FakeModel } from "../dev/fake";
+import { expect, test, vi } from "vitest";
+import type { FakeModel } from "../dev/fake";
 import { emptyState, scenes } from "../dev/scenes";
-import { render } from "../src/panel";
-import type { Interrupt, Json, Part, ViewState } from "../src/protocol";
-
-let controller: AbortController;
-let el: HTMLElement;
-let model: FakeModel;
-
-// Drawing is a chain of timers, each made by the one before it: as many turns of them, and no stretch of
-// time, which a busy machine lets pass before the chain has begun.
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
-}
-const find = (id: string) => [...el.querySelectorAll<HTMLElement>(`[data-testid="${id}"]`)];
-const one = (id: string) => find(id)[0]!;
-const sent = (type: string) => model.sent.filter((message) => message.type === type);
-
-async function click(id: string, index = 0): Promise<void> {
-  find(id)[index]!.click();
-  await settle();
-}
-async function type(element: HTMLElement, text: string): Promise<void> {
-  (element as HTMLTextAreaElement).value = text;
-  element.dispatchEvent(new Event("input", { bubbles: true }));
-  await settle();
-}
-async function press(element: Element, key: string, more: KeyboardEventInit = {}): Promise<void> {
-  element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));
-  await settle();
-}
-async function show(state: ViewState, view = "session", runId = ""): Promise<void> {
-  model = new FakeModel(state, { view, run_id: runId });
-  render({ model: model.asModel(), source: { model: model.asModel(), early: null }, el, signal: controller.signal });
-  await settle();
-}
-function waiting(...requests: NonNullable<Interrupt["action_requests"]>): ViewState {
-  return emptyState({
-    status: "interrupted",
-    interrupt: { id: "i1", type: "hitl", run_id: "r1", action_requests: requests },
-  });
-}
-const write = { tool_call_id: "w1", tool_name: "write_file", digest: "dw", arguments: { file_path: "/a.md", content: "one\ntwo\n", overwrite: true } };
-const remove = { tool_call_id: "x1", tool_name: "delete_file", digest: "dx", arguments: { file_path: "/b.md" }, allowed_decisions: ["approve", "reject"] };
-
-beforeEach(() => {
-  controller = new AbortController();
-  el = document.body.appendChild(document.createElement("div"));
-});
-afterEach(() => {
-  controller.abort();
-  el.remove();
-});
+import type { Json, Part } from "../src/protocol";
+import { click, el, find, leave, model, one, open, press, remove, said, sent, settle, show, type, waiting, write } from "./page";
 
 test("approve sends the digest, once, and locks the buttons until the kernel has answered", async () => {
   await show(waiting(write));
@@ -193,11 +144,18 @@ test("approve all approves all", async () => {
   expect(sent("decide")[0]!.decisions).toEqual({ w1: { type: "approve", digest: "dw" }, x1: { type: "approve", digest: "dx" } });
 });
 
-test("arguments show what hides, and count what is folded", async () => {
-  const content = Array.from({ length: 60 }, (_, i) => `line ${i}`).join("\n") + "\n";
-  await show(waiting({ ...write, arguments: { file_path: "/a\u202egnp.md", content } }));
+test("arguments show what hides, also in code", async () => {
+  await show(waiting({ ...write, tool_name: "run", arguments: { path: "/a\u202egnp.md", code: "x = 'a\u200bb'" } }));
   const card = one("approval");
-  expect(card.textContent).toContain('"/a\\u202egnp.md"');
+  expect(card.textContent).toContain("/a\\u{202e}gnp.md");
+  expect(card.textContent).toContain("x = 'a\\u{200b}b'");
+});
+
+test("the arguments of a call that is done count what is folded", async () => {
+  const content = Array.from({ length: 60 }, (_, i) => `line ${i}`).join("\n") + "\n";
+  await show(emptyState({ entries: [said({ type: "tool_call", id: "c", name: "note", arguments: { content } })] }));
+  const card = one("tool-card");
+  await open(card);
   expect(card.textContent).toContain("Show 44 more lines");
   expect(card.textContent).not.toContain("line 16\n");
   card.querySelector<HTMLElement>(".sagents-more")!.click();
@@ -285,9 +243,7 @@ test("what waits is listed, and can be taken back", async () => {
 });
 
 test("Stop is there before the first word from the kernel, and gone after the run", async () => {
-  model = new FakeModel(emptyState(), { view: "run", run_id: "r1" });
-  model.answer = () => {};
-  render({ model: model.asModel(), source: { model: model.asModel(), early: null }, el, signal: controller.signal });
+  await show(emptyState(), "run", "r1", { answer: () => {} });
   expect(find("stop")).toHaveLength(1);
   model.receive({ type: "snapshot", seq: 1, state: scenes.done! });
   await settle();
@@ -389,8 +345,7 @@ test("each view shows its part", async () => {
   for (const [view, id] of [["todos", "todo"], ["files", "file"], ["chat", "composer"]] as const) {
     await show(scenes.done!, view);
     expect(find(id).length).toBeGreaterThan(0);
-    controller.abort();
-    controller = new AbortController();
+    leave();
   }
 });
 
@@ -424,8 +379,7 @@ test("what a kernel's end cut off is unfinished, and the panel says how a kept c
   expect(one("tool-card").textContent).toContain("Unfinished");
   expect(find("answer-option")).toHaveLength(0);
   expect(one("lost").textContent).toContain("%agent load conversation-1");
-  controller.abort();
-  controller = new AbortController();
+  leave();
   await show({ ...scenes.doubt!, session_id: "session-0123456789ab" });
   model.receive({ type: "closed" });
   await settle();
@@ -463,8 +417,6 @@ test("a call that waits for a person says so in the transcript, and a free one b
   const cards = [...el.querySelectorAll<HTMLElement>("[data-testid=tool-card]")];
   expect(cards.map((card) => card.dataset.status)).toEqual(["interrupted", "pending"]);
 });
-
-const said = (...parts: object[]) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts } }) as never;
 
 const long = Array.from({ length: 60 }, (_, n) => `Paragraph ${n} ${"goes on ".repeat(60)}\n\n\`\`\`js\nlet a = ${n};\n\`\`\``).join("\n\n");
 
@@ -645,7 +597,7 @@ test("numbers of arguments are shown as they are", async () => {
     ...waiting({ ...write, arguments: values, numbers }),
     entries: [said({ type: "tool_call", id: "c", name: "pay", arguments: values, numbers })],
   });
-  const shown = [...one("approval").querySelectorAll("dd")].map((value) => value.textContent);
+  const shown = [...one("approval").querySelectorAll(".sagents-form-value")].map((value) => value.textContent);
   expect(shown).toEqual(["1.0", "[-0.0,NaN,9007199254740993]", "2"]);
   expect(one("tool-card").textContent).toContain("1.0 · [-0.0,NaN,9007199254740993] · 2");
 });
@@ -657,13 +609,11 @@ test("a call that somebody edited shows what was run, and what was asked for", a
   const numbers = { "/amount": "500.0" };
   const answered = { seq: 2, run_id: "r1", ts: 0, message: { role: "tool", parts: [{ ...result, numbers }] } };
   await show(emptyState({ entries: [said(call), answered] }));
-  const card = one("tool-card") as HTMLDetailsElement;
+  const card = one("tool-card");
   expect(card.querySelector("summary")!.textContent).toContain("500.0 · Ada");
   expect(card.querySelector("summary")!.textContent).toContain("Edited");
-  card.open = true;
-  card.dispatchEvent(new Event("toggle"));
-  await settle();
-  expect([...card.querySelectorAll("dd")].map((value) => value.textContent)).toEqual(['500.0', '"Ada"', '5', '"Ada"']);
+  await open(card);
+  expect([...card.querySelectorAll(".sagents-form-value")].map((value) => value.textContent)).toEqual(["500.0", "Ada", "5", "Ada"]);
   expect(one("before-edit").textContent).toContain("Before it was edited");
 });
 

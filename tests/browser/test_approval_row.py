@@ -1,0 +1,152 @@
+"""Where a person decides and reads, in a real page: nothing is out of sight, or jumps."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.lab import Lab, NotebookPage
+
+pytestmark = pytest.mark.browser
+
+SETUP = r"""
+%load_ext sagents_nb
+import sagents_nb as sa
+from sagents_nb import ScriptedModel, ToolCall
+
+@sa.tool
+def pay(amount: float, to: str, note_to_the_receiver: str = "") -> str:
+    "Pay."
+    return "paid"
+
+LINES = "\n\n".join(f"Line {n} of what was found." for n in range(60))
+ANSWER = (
+    "The mean is $\\bar{x} = \\frac{1}{n}\\sum x_i$ for $5 and $6.\n\n$$E = mc^2$$\n\n"
+    "| " + " | ".join(f"measurement {n}" for n in range(12)) + " |\n|" + "---|" * 12 + "\n| "
+    + " | ".join(str(1000 * n) for n in range(12)) + " |"
+)
+edit = ToolCall("e1", "edit_file", dict(
+    new_string="Sales rose.\n", old_string="Sales fell.\n", file_path="/report.md"))
+money = ToolCall("p1", "pay", dict(to="landlord", amount=900, note_to_the_receiver="rent"))
+
+def session(*turns):
+    agent = sa.Agent(ScriptedModel(turns), tools=[pay],
+                     interrupt_on=dict(edit_file=True, pay=True))
+    s = sa.Session(agent)
+    s.files.write("/report.md", "# Report\n\nSales fell.\nCosts too.\n")
+    return s
+"""
+
+
+def opened(lab: Lab, turns: str, *cells: str) -> NotebookPage:
+    notebook = lab.open([f"{SETUP}\ns = session({turns})\n%agent use s", *cells])
+    notebook.run_cell(0)
+    notebook.wait_for_cell(0)
+    return notebook
+
+
+def part(notebook: NotebookPage, i: int, name: str) -> Locator:
+    return notebook.cell(i).get_by_test_id(name)
+
+
+def test_what_waits_stays_in_sight_wherever_the_conversation_is_read(lab: Lab) -> None:
+    notebook = opened(lab, "[LINES, edit], 'Done.'", "%%agent\nMend the report.")
+    notebook.run_cell(1)
+    card, pane = part(notebook, 1, "approval"), notebook.cell(1).get_by_role("log")
+    expect(card).to_be_visible()
+    assert card.locator(".sagents-diff-line").all_inner_texts() == [
+        "-\nSales fell.",
+        "+\nSales rose.",
+    ]
+    pane.evaluate("pane => pane.scrollTop = 0")
+    expect(notebook.cell(1).get_by_text("Line 0 of")).to_be_in_viewport()
+    for inside in (part(notebook, 1, "approve"), part(notebook, 1, "approval-stop")):
+        assert _within(inside, pane)
+    notebook.screenshot("approval-in-sight")
+    card.locator(".sagents-approval-body").focus()
+    notebook.page.keyboard.press("a")
+    notebook.wait_for_cell(1)
+    expect(part(notebook, 1, "tool-card")).to_contain_text("Approved")
+    assert notebook.console == []
+
+
+def test_the_host_pulls_no_name_from_its_value(lab: Lab) -> None:
+    notebook = opened(lab, "money, 'Done.'", "%%agent\nPay the rent.")
+    notebook.run_cell(1)
+    rows = part(notebook, 1, "approval").locator(".sagents-form-row")
+    expect(rows).to_have_text(["to landlord", "amount 900", "note_to_the_receiver rent"])
+    longest, value = (
+        rows.nth(2).locator(f".sagents-form-{name}").bounding_box() for name in ("name", "value")
+    )
+    assert longest is not None
+    assert value is not None
+    assert 0 < value["x"] - (longest["x"] + longest["width"]) < 30
+    part(notebook, 1, "approve-always").click()
+    notebook.wait_for_cell(1)
+    expect(part(notebook, 1, "tool-card")).to_have_attribute("data-status", "completed")
+
+
+def test_the_end_of_a_run_closes_nothing_and_moves_nothing(lab: Lab) -> None:
+    notebook = opened(lab, "[LINES, money], LINES", "%%agent\nPay the rent.")
+    notebook.run_cell(1)
+    part(notebook, 1, "approve").click()
+    notebook.wait_for_cell(1)
+    card = part(notebook, 1, "tool-card")
+    card.locator("summary").click()
+    expect(card).to_contain_text("paid")
+    pane = notebook.cell(1).get_by_role("log")
+    pane.evaluate("pane => pane.dataset.old = 'yes'")
+    pane.hover()
+    notebook.page.mouse.wheel(0, -900)
+    expect(notebook.cell(1).get_by_text("Newest")).to_be_visible()
+    notebook.page.wait_for_timeout(400)  # the reader comes to rest
+    before = _line_at_the_top(pane)
+    # What the end of a cell does: the same view is drawn anew.
+    area = "jupyterapp.shell.currentWidget.content.widgets[1].outputArea"
+    notebook.page.evaluate(
+        f"(() => {{ const outputs = {area}.model; outputs.set(0, outputs.get(0).toJSON()); }})()"
+    )
+    expect(notebook.cell(1).locator("[role=log]:not([data-old])")).to_be_visible()
+    expect(card).to_contain_text("paid")
+    expect(notebook.cell(1).get_by_text(before, exact=True).last).to_be_visible()
+    notebook.page.wait_for_timeout(300)  # it finds its place frame by frame
+    assert _line_at_the_top(pane) == before
+
+
+def test_formulas_are_set_and_prices_and_wide_tables_are_left_alone(lab: Lab) -> None:
+    notebook = opened(lab, "ANSWER", "%%agent\nWhat is the mean?")
+    notebook.run_cell(1)
+    notebook.wait_for_cell(1)
+    panel = part(notebook, 1, "sagents-panel")
+    formulas = panel.locator("math")
+    expect(formulas).to_have_count(2)
+    expect(panel).to_contain_text("for $5 and $6.")
+    above, below = (panel.locator("mfrac > *").nth(n).bounding_box() for n in (0, 1))
+    assert above is not None
+    assert below is not None
+    assert above["y"] + above["height"] <= below["y"] + 1, "a fraction stands on its denominator"
+    notebook.page.set_viewport_size({"width": 480, "height": 800})
+    notebook.command("application:toggle-left-area")
+    heads = panel.locator("th")
+    assert all(height < 40 for height in heads.evaluate_all("all => all.map(h => h.offsetHeight)"))
+    assert panel.evaluate("p => p.scrollWidth - p.clientWidth") <= 1
+    notebook.screenshot("formulas-narrow")
+    assert notebook.console == []
+    assert notebook.foreign_requests == []
+
+
+def _within(element: Locator, pane: Locator) -> bool:
+    inner, outer = element.bounding_box(), pane.bounding_box()
+    assert inner is not None
+    assert outer is not None
+    return outer["y"] <= inner["y"] and inner["y"] + inner["height"] <= outer["y"] + outer["height"]
+
+
+def _line_at_the_top(pane: Locator) -> str:
+    """The first paragraph that begins in a pane."""
+    line: str = pane.evaluate(
+        """pane => [...pane.querySelectorAll(".sagents-md-block p")].find(
+            p => p.getBoundingClientRect().top >= pane.getBoundingClientRect().top
+        ).textContent"""
+    )
+    return line

@@ -1,0 +1,46 @@
+// What a reader has opened, and where they have scrolled to. Jupyter draws a view anew when a cell
+// ends or its tab comes back, and all of it is to be as it was.
+import { createContext } from "preact";
+import { useContext, useState } from "preact/hooks";
+import type { Store } from "./store";
+
+export type Memory = {
+  /** Whether a fold is open, by its place in the conversation. */
+  folds: Map<string, boolean>;
+  /** Where the transcript is read; null at its end. */
+  reading: Place | null;
+  /** The files that waiting calls would change, as they were, by the id of the call. */
+  befores: Map<string, Before>;
+};
+/** A block, counted from the last, and how far above the top of the pane it begins, in pixels. */
+export type Place = { fromLast: number; above: number };
+/** A null text is that of no file. */
+type Before = { digest: string; text: string | null };
+
+const newMemory = (): Memory => ({ folds: new Map(), reading: null, befores: new Map() });
+
+export const MemoryContext = createContext<Memory>(newMemory());
+
+const kept = new WeakMap<Store, Map<string, Memory>>();
+
+/** What was left of the last view of that name, and is kept of the next. */
+export function memoryOf(store: Store, view: string): Memory {
+  const views = kept.get(store) ?? new Map<string, Memory>();
+  kept.set(store, views);
+  const memory = views.get(view) ?? newMemory();
+  views.set(view, memory);
+  return memory;
+}
+
+/** Whether the fold at that place is open, and the way to change it. */
+export function useFold(place: string, initially = false): [boolean, (open: boolean) => void] {
+  const { folds } = useContext(MemoryContext);
+  const [open, setOpen] = useState(() => folds.get(place) ?? initially);
+  return [
+    open,
+    (next) => {
+      folds.set(place, next);
+      setOpen(next);
+    },
+  ];
+}

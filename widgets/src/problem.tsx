@@ -1,0 +1,36 @@
+// What went wrong, in a sentence; the traceback it came with is one click away.
+import { useMemo } from "preact/hooks";
+import { TextBlock, Visible } from "./text-block";
+
+/** Colours of a terminal, which a traceback of IPython has. */
+const ANSI = /\u001b\[[\d;]*m/g;
+const LONGEST = 400;
+
+/** The sentence for people, and the whole text where it says more. */
+export function problemOf(text: string): { sentence: string; whole: string } {
+  const clean = text.replace(ANSI, "").trim();
+  const lines = clean.split("\n");
+  const traceback = lines.findIndex((line) => /^\s*Traceback \(most recent call last\)/.test(line) || /^-{20,}$/.test(line));
+  // A traceback ends with what was raised; whatever else is long begins with what it is about.
+  const last = lines.findLastIndex((line) => /^[\w.]+(?:Error|Exception|Warning|Interrupt|Exit|Iteration|Group)?\b: |^[\w.]*(?:Error|Exception|Interrupt|Exit)$/.test(line));
+  const sentence = (traceback >= 0 && last > traceback ? lines[last]! : (lines[0] ?? "")).trim();
+  const short = sentence.length > LONGEST ? `${sentence.slice(0, LONGEST)}…` : sentence;
+  return { sentence: short, whole: short === clean ? "" : clean };
+}
+
+export function Problem({ text }: { text: string }) {
+  const { sentence, whole } = useMemo(() => problemOf(text), [text]);
+  return (
+    <div class="sagents-problem">
+      <div>
+        <Visible text={sentence} />
+      </div>
+      {whole && (
+        <details class="sagents-fold-plain">
+          <summary>{/Traceback|^-{20,}$/m.test(whole) ? "Traceback" : "All of it"}</summary>
+          <TextBlock text={whole} />
+        </details>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,227 @@
+// Where a person decides: the row of the call itself, with all that would be run.
+import { expect, test } from "vitest";
+import { emptyState } from "../dev/scenes";
+import type { ViewState } from "../src/protocol";
+import { asked, calls, click, el, find, gave, model, one, open, press, remove, said, sent, settle, show, waiting, write } from "./page";
+
+/** A conversation whose last message made the calls that wait. */
+function inPlace(...requests: Parameters<typeof waiting>): ViewState {
+  const made = requests.map((request) => calls(request.tool_call_id, request.tool_name, request.arguments));
+  return {
+    ...waiting(...requests),
+    entries: [asked("Do it."), said({ type: "text", text: "I do." }, ...made)],
+    runs: { r1: { status: "interrupted", started: 1, ended: 2 } },
+  };
+}
+const diff = (element: Element) =>
+  [...element.querySelectorAll(".sagents-diff-line")].map((line) => line.querySelector(".sagents-diff-sign")!.textContent + line.querySelector(".sagents-diff-text")!.textContent);
+const edit = { tool_call_id: "e1", tool_name: "edit_file", digest: "de", arguments: { new_string: "Sales rose.\nA lot.\n", old_string: "Sales fell.\nA lot.\n", file_path: "/a.md" } };
+
+test("the question stands in the row of the call, once, and the row stays when it is answered", async () => {
+  await show(inPlace(write));
+  expect([find("tool-card").length, find("approval").length]).toEqual([1, 1]);
+  const row = one("tool-card");
+  expect(row.contains(one("approval"))).toBe(true);
+  expect(row.className).toContain("sagents-in-sight");
+  model.events([
+    { type: "decision", seq: 5, tool_call_id: "w1", decision: { type: "approve" }, by: "user" },
+    { type: "status_changed", seq: 6, status: "running" },
+    { type: "agent_start", seq: 6, run_id: "r1", ts: 3 },
+    { type: "tool_execution_start", seq: 7, tool_call: calls("w1", "write_file") },
+  ]);
+  await settle();
+  expect(one("tool-card")).toBe(row);
+  expect(find("approval")).toEqual([]);
+  expect([row.dataset.status, row.className.includes("in-sight")]).toEqual(["running", false]);
+  model.events([{ type: "tool_execution_end", seq: 8, tool_call_id: "w1", tool_name: "write_file", status: "completed", duration: 1 }]);
+  await settle();
+  expect(row.textContent).toContain("Approved");
+  await open(row);
+  expect(one("outcome").textContent).toBe("Approved by user");
+});
+
+test.each([
+  [{ type: "reject", message: "Not on a Sunday." }, "rejected", "Rejected", "Rejected by user: Not on a Sunday."],
+  [{ type: "edit", arguments: {} }, "completed", "Edited", "Approved with changes by user"],
+  [{ type: "approve", always: true }, "failed", "Failed", "Approved by user, as all calls of this tool from here on"],
+])("the row says what was decided, by whom, and what came of it: %o", async (decision, status, word, outcome) => {
+  await show({
+    ...emptyState(),
+    entries: [said(calls("w1", "write_file", write.arguments)), gave({ tool_call_id: "w1", content: "So it was." })],
+    decided: { w1: { by: "user", ...decision } },
+    tools: { w1: { name: "write_file", status, display_text: null } },
+  });
+  const row = one("tool-card");
+  expect(row.querySelector(".sagents-tool-word")!.textContent).toBe(word);
+  await open(row);
+  expect(one("outcome").textContent).toBe(outcome);
+  expect(row.textContent).toContain("So it was.");
+});
+
+test("an edit is shown as what goes and what comes", async () => {
+  await show(inPlace(edit));
+  expect(diff(one("approval"))).toEqual(["-Sales fell.", "+Sales rose.", " A lot."]);
+  expect(one("approval").textContent).not.toContain("old_string");
+  expect([...one("approval").querySelectorAll("[role=deletion], [role=insertion]")]).toHaveLength(2);
+});
+
+test("the row of an edit counts its lines when it is done", async () => {
+  await show(emptyState({ entries: [said(calls("e1", "edit_file", edit.arguments)), gave({ tool_call_id: "e1", content: "Done." })] }));
+  expect(one("tool-card").querySelector(".sagents-counts")!.textContent).toBe("+1 −1");
+});
+
+/** Waits for a call on a file that the kernel knows. */
+async function onFile(text: string, request: Parameters<typeof waiting>[0]): Promise<void> {
+  const state = inPlace(request);
+  await show({ ...state, files: [{ path: "/a.md", size: text.length }] }, "session", "", {
+    answer: (message) => {
+      model.files["/a.md"] = text;
+      model.reply(message);
+    },
+  });
+}
+
+test("a file that is written over is compared with what is there, and what is far from a change folds", async () => {
+  const lines = Array.from({ length: 20 }, (_, n) => `line ${n}`);
+  const text = lines.join("\n") + "\n";
+  await onFile(text, { ...write, arguments: { file_path: "/a.md", content: text.replace("line 10\n", "line ten\n"), overwrite: true } });
+  expect(diff(one("approval"))).toEqual([" line 7", " line 8", " line 9", "-line 10", "+line ten", " line 11", " line 12", " line 13"]);
+  const folds = [...one("approval").querySelectorAll<HTMLElement>(".sagents-diff-fold")];
+  expect(folds.map((fold) => fold.textContent)).toEqual(["Show 7 unchanged lines", "Show 6 unchanged lines"]);
+  folds[0]!.click();
+  await settle();
+  expect(diff(one("approval"))[0]).toBe(" line 0");
+});
+
+test("lines that are replaced are those of the file as it is", async () => {
+  const values = { file_path: "/a.md", start_line: 2, end_line: 3, new_content: "TWO\nthree" };
+  await onFile("one\ntwo\nthree\nfour\n", { ...write, tool_name: "edit_lines", arguments: values });
+  expect(diff(one("approval"))).toEqual(["-two", "+TWO", " three"]);
+  expect(one("approval").textContent).toContain("lines 2 to 3");
+});
+
+test("a new file is its content, in the colours of its language", async () => {
+  await show(inPlace({ ...write, arguments: { file_path: "/a.py", content: "import os\n" } }));
+  expect(one("approval").querySelector(".hljs-keyword")!.textContent).toBe("import");
+  expect(one("approval").textContent).toContain("new file");
+  expect(sent("read_file")).toEqual([]);
+});
+
+test("a newline that is missing at the end is told", async () => {
+  await show(inPlace({ ...edit, arguments: { file_path: "/a.md", old_string: "a\nb\n", new_string: "a\nb" } }));
+  expect(diff(one("approval"))).toEqual([" a", "-b", "+b (no newline at the end)"]);
+});
+
+test.each([
+  ["code", "import os", "import"],
+  ["sql", "SELECT 1", "SELECT"],
+  ["query", "select a from b", "select"],
+  ["command", 'echo "a"', "echo"],
+])("an argument called %s is coloured as code", async (name, value, coloured) => {
+  await show(inPlace({ ...remove, arguments: { [name]: value } }));
+  expect(one("approval").querySelector(".hljs span")!.textContent).toBe(coloured);
+});
+
+test("words to look for are no code, and short values stand beside their names, in the order they came", async () => {
+  await show(inPlace({ ...remove, arguments: { query: "palmer penguins", b: "5", a: 5, edge: " x" } }));
+  const rows = [...one("approval").querySelectorAll(".sagents-form-row")].map((row) => row.textContent);
+  expect(rows).toEqual(["query palmer penguins", 'b "5"', "a 5", 'edge " x"']);
+});
+
+test.each([["a", "approve"], ["A", "approve"]])("key %s in the card approves", async (key, type) => {
+  await show(inPlace(write));
+  await press(one("approval").querySelector("[tabindex]")!, key);
+  expect(sent("decide")[0]!.decisions).toEqual({ w1: { type, digest: "dw" } });
+});
+
+test("E opens the fields, R asks for a reason, and while somebody types no key decides", async () => {
+  await show(inPlace(write));
+  const body = one("approval").querySelector("[tabindex]")!;
+  await press(body, "e");
+  await press(find("edit-field")[0]!, "a");
+  await press(find("edit-field")[0]!, "r");
+  expect(find("edit-field").length).toBeGreaterThan(0);
+  [...one("approval").querySelectorAll("button")].find((button) => button.textContent === "Cancel")!.click();
+  await settle();
+  await press(body, "r");
+  await press(one("reject-message"), "a");
+  expect(find("reject-message")).toHaveLength(1);
+  await press(body, "Enter");
+  await press(body, "a", { ctrlKey: true });
+  expect(sent("decide")).toEqual([]);
+});
+
+test("keys do what is allowed only, and nothing from outside of the card", async () => {
+  await show(inPlace(remove));
+  await press(one("approval").querySelector("[tabindex]")!, "e");
+  expect(find("edit-field")).toEqual([]);
+  await press(el.querySelector('[role="log"]')!, "a");
+  expect(sent("decide")).toEqual([]);
+});
+
+test("what is too long to be shown at once cannot be approved before it was opened", async () => {
+  const content = "x".repeat(130_000);
+  await show(inPlace({ ...write, arguments: { file_path: "/a.bin", content } }));
+  const approve = () => one("approve") as HTMLButtonElement;
+  const body = one("approval").querySelector("[tabindex]")!;
+  expect(approve().disabled).toBe(true);
+  await press(body, "a");
+  expect(sent("decide")).toEqual([]);
+  one("approval").querySelector<HTMLElement>(".sagents-more")!.click();
+  await settle();
+  expect(approve().disabled).toBe(false);
+  await press(body, "a");
+  expect(sent("decide")).toHaveLength(1);
+});
+
+test("of what a person would read all is there, without a click", async () => {
+  const content = Array.from({ length: 400 }, (_, n) => `line ${n}`).join("\n");
+  await show(inPlace({ ...write, arguments: { file_path: "/a.txt", content } }));
+  expect(one("approval").textContent).toContain("line 399");
+  expect((one("approve") as HTMLButtonElement).disabled).toBe(false);
+});
+
+test("always allows the tool from then on; who asks by another way cannot be told so", async () => {
+  await show(inPlace(write));
+  await click("approve-always");
+  expect(sent("decide")[0]!.decisions).toEqual({ w1: { type: "approve", digest: "dw", always: true } });
+  const own = inPlace(write);
+  await show({ ...own, interrupt: { ...own.interrupt!, type: "payment" } });
+  expect(find("approve")).toHaveLength(2);
+  expect(find("approve-always")).toHaveLength(1);
+});
+
+test("of several cards the first without an answer stays in sight, and approves all", async () => {
+  await show(inPlace(write, remove));
+  const inSight = () => find("tool-card").map((row) => row.className.includes("in-sight"));
+  expect(inSight()).toEqual([true, false]);
+  expect(find("approve-all").map((button) => button.textContent)).toEqual(["Approve all 2"]);
+  await click("approve", 0);
+  expect(inSight()).toEqual([false, true]);
+  expect(find("approve-all")).toEqual([]);
+});
+
+test("the waiting card can stop the run", async () => {
+  await show(inPlace(write));
+  await click("approval-stop");
+  expect(sent("cancel")).toHaveLength(1);
+});
+
+test("who answers by keyboard goes on in the same row", async () => {
+  await show(inPlace(write));
+  one("approve").focus();
+  model.events([
+    { type: "decision", seq: 5, tool_call_id: "w1", decision: { type: "approve" }, by: "user" },
+    { type: "status_changed", seq: 6, status: "running" },
+  ]);
+  await settle();
+  expect(document.activeElement).toBe(one("tool-card").querySelector("summary"));
+});
+
+test("a call of no message here, such as a sub-agent's, is asked about below the conversation", async () => {
+  await show({ ...waiting(write), entries: [said({ type: "text", text: "I delegate." })] });
+  expect(find("approval")).toHaveLength(1);
+  expect(find("tool-card")).toEqual([]);
+  await click("approve");
+  expect(sent("decide")).toHaveLength(1);
+});
