@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -92,6 +93,9 @@ def describe_frame(frame: Any) -> str:
     """A data frame's shape, columns with types and missing values, and first rows."""
     rows, width = frame.shape
     lines = [f"DataFrame, {rows:,} rows × {width} columns"]
+    if named := _named_levels(frame):
+        lines[0] += f", indexed by {', '.join(map(str, named))}"
+        frame = with_index(frame)
     for i, column in enumerate(frame.columns[:50]):  # by place: names may be there twice
         missing = int(frame.iloc[:, i].isna().sum())
         lines.append(
@@ -101,3 +105,40 @@ def describe_frame(frame: Any) -> str:
         lines.append(f"- and {width - 50} more columns")
     lines += ["First rows:", frame.head(5).to_csv(index=False).rstrip()]
     return "\n".join(lines)
+
+
+def with_index(frame: Any) -> Any:
+    """The frame with what names its rows, such as dates, as columns before the others."""
+    return frame.reset_index() if _named_levels(frame) else frame
+
+
+def describe_values(frame: Any) -> str:
+    """Which values each column has, or how many different ones; "" where nothing can be counted.
+
+    A line is ``- column: {"value": how often, …}``, the most frequent first, for at most twenty
+    values, else ``- column: 891 different``. Numbers with fractions are left out.
+    """
+    lines = []
+    for i, column in enumerate(frame.columns[:50]):
+        values = frame.iloc[:, i]
+        if values.dtype.kind in "fc":
+            continue
+        try:
+            counts = values.value_counts()
+        except TypeError:  # lists, say, which cannot be counted
+            continue
+        found = {str(value): int(count) for value, count in counts[:21].items() if count}
+        few = len(found) <= 20
+        told = json.dumps(found, ensure_ascii=False) if few else f"{len(counts):,} different"
+        lines.append(f"- {column}: {told}")
+    return "\n".join(lines)
+
+
+def _named_levels(frame: Any) -> list[Any]:
+    """The names of its index, [] for rows that are only numbered.
+
+    A name that is a column's too cannot stand beside it, and is left out.
+    """
+    names = [name for name in frame.index.names if name is not None]
+    free = len(names) == frame.index.nlevels and not set(names) & set(frame.columns)
+    return names if free and frame.columns.nlevels == 1 else []

@@ -15,7 +15,7 @@ from IPython.core.autocall import ExitAutocall
 from ..middleware import Middleware
 from ..redaction import masked, secrets_of_names
 from ..tools import Tool, ToolOutput, tool
-from .interpolate import describe, is_frame
+from .interpolate import describe, describe_values, is_frame, with_index
 
 _SHOWN = 10_000
 
@@ -87,7 +87,7 @@ class NotebookTools(Middleware):
 
         @tool(run_on="main", display_text="Looking at a data frame")
         def show_frame(name: str, rows: int = 10) -> str:
-            """Show a data frame: its columns, its statistics and its first rows.
+            """Show a data frame: its columns, statistics, values and first rows.
 
             Args:
                 name: the variable that holds it
@@ -96,9 +96,12 @@ class NotebookTools(Middleware):
             frame = self.shell.user_ns.get(name)
             if not is_frame(frame):
                 raise ValueError(f"{name!r} is no data frame of this notebook.")
-            head = frame.head(min(rows, 50)).to_csv(index=False)
-            statistics = frame.describe(include="all").to_csv()
+            table = with_index(frame)
+            head = table.head(min(rows, 50)).to_csv(index=False)
+            statistics = table.describe(include="all").to_csv()
             text = f"{describe(frame, _SHOWN)}\n\nStatistics:\n{statistics}\nRows:\n{head}"
+            if values := describe_values(table):
+                text += f"\nValues, and how often each is there:\n{values}\n"
             return self._masked(text)
 
         @tool(run_on="main", needs_approval=True, display_text="Running Python in the notebook")
