@@ -11,13 +11,25 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .frames import WHOLE, Frame, frames_in, shown_frame
-from .history import Fact, Talk, rejection
+from msgspec.structs import replace
+
+from .frames import WHOLE, Frame, described_apart, frames_in, shown_frame
+from .history import Fact, Talk, listed, rejection
 from .queries import Query, code, evaluate, result
-from .questions import ABLE, names_frame, read
+from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
 from .tools import Offer, best
-from .words import PATH, clauses, first_verb, is_question, is_talk, superlative, word_set, words
+from .words import (
+    PATH,
+    clauses,
+    first_verb,
+    is_question,
+    is_talk,
+    quoted,
+    superlative,
+    word_set,
+    words,
+)
 
 INSPECT, SHOW, RUN = "inspect_variables", "show_frame", "run_python"
 TOOLS = (INSPECT, SHOW, RUN)
@@ -52,6 +64,7 @@ class Analysis:
         self._frames: dict[str, Frame] = {}
         self._named: list[str] = []  # of this task, in the order of naming
         self._earlier: list[str] = []
+        self._looked = False
         if SHOW not in self.offers:
             return
         for text in reversed(talk.before):
@@ -78,6 +91,7 @@ class Analysis:
         if fact.status != "ok":
             return
         if fact.name == INSPECT:
+            self._looked = True
             self._learn(frames_in(fact.text))
         elif fact.name == SHOW:
             frame = shown_frame(str(fact.arguments.get("name")), fact.text)
@@ -96,14 +110,12 @@ class Analysis:
                 if found and self.takes(found[-1]) and waiting == "":
                     found[-1] = f"{found[-1]} {part}"
                 else:
-                    waiting = part
+                    waiting = "".join(re.findall(r"`[\w.]+`", part))
             elif found and _RANKS.match(part) and self.takes(found[-1]):
                 found[-1] = f"{found[-1]} and {part}"
             else:
-                found.append(f"{waiting} {part}".strip())
+                found.append(f"{part.rstrip('?')} in {waiting}" if waiting else part)
                 waiting = ""
-        if waiting and found:
-            found[-1] = f"{found[-1]} {waiting}"
         found = found or [waiting]
         if self._named and not any(self.takes(step) for step in found):
             # "Write a report about `sales` to /report.md": of what it holds.
@@ -125,7 +137,10 @@ class Analysis:
             return False
         if any(names_frame(step, name) for name in self._frames):
             return True
+        fitting = best([*self._others, *self.offers.values()], step)
         others = best(self._others, step)
+        if fitting and fitting[0].name == SHOW and not quoted(step):
+            return True
         if others and not self._named:
             return False
         if re.search(r"`[^`]*`|\"", step):
@@ -151,33 +166,39 @@ class Analysis:
             return named[0]
         if self._earlier:
             return self._earlier[-1]
-        return next(iter(self._frames)) if len(self._frames) == 1 else ""
+        if len(self._frames) == 1:
+            return next(iter(self._frames))
+        # The only one that has what is asked for.
+        fitting = [
+            name
+            for name, frame in self._frames.items()
+            if frame.columns and isinstance(read(step, frame), Query)
+        ]
+        return fitting[0] if len(fitting) == 1 else ""
 
     def query(self, step: str, frame: Frame) -> Query | str:
         """What a step asks of a frame, by itself or as a change of what was asked before."""
+        return self._query(step, frame, self._talk.before[:5])
+
+    def _query(self, step: str, frame: Frame, before: Sequence[str]) -> Query | str:
         found = read(step, frame)
-        follows = _LEANS.match(step) and len(words(step)) <= 8
-        if not follows or not self._talk.before:
+        follows = (
+            isinstance(found, str) or found.kind in ("values", "summary") or _LEANS.match(step)
+        )
+        if not before or not follows or len(words(step)) > 8:
             return found
-        for text in self._talk.before[:5]:
-            for part in reversed(
-                clauses(re.sub(r"\n\n`[\w.]+` is a DataFrame.*", "", text, flags=re.S))
-            ):
-                if PATH.search(part):
-                    continue
-                earlier = read(part, frame)
-                if isinstance(earlier, Query):
-                    changed = read(f"{part} {step}", frame) if isinstance(found, str) else found
-                    return followed(earlier, step, frame, changed)
-        return found
+        text = next(iter(described_apart(before[0])))
+        for part in reversed(self.steps(clauses(text))):
+            if not PATH.search(part):
+                earlier = self._query(part, frame, before[1:])
+                return followed(earlier, step, frame, found)
+        return self._query(step, frame, before[1:])
 
     def first(self, step: str) -> tuple[str, dict[str, Any]] | str:
         """The first call for a step; "" if none is needed, else why there is none."""
         name = self._frame_of(step)
         if not name:
-            if INSPECT in self.offers and not self._frames:
-                return INSPECT, {}
-            return self._no_frame()
+            return self._look() or self._no_frame()
         return self._next(step, self._frames[name], shown=False)
 
     def following(self, step: str, fact: Fact) -> tuple[str, dict[str, Any]] | None:
@@ -187,29 +208,38 @@ class Analysis:
             return None
         name = self._frame_of(step)
         if not name:
-            return None
+            return self._look()
         call = self._next(step, self._frames[name], shown=fact.name == SHOW)
         return None if isinstance(call, str) else call
 
     def _next(self, step: str, frame: Frame, shown: bool) -> tuple[str, dict[str, Any]] | str:
         query = self.query(step, frame)
         shows = isinstance(query, Query) and query.kind in ("show", "summary")
-        needed = shows or (not isinstance(query, Query) or evaluate(query, frame) is None)
-        if not frame.shown and not shown and needed and not (frame.whole and not shows):
+        if not frame.shown and not shown and (shows or not frame.whole):
             count = frame.size if frame.size <= WHOLE else 5
-            if isinstance(query, Query) and query.top and query.kind == "show":
+            if isinstance(query, Query) and query.kind == "show" and query.top:
                 count = min(query.top, WHOLE)
             return SHOW, {"name": frame.name, "rows": max(count, 1)}
+        needed = not isinstance(query, Query) or evaluate(query, frame) is None
         if isinstance(query, str) or shows or query.kind == "shape" or not needed:
             return query if isinstance(query, str) else ""
         if RUN not in self.offers:
             return "it takes code on all the rows, and I have no tool to run any"
         return RUN, {"code": code(query, frame)}
 
+    def _look(self) -> tuple[str, dict[str, Any]] | None:
+        """The call that tells which frames there are, and then what is in them."""
+        if INSPECT not in self.offers:
+            return None
+        if not self._frames:
+            return (INSPECT, {}) if not self._looked else None
+        unknown = [name for name, frame in self._frames.items() if not frame.columns]
+        return (INSPECT, {"names": unknown}) if unknown else None
+
     def _no_frame(self) -> str:
         if self._frames:
-            names = ", ".join(f"`{name}`" for name in self._frames)
-            return f"the notebook has {names}; say which is meant"
+            names = listed([f"`{name}`" for name in self._frames])
+            return f"the notebook has {names}, and I cannot tell which is meant"
         return "the notebook has no data frame that I could ask"
 
     # What they came to
@@ -245,8 +275,7 @@ class Analysis:
             said = [head(frame, query.top)]
         growth = growth_of_years(frame)
         if growth and not query.measures and (rows := evaluate(growth, frame)):
-            text = reply(growth, rows, frame).split(": ", 1)[1]
-            said.append(text[:1].upper() + text[1:])
+            said.append(reply(growth, rows, frame))
         return "\n\n".join(said)
 
     def report(self, step: str, facts: Sequence[Fact]) -> str:
@@ -267,22 +296,33 @@ class Analysis:
         return f"{text[:1].upper()}{text[1:]}"
 
 
-def followed(earlier: Query, step: str, frame: Frame, found: Query | str) -> Query | str:
+def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) -> Query | str:
     """What a step such as "and by island?" makes of what was asked before."""
-    from msgspec.structs import replace
+    if isinstance(earlier, str) or earlier.kind not in ("aggregate", "plot"):
+        return found
+    measures = " and ".join(f"`{measure}`" for measure in earlier.measures)
+    trials = [f"average {step}", f"count {step}", f"{step} of {measures}"]
+    change = next((c for c in (read(t, frame) for t in trials) if isinstance(c, Query)), None)
+    if change is None:
+        return found
+    columns = {condition.column for condition in change.where}
+    kept = [c for c in earlier.where if c.column not in columns]
+    return replace(
+        earlier,
+        statistic=statistic_of(step) or earlier.statistic,
+        by=change.by or earlier.by,
+        measures=change.measures or earlier.measures,
+        where=(*kept, *change.where),
+        subjects=() if change.by else earlier.subjects,
+        word="" if change.measures else earlier.word,
+        chart=_chart(earlier, change, frame),
+    )
 
-    alone = read(f"average {step}", frame)
-    change = alone if isinstance(alone, Query) else found
-    if isinstance(change, str):
-        return found
-    if change.kind == "values" and not change.by:
-        return found
-    by = change.by or earlier.by
-    measures = change.measures or earlier.measures
-    where = change.where or earlier.where
-    if earlier.kind not in ("aggregate", "plot"):
-        return found
-    return replace(earlier, by=by, measures=measures, where=where)
+
+def _chart(earlier: Query, change: Query, frame: Frame) -> str:
+    """The chart as it was, but bars where groups take the place of dates."""
+    lines = earlier.kind == "plot" and not earlier.chart and change.by
+    return "bar" if lines and not frame.column(change.by[0].column).dated else earlier.chart
 
 
 def _failed(fact: Fact) -> str:
@@ -297,4 +337,4 @@ def _failed(fact: Fact) -> str:
 
 
 def _unable(step: str, reason: str) -> str:
-    return f"I cannot answer “{step.rstrip('?')}”, as {reason}. Offline, {ABLE}."
+    return f"I cannot answer “{step.rstrip('?')}”, as {reason}; offline, {ABLE}."

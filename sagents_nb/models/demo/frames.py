@@ -24,7 +24,12 @@ _DESCRIPTION = re.compile(
     r"^`([A-Za-z_][\w.]*)` is a (DataFrame, .*?)(?=\n\n`[A-Za-z_][\w.]*` is a DataFrame, |\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_DESCRIBED = re.compile(r"\n\n`[A-Za-z_][\w.]*` is a DataFrame, ")
 _LISTED = re.compile(r"^([A-Za-z_]\w*): \w+ (DataFrame, [\d,]+ rows × \d+ columns)", re.MULTILINE)
+# What inspect_variables says of those that it is asked for by name.
+_INSPECTED = re.compile(
+    r"^([A-Za-z_]\w*): (DataFrame, .*?)(?=\n\n[A-Za-z_]\w*: |\Z)", re.DOTALL | re.MULTILINE
+)
 _SHAPE = re.compile(r"DataFrame, ([\d,]+) rows × (\d+) columns(?:, indexed by ([^\n]*))?")
 _COLUMN = re.compile(r"^- (.*): (\S.*?)(?:, (\d+) missing)?$")
 _VALUES = re.compile(r"^- (.*?): (\{.*\}|[\d,]+ different)$")
@@ -98,10 +103,11 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """A data frame: its name, how many rows it has, its columns, and those rows that were seen."""
+    """A data frame: its name, how many rows and columns it has, which, and those rows that were seen."""
 
     name: str
     size: int
+    width: int
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()
     index: tuple[str, ...] = ()
@@ -139,7 +145,14 @@ def frames_in(text: str) -> list[Frame]:
     """The frames that a prompt describes or a list of variables names."""
     described = [_frame(match[1], match[2]) for match in _DESCRIPTION.finditer(text)]
     listed = [_frame(match[1], match[2]) for match in _LISTED.finditer(text)]
-    return [frame for frame in [*described, *listed] if frame]
+    inspected = [_frame(match[1], match[2]) for match in _INSPECTED.finditer(text)]
+    return [frame for frame in [*described, *listed, *inspected] if frame]
+
+
+def described_apart(text: str) -> tuple[str, str]:
+    """A prompt, and what a notebook put after it to describe the frames that it names."""
+    match = _DESCRIBED.search(text)
+    return (text[: match.start()], text[match.start() :]) if match else (text, "")
 
 
 def shown_frame(name: str, text: str) -> Frame | None:
@@ -176,7 +189,8 @@ def _frame(name: str, text: str) -> Frame | None:
         Column(m[1], m[2], int(m[3] or 0)) for x in lines.splitlines() if (m := _COLUMN.match(x))
     ]
     index = tuple(shape[3].split(", ")) if shape[3] else ()
-    frame = Frame(name, int(shape[1].replace(",", "")), tuple(columns), index=index)
+    size, width = int(shape[1].replace(",", "")), int(shape[2])
+    frame = Frame(name, size, width, tuple(columns), index=index)
     return _with_rows(frame, rows)
 
 

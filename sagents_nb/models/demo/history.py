@@ -15,6 +15,7 @@ import msgspec
 
 from ...messages import Message, ToolCall, ToolResult
 from ..base import ModelRequest
+from .frames import described_apart
 from .words import IDENTIFIER, QUANTITIES, stems, superlative, word_set, words
 
 Rows = list[dict[str, Any]]
@@ -26,8 +27,6 @@ _RECENT = 200  # messages to look back for what a follow-up question is about
 _BY_PERSON = re.compile(
     r"\b(?:person|people|user|human|you)\b[^.\n]{0,40}\b(?:rejected|declined)\b", re.IGNORECASE
 )
-# What a notebook puts after a prompt in which a frame is named.
-_DESCRIBED = re.compile(r"\n\n`[\w.]+` is a DataFrame, .*", re.DOTALL)
 _COMMENT = re.compile(r"\bThey said:\s*(.*)", re.DOTALL)
 _CANCELLED = re.compile(r"\bcancelled\b", re.IGNORECASE)
 _CALL_ID = re.compile(r"call_(\d+)_\d+")
@@ -96,7 +95,7 @@ class Talk:
         begin = _begin(messages)
         said = [m.text for m in messages[begin:] if m.role == "user"]
         self.asked = "\n\n".join(said)
-        tasks = (_DESCRIBED.sub("", text) for text in said)
+        tasks = (described_apart(text)[0] for text in said)
         self.task = "\n".join(text for text in tasks if text.strip())[:_LONGEST]
         answers = (m.text for m in reversed(messages[:begin]) if m.role == "assistant")
         self.answered = next((text for text in answers if text.strip()), "")

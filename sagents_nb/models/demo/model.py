@@ -179,7 +179,7 @@ class Plan:
                 if call:
                     self.unable[index] = call
                 continue
-            for _ in range(3 if analyses else 2):
+            for _ in range(5 if analyses else 2):
                 fact = self._known(step, call)
                 if fact is None:
                     found = next((d for d in unclaimed if _is(d, call)), None)

@@ -81,6 +81,7 @@ class Query(msgspec.Struct, frozen=True):
     subjects: tuple[str, ...] = ()  # values that are compared, the first is said to be more
     chart: str = ""
     word: str = ""  # the superlative or comparative, as it was said
+    yes_no: bool = False  # whether it is answered by yes or no
 
 
 # The result from rows that were seen
@@ -88,6 +89,8 @@ class Query(msgspec.Struct, frozen=True):
 
 def evaluate(query: Query, frame: Frame) -> list[Row] | None:
     """The result; None where it takes rows that were not seen, or more than is known here."""
+    if not frame.columns:
+        return None
     if told := _from_statistics(query, frame):
         return told
     if not frame.whole or query.kind == "plot":
@@ -120,7 +123,9 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
 def _from_statistics(query: Query, frame: Frame) -> list[Row] | None:
     """The result where ``show_frame`` told it of the whole frame."""
     if query.where:
-        return None
+        return _counted_value(query, frame)
+    if query.kind == "missing" and query.statistic == "sum":
+        return [{"rows": sum(frame.column(m).missing for m in query.measures)}]
     if query.kind == "missing" and (len(query.measures) == 1 or not _gaps(frame)):
         missing = frame.column(query.measures[0]).missing if len(query.measures) == 1 else 0
         return [{"rows": missing}]
@@ -140,6 +145,19 @@ def _from_statistics(query: Query, frame: Frame) -> list[Row] | None:
         return None
     row = {m: _statistic(query.statistic, m, frame) for m in query.measures}
     return None if None in row.values() else [row]
+
+
+def _counted_value(query: Query, frame: Frame) -> list[Row] | None:
+    """How many rows have one value, where it is known how often each is there."""
+    counts = query.kind == "aggregate" and query.statistic == "count" and not query.by
+    if not counts or query.measures or len(query.where) > 1:
+        return None
+    (condition,) = query.where
+    column = frame.column(condition.column)
+    if condition.operator != "==" or condition.part or not column.values or column.dated:
+        return None
+    found = [n for value, n in column.values.items() if column.typed(value) == condition.value]
+    return [{"count": sum(found)}]
 
 
 def _gaps(frame: Frame) -> bool:
@@ -352,8 +370,8 @@ class _Code:
         keys = [self.key(key) for key in query.by]
         by = keys[0] if len(keys) == 1 else f"[{', '.join(keys)}]"
         if query.statistic == "count" and not query.measures:
-            return [f".groupby({by})", ".size()", ".rename('count')"]
-        return [f".groupby({by})", f"[{self.measures()}].{query.statistic}()"]
+            return [f".groupby({by}).size().rename('count')"]
+        return [f".groupby({by})[{self.measures()}].{query.statistic}()"]
 
     def measures(self) -> str:
         """The measures as what a frame is asked for."""
@@ -385,12 +403,8 @@ class _Code:
                 if not query.by:
                     return [*steps, f"[{first!r}].dropna().iloc[[0, -1]]", ".to_csv(index=False)"]
                 by = self.key(query.by[0])
-                return [
-                    *steps,
-                    f".groupby({by})",
-                    f"[{first!r}].agg(['first', 'last'])",
-                    ".to_csv()",
-                ]
+                ends = f".groupby({by})[{first!r}].agg(['first', 'last'])"
+                return [*steps, ends, ".to_csv()"]
         if query.by:
             ordered = []
             if query.order:
@@ -412,7 +426,11 @@ class _Code:
             one, other = query.measures
             inner = [f"{rows}[{list(query.measures)!r}].corr().loc[{one!r}, {other!r}]"]
         elif query.kind == "range" and self.frame.column(query.measures[0]).dated:
-            inner = [self.dates(query.measures[0]), *self.steps()]
+            text = f"{rows}[{query.measures[0]!r}]"
+            if not self.frame.column(query.measures[0]).is_time:
+                self.imports.append("import pandas as pd")
+                text = f"pd.to_datetime({text})"
+            inner = [text, *self.steps()]
         else:
             inner = [rows, *self.steps()]
         line = "".join(inner)
@@ -491,7 +509,11 @@ def title_of(query: Query, frame: Frame) -> str:
         text = f"{query.measures[0]} of {frame.name}"
     elif query.chart == "scatter":
         text = f"{query.measures[1]} against {query.measures[0]}"
-    elif not query.by or (query.statistic == "mean" and _unique(query.by[0], frame)):
+    elif (
+        query.chart == "box"
+        or not query.by
+        or (query.statistic == "mean" and _unique(query.by[0], frame))
+    ):
         text = f"{', '.join(query.measures)}{f' by {by}' if by else ''}"
     else:
         text = f"{said(query, '')} by {by}"

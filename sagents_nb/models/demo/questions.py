@@ -53,17 +53,19 @@ _CHARTS = {
 }
 _MISSING = word_set("missing null nulls nan nans na empty blank incomplete gaps")
 _DISTINCT = word_set("unique distinct different")
-_SHARE = word_set("percentage percentages percent share shares proportion proportions fraction %")
+_SHARE = word_set(
+    "percentage percentages percent share shares proportion proportions fraction rate rates %"
+)
 _RELATION = word_set(
     "correlation correlate correlated correlates related relation relationship relate association "
     "associated depend depends linked"
 )
 _GROWTH = word_set(
     "grow grew grown growth grows growing increase increased increases rise rose risen gain gained "
-    "gains improve improved change changed changes rises up trend"
+    "gains improve improved change changed changes rises trend went go goes going return returns developed"
 )
 _SHRINK = word_set(
-    "decrease decreased fall fell fallen drop dropped decline declined shrink lost lose"
+    "decrease decreased fall fell fallen drop dropped decline declined shrink lost lose down"
 )
 _SORT = word_set("sort sorted order ordered rank ranked ranking")
 _SUMMARY = word_set(
@@ -80,6 +82,8 @@ _MORE = word_set(
 )
 _LESS = word_set("less fewer lower smaller shorter under below before")
 _AFTER_VERB = word_set("often likely frequently")
+_YES_NO = word_set("did do does has have is are was were")
+_LATEST = word_set("latest last newest recent current earliest oldest first")
 _NEGATIONS = word_set(
     "not never without except excluding no nobody none neither didn't doesn't don't"
 )
@@ -115,7 +119,7 @@ _FILLERS = word_set(
     "sells occur occurred happen happened happens appear appears come comes belong live lives "
     "lived living recorded measured observed seen day days trading more's people there's there're "
     "contain contains include includes exist statistics stats numbers breakdown break down split "
-    "difference differ differs vs versus old first last total altogether report together fit"
+    "difference differ differs vs versus standard board aboard old first last total altogether report together fit"
 )
 # Words that mean the same where a column is looked for.
 _SAME = [
@@ -154,11 +158,18 @@ _VALUES_SAME = {
     **dict.fromkeys(("women", "woman", "female", "females", "girls"), {"female", "f", "woman"}),
     **dict.fromkeys(("men", "man", "male", "males", "boys"), {"male", "m", "man"}),
 }
+_MEANT_BY = {
+    **dict.fromkeys(("paid", "pay", "pays", "cost", "costs"), "fare price amount cost total"),
+    **dict.fromkeys(("weigh", "weighs", "weighed"), "mass weight"),
+    **dict.fromkeys(("sell", "sells", "sold"), "units quantity sold sales revenue"),
+    **dict.fromkeys(("earn", "earns", "earned"), "salary income wage revenue"),
+    **dict.fromkeys(("spent", "spend", "spends"), "spend spending amount cost total"),
+}
 # What is added up rather than averaged where nothing is said.
 _ADDED = word_set(
     "revenue sales amount units quantity qty cost costs profit income turnover spend spending "
     "precipitation rain rainfall snow snowfall population budget orders visits clicks goals points "
-    "passengers expenses earnings sold count downloads views cases deaths births"
+    "volume passengers expenses earnings sold count downloads views cases deaths births"
 )
 _NAMES = word_set("name title product item player city country region team customer model")
 
@@ -183,6 +194,12 @@ def read(question: str, frame: Frame, before: Query | None = None) -> Query | st
     if len(question) > 1000:
         return "it is too long for me"
     return _Reading(question, frame, before).query()
+
+
+def statistic_of(text: str) -> Statistic | None:
+    """The statistic that a text names, None without one."""
+    found = (_STATISTICS.get(word) for word in re.findall(r"[a-z]+", text.lower()))
+    return next((statistic for statistic in found if statistic), None)
 
 
 def names_frame(text: str, name: str) -> bool:
@@ -303,6 +320,8 @@ class _Reading:
                 return 0
             if adjective(word) or word in _MORE | _LESS or word in _GROWTH | _SHRINK:
                 return 0
+        if "id" in parts and "id" not in words:
+            return 0  # the number of a passenger is not the passenger
         scores = []
         left = list(parts)
         for word in words:
@@ -434,7 +453,7 @@ class _Reading:
             if token.role == "column" and self.frame.column(token.columns[0]).numeric:
                 token.role = "condition"
                 return token.columns[0]
-        return None
+        return next(iter(self._meant_by_verb()), None)
 
     def _mark_equalities(self) -> None:
         """A class or the like that is a number: "class 3", "third class"."""
@@ -476,15 +495,18 @@ class _Reading:
             if token.role == "column" and len(token.columns) == 1:
                 column = self.frame.column(token.columns[0])
                 grouping = column.counted or not column.numeric
+                joined = self._joined(index, found)
                 if column.binary and not near & {"by", "per", "each", "every"}:
                     grouping = False
                 period = self._granularity(column)
-                if grouping and (asked or near & (_EACH | {"between", "across", "which"})):
+                if grouping and (
+                    asked or joined or near & (_EACH | {"between", "across", "which"})
+                ):
                     found.append((index, Key(column.name, period)))
             elif not token.role and token.word in _PERIODS and self.frame.date is not None:
                 period = _PERIODS[token.word]
                 said = near & (_EACH | {"which"}) or asked or token.word.endswith("ly")
-                said = said or token.word in ("annual", "when")
+                said = said or token.word in ("annual", "when") or self._is_superlative(index - 1)
                 if said or (token.word in ("date", "day") and self._word(index - 1) == "on"):
                     if token.word == "day" and self._word(index + 1) == "of":
                         period = "weekday"
@@ -496,6 +518,15 @@ class _Reading:
                     token.role = "period"
                     found.append((index, Key(self.frame.date.name, period)))
         return found
+
+    def _is_superlative(self, index: int) -> bool:
+        word = self._word(index)
+        return word in _UP | _DOWN or (word.endswith("est") and adjective(word) is not None)
+
+    def _joined(self, index: int, found: Sequence[tuple[int, Key]]) -> bool:
+        """Whether a column goes on from one that is grouped by: "by sex and class"."""
+        between = self.words[found[-1][0] + 1 : index] if found else []
+        return bool(between) and set(between) <= {"and", "the", "then"}
 
     def _granularity(self, column: Column) -> Period:
         """ "day" for times of the day, "" where dates are days already."""  # noqa: D300
@@ -536,7 +567,9 @@ class _Reading:
             if word in _DOWN:
                 token.role = "superlative"
                 return "ascending", word, ()
-            known = adjective(word) if word.endswith("est") or word in ("rarest",) else None
+            # "Which year was wetter?" asks for the wettest.
+            which = word.endswith("er") and "than" not in self.words and self._says({"which"})
+            known = adjective(word) if word.endswith("est") or which else None
             if known:
                 token.role = "superlative"
                 return _order(known[0]), word, self._measured(known[1])
@@ -564,12 +597,31 @@ class _Reading:
     def query(self) -> Query | str:
         """The query, else the reason why there is none."""
         found = self._query()
-        if isinstance(found, str) or self.reason:
-            return self.reason or str(found)
         if unknown := self._unknown():
             names = ", ".join(f"“{word}”" for word in unknown[:3])
             return f"I cannot tell what {names} means in `{self.frame.name}`"
-        return found
+        if self.reason:
+            return self.reason
+        if isinstance(found, str):
+            return found
+        if unused := self._unused(found):
+            return f"I cannot tell what `{unused}` has to do with it"
+        return msgspec.structs.replace(found, yes_no=self._word(0) in _YES_NO)
+
+    def _unused(self, query: Query) -> str:
+        """A column or value that was named and is not in the query, "" if there is none."""
+        if query.kind in ("summary", "shape"):
+            return ""
+        used = {*query.measures, *(k.column for k in query.by), *(c.column for c in query.where)}
+        for token in self.tokens:
+            if token.role == "column" and not used & set(token.columns):
+                return token.columns[0]
+            if token.role == "value" and not any(
+                c.column == token.columns[0] and c.value == token.value for c in query.where
+            ):
+                if str(token.value) not in query.subjects:
+                    return str(token.value)
+        return ""
 
     def _unknown(self) -> list[str]:
         operators = (
@@ -588,7 +640,7 @@ class _Reading:
                 "previous",
             ):
                 continue
-            if self._entity(index):
+            if self._entity(index) or (word in _MEANT_BY and self._meant_by_verb()):
                 continue
             left.append(token.text)
         return [*negated, *(word for word in left if word not in negated)]
@@ -602,6 +654,8 @@ class _Reading:
         if singular == stem(self.frame.name):
             return True
         before = [w for w in self.words[max(0, index - 4) : index] if w not in ("the", "all", "a")]
+        if self.tokens[index - 1].role == "superlative":
+            return True
         plural = word.endswith("s") and not word.endswith("ss")
         if not plural:
             return False
@@ -610,6 +664,13 @@ class _Reading:
         return bool(before) and (
             before[-1] in ("many", "of", "rows", "which", "for") or after_value
         )
+
+    def _meant_by_verb(self) -> tuple[str, ...]:
+        """The column that a verb such as "paid" is about."""
+        for token in self.tokens:
+            if not token.role and token.word in _MEANT_BY:
+                return self._named_like(*_MEANT_BY[token.word].split())
+        return ()
 
     def _default(self, measures: Sequence[str]) -> Statistic:
         added = any(part in _ADDED for measure in measures for part in _parts(measure))
@@ -637,7 +698,8 @@ class _Reading:
         if negative or self._says(_MISSING):
             others = self._conditions(values)
             columns = named or tuple(c.name for c in frame.columns)
-            return Query("missing", columns, where=others)
+            counts: Statistic = "count" if named or others or self._says({"row", "rows"}) else "sum"
+            return Query("missing", columns, counts, where=others)
         if self._says(_RELATION):
             if len(numbers) != 2:
                 return "a correlation needs two columns of numbers"
@@ -649,8 +711,8 @@ class _Reading:
         if self._says(_GROWTH | _SHRINK) and not self._says(_SHOW & {"head"}):
             return self._grown(by, numbers, years, order, word)
         if self._says(_SHARE):
-            return self._shared(by, numbers, values, statistic)
-        compared = self._compares(values)
+            return self._shared(by, numbers, values, order, word)
+        compared = self._compares(values) or self._compares_years(years)
         if compared is not None:
             return compared
         if self._says(_DISTINCT) and not by:
@@ -658,6 +720,8 @@ class _Reading:
                 return "I cannot tell of which column the different values are meant"
             return self._distinct(named[0], values)
         conditions = self._conditions(values)
+        if not by and (latest := self._latest(numbers, conditions)):
+            return latest
         if self._is_range(named):
             column = next((c for c in named), frame.date.name if frame.date else "")
             return Query("range", (column,), where=conditions) if column else "there are no dates"
@@ -673,12 +737,17 @@ class _Reading:
                 return Query("rows", named, where=conditions, order=_of(order), top=count)
         if self._says(_COUNT):
             return self._count(by, named, numbers, statistic, conditions, order, word)
+        # "The average age of survivors": a column of yes and no says which rows are meant.
+        yes = [n for n in numbers if frame.column(n).binary]
+        if len(numbers) > len(yes) > 0:
+            numbers = tuple(n for n in numbers if n not in yes)
+            conditions = (*conditions, *(self._is_true(n) for n in yes))
         if order:
             return self._ranking(by, numbers or ranked, statistic, conditions, order, word, top)
         if statistic and not numbers and named and not by:
             return f"`{named[0]}` holds no numbers"
         if statistic and not numbers:
-            numbers = self._only()
+            numbers = self._meant_by_verb() or self._only()
             if not numbers:
                 return "I cannot tell which column is meant"
         if numbers or by:
@@ -689,6 +758,8 @@ class _Reading:
             return Query("shape")
         if self._says(_SHOW) or len(self.tokens) == 1:
             return Query("show", top=top)
+        if not named and all(t.role == "frame" or t.word in _FILLERS for t in self.tokens):
+            return Query("summary")
         if named and self._says(word_set("list what which")):
             return self._distinct(named[0], values)
         return "I cannot tell what is asked of which column"
@@ -865,28 +936,40 @@ class _Reading:
                 )
             statistic = self._default(measures)
             return Query(
-                "aggregate", measures[:1], statistic, periods or (date,), where, wants="growth"
-            )
-        return Query("change", measures[:1], where=where, wants="growth")
+                "aggregate", measures[:1], statistic, periods or (date,), where,
+                "ascending" if down else "", wants="growth",
+            )  # fmt: skip
+        return Query("change", measures[:1], where=where, order=_of(direction), wants="growth")
 
     def _guessed(self) -> tuple[str, ...]:
         """What is meant where a growth names no column: a price, sales, or the only number."""
-        for wanted in ("close", "price", "value", "revenue", "sales", "amount", "total"):
+        usual = ("close", "price", "value", "revenue", "sales", "amount", "total")
+        return self._named_like(*usual) or self._only()
+
+    def _named_like(self, *names: str) -> tuple[str, ...]:
+        """The first column of numbers that has one of these words in its name."""
+        for name in names:
             for column in self.frame.columns:
-                if column.numeric and wanted in _parts(column.name):
+                if column.numeric and name in _parts(column.name):
                     return (column.name,)
-        return self._only()
+        return ()
 
     def _shared(
         self,
         by: tuple[Key, ...],
         numbers: tuple[str, ...],
         values: Sequence[_Token],
-        statistic: Statistic | None,
+        order: str,
+        word: str,
     ) -> Query | str:
         binary = [n for n in numbers if self.frame.column(n).binary]
         if binary:
             where = self._conditions(values)
+            if order and by:
+                return Query(
+                    "aggregate", (binary[0],), "mean", by, where, _of(order),
+                    wants="first", word=word,
+                )  # fmt: skip
             return Query("aggregate", (binary[0],), "mean", by, where, wants="share")
         if numbers and (by or values):
             if not by:
@@ -944,6 +1027,44 @@ class _Reading:
             word=more[1] if more else "",
         )
 
+    def _compares_years(self, years: Sequence[int]) -> Query | str | None:
+        """A question whether one year is more than another, None if it is none."""
+        if len(years) != 2 or not self._says({"than"}):
+            return None
+        more = self._comparative()
+        numbers = [c for _, t in self._refs() for c in t.columns if self._is_measure(c)]
+        measures = tuple(numbers) or (more[2] if more else ())
+        year = next(c for c in self.conditions if c.value in years)
+        if more is None or not measures:
+            return "I cannot tell by which column to compare"
+        return Query(
+            "aggregate",
+            self._one_of(measures, _order(more[0]))[:1],
+            self._default(measures),
+            (Key(year.column, cast(Period, year.part)),),
+            order=_of(_order(more[0])),
+            wants="compare",
+            subjects=(str(years[0]), str(years[1])),
+            word=more[1],
+        )
+
+    def _latest(self, numbers: Sequence[str], conditions: tuple[Condition, ...]) -> Query | None:
+        """A question for the last or the first in time, None if it is none."""
+        date = self.frame.date
+        for index, token in enumerate(self.tokens):
+            if token.role or token.word not in _LATEST or date is None or not numbers:
+                continue
+            if self._word(index + 1) in _PERIODS or self._word(index + 1).isdigit():
+                continue
+            token.role = "order"
+            if self._word(index - 1) == "most":
+                self.tokens[index - 1].role = "order"
+            order = "ascending" if token.word in ("earliest", "oldest", "first") else "descending"
+            return Query(
+                "rows", (date.name,), where=conditions, order=_of(order), top=1, wants="first"
+            )
+        return None
+
     def _distinct(self, name: str, values: Sequence[_Token]) -> Query:
         where = self._conditions(values)
         if self._says(_COUNT):
@@ -970,12 +1091,7 @@ class _Reading:
         binary = [n for n in numbers if frame.column(n).binary]
         wants: Any = "first" if order else ""
         if binary:
-            yes = 1 if frame.column(binary[0]).numeric else True
-            negated = [t for t in self.tokens if not t.role and t.word in _NEGATIONS]
-            for token in negated:
-                token.role = "negation"
-            value: Any = (not yes if yes is True else 0) if negated else yes
-            conditions = (*conditions, Condition(binary[0], "==", value))
+            conditions = (*conditions, self._is_true(binary[0]))
         elif numbers and self._default(numbers) == "sum":
             return Query("aggregate", numbers[:1], "sum", by, conditions, _of(order), wants=wants)
         elif len(named) == 1 and not (by and order):
@@ -1000,6 +1116,14 @@ class _Reading:
             return Query("aggregate", (frame.date.name,), "nunique", (), conditions)
         chosen = _of(order) if order else ("descending" if by and not by[0].period else "")
         return Query("aggregate", (), "count", by, conditions, _of(chosen), wants=wants, word=word)
+
+    def _is_true(self, name: str) -> Condition:
+        """That a column of yes and no says yes, or no where the question has a "not"."""
+        negated = [t for t in self.tokens if not t.role and t.word in _NEGATIONS]
+        for token in negated:
+            token.role = "negation"
+        value: Any = not negated
+        return Condition(name, "==", int(value) if self.frame.column(name).numeric else value)
 
     def _asked_after_many(self) -> str:
         for index, token in enumerate(self.words):
@@ -1026,6 +1150,7 @@ class _Reading:
     ) -> Query | str:
         frame = self.frame
         counts = word in ("most", "least", "fewest") or (adjective(word.split()[-1]) or (0, []))[1]
+        measures = measures or self._meant_by_verb()
         measures = self._one_of(measures, order)
         others = [
             Key(c) for _, t in self._refs() for c in t.columns[:1] if not frame.column(c).numeric

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .frames import Column, Frame, Row
-from .history import listed, markdown_table, number
+from .history import listed, markdown_table, number as _number
 from .queries import MONTHS, Condition, Query, said, title_of
 
 _SHOWN = 10  # rows of a table
@@ -40,7 +40,7 @@ def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
         return _shares(query, rows, frame)
     if query.wants == "compare":
         return _compared(query, rows)
-    return _grouped(query, rows) if query.by else _single(query, rows[0], frame)
+    return _grouped(query, rows, frame) if query.by else _single(query, rows[0], frame)
 
 
 def plotted(query: Query, frame: Frame) -> str:
@@ -54,7 +54,7 @@ def plotted(query: Query, frame: Frame) -> str:
 def shape(frame: Frame) -> str:
     """How large a frame is and what its columns are."""
     names = listed([f"`{c.name}` ({c.dtype})" for c in frame.columns])
-    return f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(len(frame.columns), 'column')}: {names}."
+    return f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(frame.width, 'column')}: {names}."
 
 
 def overview(frame: Frame, names: Sequence[str] = ()) -> str:
@@ -64,7 +64,7 @@ def overview(frame: Frame, names: Sequence[str] = ()) -> str:
     if not names:
         said.append(
             f"`{frame.name}` has {_many(frame.size, 'row')} and "
-            f"{_many(len(frame.columns), 'column')}. {_gaps(columns)}"
+            f"{_many(frame.width, 'column')}. {_gaps(columns)}"
         )
     table = [row for column in columns if (row := _line(column, frame))]
     if table:
@@ -88,9 +88,7 @@ def head(frame: Frame, top: int | None) -> str:
     """The first rows of a frame."""
     count = min(top or (frame.size if frame.size <= _SHOWN else 5), len(frame.rows))
     of = "" if count == frame.size else f" The first {count} of them:"
-    size = (
-        f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(len(frame.columns), 'column')}."
-    )
+    size = f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(frame.width, 'column')}."
     return f"{size}{of}\n\n{markdown_table(list(frame.rows[:count]), 50)}"
 
 
@@ -106,16 +104,17 @@ def _gaps(columns: Sequence[Column]) -> str:
 def _line(column: Column, frame: Frame) -> Row | None:
     """A column in a table of all."""
     told = column.statistics
-    if column.numeric and "mean" in told and not column.binary:
-        parts = [f"{_value(told['min'])} to {_value(told['max'])}", f"mean {_value(told['mean'])}"]
-        if not column.counted:
-            parts.append(f"median {_value(told['50%'])}")
+    if column.counted and 0 < len(column.values) <= 5:
+        parts = [", ".join(f"{value} ({n:,})" for value, n in column.values.items())]
+    elif column.numeric and "mean" in told and not column.binary:
+        ends = f"{_value(told['min'])} to {_value(told['max'])}"
+        parts = [ends, f"mean {_value(told['mean'])}", f"median {_value(told['50%'])}"]
     elif column.numeric and frame.whole and not column.binary:
         numbers = [row[column.name] for row in frame.rows if row[column.name] is not None]
         if not numbers:
             return None
         mean = sum(numbers) / len(numbers)
-        parts = [f"{number(min(numbers))} to {number(max(numbers))}", f"mean {number(mean)}"]
+        parts = [f"{_number(min(numbers))} to {_number(max(numbers))}", f"mean {_number(mean)}"]
     elif column.is_time and "min" in told:
         parts = [f"{_value(told['min'])} to {_value(told['max'])}"]
     elif column.values and len(column.values) <= 5:
@@ -136,10 +135,10 @@ def _value(value: Any) -> str:
     """A value as people write it; a date without midnight."""
     if isinstance(value, str):
         try:
-            return number(float(value))
+            return _number(float(value))
         except ValueError:
             return value.removesuffix(" 00:00:00")
-    return number(value)
+    return _number(value)
 
 
 def _label(value: Any) -> str:
@@ -154,41 +153,55 @@ def _label(value: Any) -> str:
     return text.removesuffix(" 00:00:00")
 
 
-def _condition(condition: Condition) -> str:
-    value = _label(condition.value)
-    if condition.part == "month":
-        return f"in {MONTHS[int(condition.value) - 1]}"
-    if condition.part == "year" and condition.operator == "==":
-        return f"in {value}"
-    if condition.part == "year":
-        when = {">": "after", ">=": "from", "<": "before", "<=": "up to"}
-        return f"{when[condition.operator]} {value}"
-    sign = _SIGNS.get(condition.operator, "")
-    return f"with `{condition.column}` {sign} {value}".replace("  ", " ")
-
-
 def _where(query: Query) -> str:
-    return "".join(f" {_condition(c)}" for c in query.where)
+    """Which rows are meant, with a blank before it; "" for all."""
+    dates = {c.part: c.value for c in query.where if c.part and c.operator == "=="}
+    said = []
+    if "month" in dates:
+        said.append(f"in {MONTHS[dates['month'] - 1]} {dates.get('year', '')}".strip())
+    elif "year" in dates:
+        said.append(f"in {dates['year']}")
+    when = {">": "after", ">=": "from", "<": "before", "<=": "up to"}
+    said += [f"{when[c.operator]} {c.value}" for c in query.where if c.part and c.operator != "=="]
+    if others := [_condition(c) for c in query.where if not c.part]:
+        said.append(f"with {listed(others)}")
+    return "".join(f" {text}" for text in said)
+
+
+def _condition(condition: Condition) -> str:
+    sign = _SIGNS.get(condition.operator, "")
+    return f"`{condition.column}` {sign} {_label(condition.value)}".replace("  ", " ")
 
 
 def _single(query: Query, row: Row, frame: Frame) -> str:
     where = _where(query)
     if query.statistic == "count" and not query.measures:
-        of = f" of {frame.size:,}" if query.where else ""
-        share = f" ({_percent(row['count'] / frame.size)})" if query.where and frame.size else ""
-        return f"{_many(row['count'], 'row')}{of}{where}{share}.".replace("rows of", "rows of")
+        count = row["count"]
+        if not query.where:
+            return f"`{frame.name}` has {_many(count, 'row')}."
+        share = f" ({_percent(count / frame.size)})" if frame.size else ""
+        return f"{_of_all(count, frame)}{where}{share}."
     if query.wants == "share":
-        (measure,) = query.measures
-        return f"`{measure}`{where}: {_percent(row[measure])}."
+        rows = f"of the rows{where}" if where else f"of {_many(frame.size, 'row')}"
+        return f"{_percent(row[query.measures[0]])} {rows} have `{query.measures[0]}`."
     if query.statistic == "nunique":
-        return f"There are {number(row[query.measures[0]])} different `{query.measures[0]}`{where}."
-    parts = []
-    for measure in query.measures:
-        single = Query("aggregate", (measure,), query.statistic)
-        parts.append(f"{said(single)}{where} is {_value(row[measure])}")
-    gaps = [frame.column(m).missing for m in query.measures]
-    note = f" {_many(gaps[0], 'row')} without a value left out." if gaps[0] and not where else ""
-    return f"The {listed([f'{p}' for p in parts]).replace(' and ', ' and the ')}.{note}"
+        return (
+            f"`{query.measures[0]}`{where} has {_many(row[query.measures[0]], 'different value')}."
+        )
+    parts = [
+        f"{said(Query('aggregate', (measure,), query.statistic))}{where} is {_value(row[measure])}"
+        for measure in query.measures
+    ]
+    gaps = frame.column(query.measures[0]).missing
+    note = ""
+    if gaps and not where:
+        note = f" ({_many(gaps, 'row')} without a value {'is' if gaps == 1 else 'are'} left out)"
+    return f"The {', and the '.join(parts)}{note}."
+
+
+def _of_all(count: int, frame: Frame) -> str:
+    """How many of all rows: "15 of 500 rows"."""
+    return f"{count:,} of {_many(frame.size, 'row')}"
 
 
 def _labels(query: Query, row: Row) -> str:
@@ -199,8 +212,10 @@ def _measure(query: Query) -> str:
     return query.measures[0] if query.measures else "count"
 
 
-def _grouped(query: Query, rows: list[Row]) -> str:
+def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
     where, column = _where(query), _measure(query)
+    shares = query.statistic == "mean" and bool(query.measures) and frame.column(column).binary
+    number = _percent if shares else _number
     if query.subjects:
         rows = [row for row in rows if _label(row[query.by[0].label]) in query.subjects]
     rows = [row for row in rows if row.get(column) is not None]
@@ -208,8 +223,8 @@ def _grouped(query: Query, rows: list[Row]) -> str:
         return "There is no such row."
     by = " and ".join(f"`{key.label}`" for key in query.by)
     what = said(query) if query.measures else "number of rows"
+    what = f"share of `{column}`" if shares else what
     shown = rows[: query.top] if query.top else rows
-    table = _table(query, shown)
     if query.wants == "first" and query.top is None:
         first, rest = rows[0], rows[1:]
         ties = [row for row in rest if row[column] == first[column]]
@@ -225,11 +240,12 @@ def _grouped(query: Query, rows: list[Row]) -> str:
             sentence = (
                 f"The {word} {by}{where} is {names}, by {what}: {number(first[column])}{against}."
             )
-        return f"{sentence}\n\n{table}" if len(rows) > 3 else sentence
+        return f"{sentence}\n\n{_table(query, rows[:5])}" if len(rows) > 3 else sentence
     lead = f"{what[:1].upper()}{what[1:]} by {by}{where}"
     if query.top and query.order:
-        lead = f"The {'first' if query.order == 'descending' else 'last'} {len(shown)} {by} by {what}{where}"
-    inline = listed([f"{_labels(query, row)} {number(row[column])}" for row in shown])
+        end = "top" if query.order == "descending" else "lowest"
+        lead = f"The {end} {len(shown)} of {by} by {what}{where}"
+    inline = listed([f"{_labels(query, row)} ({number(row[column])})" for row in shown])
     if len(shown) <= _INLINE and len(query.measures) <= 1:
         return f"{lead}: {inline}."
     ranked = sorted(rows, key=lambda row: row[column])
@@ -238,14 +254,29 @@ def _grouped(query: Query, rows: list[Row]) -> str:
         f"{lead} goes from {number(low[column])} ({_labels(query, low)}) to "
         f"{number(high[column])} ({_labels(query, high)})."
     )
-    return f"{ends if len(query.measures) <= 1 else lead + ':'}\n\n{table}"
+    return f"{ends if len(query.measures) <= 1 else lead + ':'}\n\n{_table(query, shown)}"
 
 
-def _table(query: Query, rows: Sequence[Row]) -> str:
+def _table(query: Query, rows: Sequence[Row], limit: int = 25) -> str:
     labels = [key.label for key in query.by]
     cells = [{k: _label(v) if k in labels else v for k, v in row.items()} for row in rows]
-    limit = _SHOWN if len(cells) > 25 else 25
-    return markdown_table(cells, limit)
+    return markdown_table(_rounded(cells), limit)
+
+
+def _rounded(rows: Sequence[Row]) -> list[Row]:
+    """The rows with as many decimals in all of a column."""
+    places: dict[str, int] = {}
+    for name in rows[0] if rows else ():
+        sizes = [abs(row[name]) for row in rows if isinstance(row[name], float)]
+        if sizes and max(sizes) >= 10:
+            places[name] = 1
+    return [
+        {
+            k: round(v, places[k]) if k in places and isinstance(v, float) else v
+            for k, v in r.items()
+        }
+        for r in rows
+    ]
 
 
 def _percent(value: Any) -> str:
@@ -269,15 +300,15 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
             return f"The total{where} is 0, so there are no shares."
         shares = [(row[by], row[column] / total) for row in known]
         what = f"Share of the rows{where}" if query.statistic == "count" else (
-            f"Share of the total `{column}`{where}, which is {number(total)}"
+            f"Share of the total `{column}`{where}, which is {_number(total)}"
         )  # fmt: skip
     if query.subjects:
         found = [(v, s) for v, s in shares if _label(v) == query.subjects[0]]
         share = found[0][1] if found else 0
         counts = [row[column] for row in rows if _label(row[by]) == query.subjects[0]]
-        of = f" ({number(counts[0])} of {number(total)})" if counts else ""
+        of = f" ({_number(counts[0])} of {_number(total)})" if counts else ""
         return f"`{by}` is {query.subjects[0]} in {_percent(share)} of {'the rows' if query.statistic == 'count' else f'`{column}`'}{where}{of}."
-    inline = listed([f"{_label(v)} {_percent(s)}" for v, s in shares])
+    inline = listed([f"{_label(v)} ({_percent(s)})" for v, s in shares])
     if len(shares) <= _INLINE:
         return f"{what}: {inline}."
     return f"{what}:\n\n" + markdown_table(
@@ -294,7 +325,7 @@ def _compared(query: Query, rows: list[Row]) -> str:
     more = found[one] > found[other]
     yes = more == (query.order == "descending") and found[one] != found[other]
     binary = query.statistic == "mean" and all(0 <= found[s] <= 1 for s in (one, other))
-    shown = {s: _percent(found[s]) if binary else number(found[s]) for s in (one, other)}
+    shown = {s: _percent(found[s]) if binary else _number(found[s]) for s in (one, other)}
     what = f"share of `{column}`" if binary else said(query) if query.measures else "number of rows"
     return (
         f"{'Yes' if yes else 'No'}: the {what} is {shown[one]} for {one} and "
@@ -325,7 +356,7 @@ def _grown(query: Query, rows: list[Row]) -> str:
     ranked = sorted(rows, key=ratio, reverse=not falling)
     lines = [
         f"{_label(row[label]) if label else 'It'} {_change(row[names[0]], row[names[1]])} "
-        f"({number(row[names[0]])} → {number(row[names[1]])})"
+        f"({_number(row[names[0]])} → {_number(row[names[1]])})"
         for row in ranked
     ]
     table = [
@@ -345,14 +376,15 @@ def _grown(query: Query, rows: list[Row]) -> str:
         return f"{sentence}\n\n{markdown_table(table, _SHOWN)}" if len(rows) > 4 else sentence
     if query.kind == "change" and not label:
         first, last = rows[0]["first"], rows[0]["last"]
-        yes = _yes(first, last, falling)
-        return f"{yes}:{measure} went from {number(first)} to {number(last)} ({_change(first, last)}){_where(query)}."
+        yes = _yes(query, first, last)
+        return f"{yes}{measure.strip()} went from {_number(first)} to {_number(last)} ({_change(first, last)}){_where(query)}."
     if query.kind == "growth":
         first, last = (sum(row[name] for row in rows) for name in names)
         sentence = (
-            f"{_yes(first, last, falling)}: from {names[0]} to {names[1]} the total went from "
-            f"{number(first)} to {number(last)} ({_change(first, last)})"
+            f"{_yes(query, first, last)}from {names[0]} to {names[1]} the total went from "
+            f"{_number(first)} to {_number(last)} ({_change(first, last)})"
         )
+        sentence = sentence[:1].upper() + sentence[1:]
         each = f": {listed(lines[:6])}" if label and len(rows) > 1 else ""
         return (
             f"{sentence}{each}."
@@ -362,8 +394,11 @@ def _grown(query: Query, rows: list[Row]) -> str:
     return f"Change of{measure} from first to last: {listed(lines[:12])}."
 
 
-def _yes(first: Any, last: Any, falling: bool) -> str:
-    return "Yes" if (last < first if falling else last > first) else "No"
+def _yes(query: Query, first: Any, last: Any) -> str:
+    """The yes or no to a question for a growth or a fall, "" where none was asked for."""
+    if not query.yes_no:
+        return ""
+    return "Yes: " if (last < first if query.order == "ascending" else last > first) else "No: "
 
 
 def _over_time(query: Query, rows: list[Row]) -> str:
@@ -374,10 +409,11 @@ def _over_time(query: Query, rows: list[Row]) -> str:
         return f"There is only one {label} to compare."
     first, last = rows[0], rows[-1]
     sentence = (
-        f"{_yes(first[column], last[column], query.order == 'ascending')}: {said(query)} went from "
-        f"{number(first[column])} in {_label(first[label])} to {number(last[column])} in "
-        f"{_label(last[label])} ({_change(first[column], last[column])}){''}."
+        f"{_yes(query, first[column], last[column])}{said(query)} went from "
+        f"{_number(first[column])} in {_label(first[label])} to {_number(last[column])} in "
+        f"{_label(last[label])} ({_change(first[column], last[column])})."
     )
+    sentence = sentence[:1].upper() + sentence[1:]
     return sentence if len(rows) == 2 else f"{sentence}\n\n{_table(query, rows)}"
 
 
@@ -386,11 +422,16 @@ def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
     where = _where(query)
     if len(query.measures) == 1:
         has = "has" if count == 1 else "have"
-        return f"{_many(count, 'row')} of {frame.size:,}{where} {has} no `{query.measures[0]}`."
+        return f"{_of_all(count, frame)}{where} {has} no `{query.measures[0]}`."
     columns = [frame.column(m) for m in query.measures]
+    if count and query.statistic == "sum":
+        return (
+            f"{_many(count, 'value')} {'is' if count == 1 else 'are'} missing: {_gaps(columns)[9:]}"
+        )
     if not count:
         return f"No value is missing in `{frame.name}`{where}."
-    return f"{_many(count, 'row')} of {frame.size:,}{where} lack a value. {_gaps(columns)}"
+    gaps = "" if where else f" {_gaps(columns)}"
+    return f"{_of_all(count, frame)}{where} lack a value.{gaps}"
 
 
 def _values(query: Query, rows: list[Row], frame: Frame) -> str:
@@ -430,17 +471,24 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         shown = [{k: _cell(v) for k, v in row.items()} for row in rows[: query.top or 5]]
         return f"The first {_many(len(shown), 'row')}{where}{order}:\n\n{markdown_table(shown, 50)}"
     best = [row for row in rows if row[column] == rows[0][column]]
-    label = query.by[0].column if query.by else next(iter(keep), "")
+    if frame.column(column).dated:
+        end = "last" if query.order == "descending" else "first"
+        cells = [f"`{k}` {_value(v)}" for k, v in rows[0].items() if k != column and v is not None]
+        return f"The {end} row{where} is of {_label(rows[0][column])}: {', '.join(cells[:8])}."
+    first = keep[0] if keep else ""
+    tells = first and ("name" in first.lower() or frame.is_key(first) or frame.column(first).dated)
+    label = query.by[0].column if query.by else first if tells else ""
     names = listed([_label(row[label]) for row in best]) if label else ""
     lead = "highest" if query.order == "descending" else "lowest"
     others = ", ".join(
         f"`{k}` {_label(_cell(rows[0][k]))}" for k in keep if k not in (label, column)
     )
-    value = number(rows[0][column])
+    value = _number(rows[0][column])
     also = f" ({others})" if others and len(best) == 1 else ""
     if not names:
         return f"The {lead} `{column}`{where} is {value}{also}."
-    return f"{names}: the {lead} `{column}`{where} is {value}{also}."
+    has = "has" if len(best) == 1 else "have"
+    return f"{names} {has} the {lead} `{column}`{where}: {value}{also}."
 
 
 def _kept(query: Query, frame: Frame) -> list[str]:
