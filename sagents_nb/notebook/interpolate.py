@@ -98,9 +98,9 @@ def describe_frame(frame: Any) -> str:
         frame = with_index(frame)
     for i, column in enumerate(frame.columns[:50]):  # by place: names may be there twice
         missing = int(frame.iloc[:, i].isna().sum())
-        lines.append(
-            f"- {column}: {frame.dtypes.iloc[i]}" + (f", {missing} missing" if missing else "")
-        )
+        line = f"- {column}: {frame.dtypes.iloc[i]}"
+        line += ", named by a number" if isinstance(column, int) else ""
+        lines.append(line + (f", {missing} missing" if missing else ""))
     if width > 50:
         lines.append(f"- and {width - 50} more columns")
     lines += ["First rows:", frame.head(5).to_csv(index=False).rstrip()]

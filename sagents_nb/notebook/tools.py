@@ -98,11 +98,11 @@ class NotebookTools(Middleware):
                 raise ValueError(f"{name!r} is no data frame of this notebook.")
             table = with_index(frame)
             head = table.head(min(rows, 50)).to_csv(index=False)
-            statistics = table.describe(include="all").to_csv()
-            text = f"{describe(frame, _SHOWN)}\n\nStatistics:\n{statistics}\nRows:\n{head}"
+            statistics = table.describe(include="all").to_csv() if table.shape[1] else "none\n"
+            parts = [f"{describe(frame, _SHOWN)}\n", f"Statistics:\n{statistics}"]
             if values := describe_values(table):
-                text += f"\nValues, and how often each is there:\n{values}\n"
-            return self._masked(text)
+                parts.append(f"Values, and how often each is there:\n{values}\n")
+            return self._masked("\n".join([*parts, f"Rows:\n{head}"]))
 
         @tool(run_on="main", needs_approval=True, display_text="Running Python in the notebook")
         def run_python(code: str) -> ToolOutput:

@@ -48,9 +48,9 @@ _BARE = re.compile(
 )
 _LEANS = re.compile(r"^(?:and|by|per|for|in|what about|how about|only|now)\b", re.IGNORECASE)
 _DATA = word_set(
-    "frame dataframe dataset data rows row column columns average mean median sum total count plot "
-    "chart graph histogram scatter missing unique distinct correlation percentage share per summarise "
-    "summarize describe sort top highest lowest largest smallest most least how which"
+    "frame dataframe dataset data rows row column columns average mean median sum total count "
+    "plot chart graph histogram scatter missing unique distinct correlation percentage share per "
+    "summarise summarize describe sort top highest lowest largest smallest most least how which"
 )
 
 
@@ -263,7 +263,7 @@ class Analysis:
             return shape(frame)
         if query.kind == "plot" and ran:
             return plotted(query, frame)
-        rows = result(query, ran[-1].text) if ran else evaluate(query, frame)
+        rows = result(query, ran[-1].text, frame) if ran else evaluate(query, frame)
         if rows is None:
             return _unable(step, "it takes code on all the rows, and I have no tool to run any")
         return reply(query, rows, frame)
@@ -329,9 +329,7 @@ def _failed(fact: Fact) -> str:
     if fact.status == "rejected":
         return rejection(fact)
     if "No module named 'matplotlib'" in fact.text:
-        return (
-            "There is no plot, as matplotlib is not installed; `%pip install matplotlib` brings it."
-        )
+        return "There is no plot: matplotlib is not installed; `%pip install matplotlib` does it."
     line = (fact.text.strip().splitlines() or ["it ended without a word"])[-1]
     return f"`{fact.name}` failed: {line[:300]}"
 

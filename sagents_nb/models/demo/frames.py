@@ -31,18 +31,18 @@ _INSPECTED = re.compile(
     r"^([A-Za-z_]\w*): (DataFrame, .*?)(?=\n\n[A-Za-z_]\w*: |\Z)", re.DOTALL | re.MULTILINE
 )
 _SHAPE = re.compile(r"DataFrame, ([\d,]+) rows × (\d+) columns(?:, indexed by ([^\n]*))?")
-_COLUMN = re.compile(r"^- (.*): (\S.*?)(?:, (\d+) missing)?$")
+_COLUMN = re.compile(r"^- (.*): (\S.*?)(, named by a number)?(?:, (\d+) missing)?$")
 _VALUES = re.compile(r"^- (.*?): (\{.*\}|[\d,]+ different)$")
 _VALUES_OF = "\nValues, and how often each is there:\n"
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?:[T ].*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
-_TRUE = ("1", "1.0", "True")
-_FALSE = ("0", "0.0", "False")
+_YES_OR_NO = {"1", "1.0", "0", "0.0"}
 
 
 class Column(msgspec.Struct, frozen=True):
     """A column: its type as pandas names it, and what is known of its values.
 
+    ``numbered`` says that its name is a number and no text.
     ``values`` says how often each is there, {} where there are many; ``different`` how many
     there are, None if that is not known; ``statistics`` is what ``describe`` says; ``examples``
     are values of the first rows.
@@ -51,6 +51,7 @@ class Column(msgspec.Struct, frozen=True):
     name: str
     dtype: str
     missing: int = 0
+    numbered: bool = False
     values: Mapping[str, int] = {}
     different: int | None = None
     statistics: Mapping[str, str] = {}
@@ -70,7 +71,9 @@ class Column(msgspec.Struct, frozen=True):
     def dated(self) -> bool:
         """Whether it holds dates, be it as text."""
         texts = self.examples if not self.numeric else ()
-        return self.is_time or bool(texts) and all(_DATE.fullmatch(text) for text in texts)
+        if self.is_time:
+            return True
+        return bool(texts) and all(_DATE.fullmatch(text) for text in texts)
 
     @property
     def iso(self) -> bool:
@@ -80,10 +83,9 @@ class Column(msgspec.Struct, frozen=True):
     @property
     def binary(self) -> bool:
         """Whether it says yes or no, as 1 and 0 or True and False."""
-        yes = self.dtype in ("bool", "boolean") or (
-            self.numeric and len(self.values) == 2 and set(self.values) <= {*_TRUE, *_FALSE}
-        )
-        return yes
+        if self.dtype in ("bool", "boolean"):
+            return True
+        return self.numeric and len(self.values) == 2 and set(self.values) <= _YES_OR_NO
 
     @property
     def counted(self) -> bool:
@@ -103,7 +105,11 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """A data frame: its name, how many rows and columns it has, which, and those rows that were seen."""
+    """A data frame: its name, its columns, how many it has of rows and columns, the rows seen.
+
+    ``index`` are those columns that are levels of its index; ``shown`` says that ``show_frame``
+    showed it, so that statistics and values are known.
+    """
 
     name: str
     size: int
@@ -111,7 +117,7 @@ class Frame(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()
     index: tuple[str, ...] = ()
-    shown: bool = False  # by show_frame, so statistics and values are known
+    shown: bool = False
 
     @property
     def whole(self) -> bool:
@@ -161,18 +167,18 @@ def shown_frame(name: str, text: str) -> Frame | None:
     frame = _frame(name, described)
     if frame is None or not found:
         return None
-    statistics, _, rest = rest.partition("\nRows:\n")
-    rows, _, values = rest.partition(_VALUES_OF)
+    told, _, rows = rest.partition("\nRows:\n")
+    statistics, _, values = told.partition(_VALUES_OF)
     counts = {m[1]: m[2] for line in values.splitlines() if (m := _VALUES.match(line))}
-    told: dict[str, dict[str, str]] = {}
+    by_column: dict[str, dict[str, str]] = {}
     for record in csv.DictReader(io.StringIO(statistics)):
         label = record.pop("", "")
         for column, value in record.items():
             if value:
-                told.setdefault(column, {})[label] = value
+                by_column.setdefault(column, {})[label] = value
     columns = tuple(
         _counted(
-            msgspec.structs.replace(column, statistics=told.get(column.name, {})),
+            msgspec.structs.replace(column, statistics=by_column.get(column.name, {})),
             counts.get(column.name, ""),
         )
         for column in frame.columns
@@ -186,7 +192,9 @@ def _frame(name: str, text: str) -> Frame | None:
         return None
     lines, _, rows = text.partition("\nFirst rows:\n")
     columns = [
-        Column(m[1], m[2], int(m[3] or 0)) for x in lines.splitlines() if (m := _COLUMN.match(x))
+        Column(m[1], m[2], int(m[4] or 0), bool(m[3]))
+        for line in lines.splitlines()
+        if (m := _COLUMN.match(line))
     ]
     index = tuple(shape[3].split(", ")) if shape[3] else ()
     size, width = int(shape[1].replace(",", "")), int(shape[2])

@@ -34,6 +34,11 @@ Kind = Literal[
 Statistic = Literal["mean", "median", "sum", "min", "max", "std", "count", "nunique"]
 Period = Literal["", "year", "quarter", "month", "week", "day", "weekday", "hour"]
 
+Order = Literal["", "descending", "ascending"]
+Wants = Literal["", "first", "share", "growth", "compare"]
+Part = Literal["", "year", "month", "quarter"]
+Operator = Literal["==", "!=", ">", ">=", "<", "<="]
+
 SHOWN = 20  # rows of a result that are asked for
 
 _FREQUENCY = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D"}
@@ -57,9 +62,9 @@ class Condition(msgspec.Struct, frozen=True):
     """What rows have to be: ``part`` is the year or the month of a date, "" for all of it."""
 
     column: str
-    operator: Literal["==", "!=", ">", ">=", "<", "<="]
+    operator: Operator
     value: Any
-    part: Literal["", "year", "month", "quarter"] = ""
+    part: Part = ""
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -75,9 +80,9 @@ class Query(msgspec.Struct, frozen=True):
     statistic: Statistic = "mean"
     by: tuple[Key, ...] = ()
     where: tuple[Condition, ...] = ()
-    order: Literal["", "descending", "ascending"] = ""
+    order: Order = ""
     top: int | None = None
-    wants: Literal["", "first", "share", "growth", "compare"] = ""
+    wants: Wants = ""
     subjects: tuple[str, ...] = ()  # values that are compared, the first is said to be more
     chart: str = ""
     word: str = ""  # the superlative or comparative, as it was said
@@ -96,8 +101,8 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
     if not frame.whole or query.kind == "plot":
         return None
     columns = {c.name: c for c in frame.columns}
-    periods = [*(k for k in query.by if k.period), *(c for c in query.where if c.part)]
-    if any(not columns[p.column].iso for p in periods):
+    dates = {*(k.column for k in query.by if k.period), *(c.column for c in query.where if c.part)}
+    if not all(columns[name].iso for name in dates):
         return None
     if any(k.period in ("week", "hour") for k in query.by):
         return None
@@ -313,7 +318,11 @@ def _correlation(rows: Sequence[Row], one: str, other: str) -> float | None:
 
 def code(query: Query, frame: Frame) -> str:
     """Python for the notebook that prints the result, or shows the plot."""
-    return _plot(query, frame) if query.kind == "plot" else _Code(query, frame).printed()
+    text = _plot(query, frame) if query.kind == "plot" else _Code(query, frame).printed()
+    for column in frame.columns:
+        if column.numbered:
+            text = text.replace(repr(column.name), column.name)
+    return text
 
 
 class _Code:
@@ -328,8 +337,9 @@ class _Code:
     def dates(self, column: str) -> str:
         """A column of dates as such."""
         text = f"{self.base}[{column!r}]"
-        if self.frame.column(column).is_time:
-            return text
+        found = self.frame.column(column)
+        if found.is_time:  # periods have no time zone
+            return f"{text}.dt.tz_localize(None)" if "," in found.dtype else text
         if "import pandas as pd" not in self.imports:
             self.imports.append("import pandas as pd")
         return f"pd.to_datetime({text})"
@@ -407,7 +417,7 @@ class _Code:
                 return [*steps, ends, ".to_csv()"]
         if query.by:
             ordered = []
-            if query.order:
+            if query.order and query.wants != "growth":
                 by = "" if len(query.measures) < 2 else f"{first!r}, "
                 ordered = [f".sort_values({by}ascending={up})"]
                 if query.wants != "share":
@@ -461,13 +471,11 @@ def _plot(query: Query, frame: Frame) -> str:
     elif len(query.by) == 2:
         steps = [rows, *pieces.grouped(), ".unstack()", f".plot({kind}ylabel={first!r}, {options})"]
     elif query.by and query.statistic == "mean" and _unique(query.by[0], frame):
-        names = f"y={list(query.measures)!r}" if len(query.measures) > 1 else f"y={first!r}"
         x = query.by[0].column
-        sort = f".sort_values({x!r})" if frame.column(x).dated else ""
-        if sort and not frame.column(x).is_time:
-            pieces.imports.append("import pandas as pd")
-            sort = f".assign(**{{{x!r}: {pieces.dates(x)}}}){sort}"
-        steps = [rows, sort, f".plot({kind}x={x!r}, {names}, {options})"]
+        dated = frame.column(x).dated
+        index = pieces.dates(x) if dated and not frame.column(x).is_time else repr(x)
+        steps = [rows, f".set_index({index})", f"[{pieces.measures()}]"]
+        steps += [".sort_index()" if dated else "", f".plot({kind}{options})"]
     else:
         ylabel = repr(first or "count")
         steps = [rows, *pieces.grouped(), f".plot({kind}ylabel={ylabel}, {options})"]
@@ -520,29 +528,21 @@ def title_of(query: Query, frame: Frame) -> str:
     return text[:1].upper() + text[1:]
 
 
-def result(query: Query, text: str) -> list[Row]:
-    """The rows that the code printed; [] if there are none."""
-    text = text.strip()
-    single = not query.by and query.kind in ("aggregate", "missing", "correlation")
-    if single and "\n" not in text and "," not in text:
-        name = {"missing": "rows", "correlation": "correlation"}.get(query.kind)
-        name = name or (query.measures[0] if query.measures else "count")
-        value = as_number(text)
-        return [{name: None if value != value else value}]
-    if single:
-        pairs = csv.reader(io.StringIO(text))
-        return [{pair[0]: as_number(pair[1]) for pair in pairs if len(pair) == 2}]
+def result(query: Query, text: str, frame: Frame) -> list[Row]:
+    """The rows that the code printed, [] if there are none; warnings before them are skipped."""
+    lines = text.strip().splitlines()
+    if not query.by and query.kind in ("aggregate", "missing", "correlation"):
+        return _single(query, lines)
     if query.kind == "range":
-        ends = [pair[1] for pair in csv.reader(io.StringIO(text)) if len(pair) == 2]
+        ends = [pair[1] for pair in csv.reader(lines[-2:]) if len(pair) == 2]
         return [{"first": as_number(ends[0]), "last": as_number(ends[1])}] if ends[1:] else []
-    records = list(csv.DictReader(io.StringIO(text)))
+    names = {*(c.name for c in frame.columns), *(key.label for key in query.by)}
+    while lines and next(csv.reader(lines[:1]))[0] not in names:
+        lines = lines[1:]
     labels = {key.label for key in query.by}
     rows = [
-        {
-            ("count" if name == "0" else name): _cell(value, name in labels)
-            for name, value in record.items()
-        }
-        for record in records
+        {name: _cell(value, name in labels) for name, value in record.items() if name is not None}
+        for record in csv.DictReader(io.StringIO("\n".join(lines)))
     ]
     if query.kind == "change" and not query.by and len(rows) == 2:
         (a,), (b,) = (list(row.values()) for row in rows)
@@ -550,8 +550,19 @@ def result(query: Query, text: str) -> list[Row]:
     return rows
 
 
-def _cell(text: str | None, label: bool) -> Any:
-    if not text:
+def _single(query: Query, lines: Sequence[str]) -> list[Row]:
+    """One value, or one for each measure."""
+    if len(query.measures) > 1 and query.kind == "aggregate":
+        pairs = csv.reader(lines[-len(query.measures) :])
+        return [{pair[0]: as_number(pair[1]) for pair in pairs if len(pair) == 2}]
+    name = {"missing": "rows", "correlation": "correlation"}.get(query.kind)
+    name = name or (query.measures[0] if query.measures else "count")
+    value = as_number(lines[-1].strip()) if lines else None
+    return [{name: None if value != value else value}]
+
+
+def _cell(text: Any, label: bool) -> Any:
+    if not text or not isinstance(text, str):
         return None
     if label and not text.isdigit():
         return text

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .frames import Column, Frame, Row
-from .history import listed, markdown_table, number as _number
-from .queries import MONTHS, Condition, Query, said, title_of
+from .history import listed, markdown_table
+from .history import number as _number
+from .queries import MONTHS, Condition, Key, Query, said, title_of
 
 _SHOWN = 10  # rows of a table
 _INLINE = 4  # groups that stand in a sentence
@@ -39,7 +40,7 @@ def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     if query.wants == "share":
         return _shares(query, rows, frame)
     if query.wants == "compare":
-        return _compared(query, rows)
+        return _compared(query, rows, frame)
     return _grouped(query, rows, frame) if query.by else _single(query, rows[0], frame)
 
 
@@ -54,7 +55,11 @@ def plotted(query: Query, frame: Frame) -> str:
 def shape(frame: Frame) -> str:
     """How large a frame is and what its columns are."""
     names = listed([f"`{c.name}` ({c.dtype})" for c in frame.columns])
-    return f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(frame.width, 'column')}: {names}."
+    return f"{_size(frame)}: {names}."
+
+
+def _size(frame: Frame) -> str:
+    return f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(frame.width, 'column')}"
 
 
 def overview(frame: Frame, names: Sequence[str] = ()) -> str:
@@ -62,10 +67,7 @@ def overview(frame: Frame, names: Sequence[str] = ()) -> str:
     columns = [c for c in frame.columns if not names or c.name in names]
     said = []
     if not names:
-        said.append(
-            f"`{frame.name}` has {_many(frame.size, 'row')} and "
-            f"{_many(frame.width, 'column')}. {_gaps(columns)}"
-        )
+        said.append(f"{_size(frame)}. {_gaps(columns)}")
     table = [row for column in columns if (row := _line(column, frame))]
     if table:
         said.append(markdown_table(table, 30))
@@ -77,8 +79,6 @@ def growth_of_years(frame: Frame) -> Query | None:
     years = [c for c in frame.columns if c.numeric and c.name.isdigit() and len(c.name) == 4]
     if len(years) < 2:
         return None
-    from .queries import Key
-
     labels = tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
     names = sorted(c.name for c in years)
     return Query("growth", (names[0], names[-1]), by=labels, wants="growth")
@@ -87,9 +87,10 @@ def growth_of_years(frame: Frame) -> Query | None:
 def head(frame: Frame, top: int | None) -> str:
     """The first rows of a frame."""
     count = min(top or (frame.size if frame.size <= _SHOWN else 5), len(frame.rows))
+    if not count:
+        return f"{_size(frame)}."
     of = "" if count == frame.size else f" The first {count} of them:"
-    size = f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(frame.width, 'column')}."
-    return f"{size}{of}\n\n{markdown_table(list(frame.rows[:count]), 50)}"
+    return f"{_size(frame)}.{of}\n\n{markdown_table(list(frame.rows[:count]), 50)}"
 
 
 def _many(count: int, noun: str) -> str:
@@ -229,17 +230,18 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         first, rest = rows[0], rows[1:]
         ties = [row for row in rest if row[column] == first[column]]
         names = listed([_labels(query, row) for row in [first, *ties]])
+        if len(query.by) == 1 and not isinstance(first[query.by[0].label], str):
+            names = f"`{query.by[0].label}` {names}"
         ahead = listed(
             [f"{_labels(query, r)} ({number(r[column])})" for r in rest[len(ties) :][:2]]
         )
         word = query.word if query.word not in _COMMON else ""
         lead = "highest" if query.order == "descending" else "lowest"
         against = f", before {ahead}" if ahead else ""
-        sentence = f"{names} {'has' if not ties else 'have'} the {lead} {what}{where}: {number(first[column])}{against}."
+        value = f"{number(first[column])}{against}"
+        sentence = f"{names} {'have' if ties else 'has'} the {lead} {what}{where}: {value}."
         if word:
-            sentence = (
-                f"The {word} {by}{where} is {names}, by {what}: {number(first[column])}{against}."
-            )
+            sentence = f"The {word} {by}{where} is {names}, by {what}: {value}."
         return f"{sentence}\n\n{_table(query, rows[:5])}" if len(rows) > 3 else sentence
     lead = f"{what[:1].upper()}{what[1:]} by {by}{where}"
     if query.top and query.order:
@@ -307,7 +309,8 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
         share = found[0][1] if found else 0
         counts = [row[column] for row in rows if _label(row[by]) == query.subjects[0]]
         of = f" ({_number(counts[0])} of {_number(total)})" if counts else ""
-        return f"`{by}` is {query.subjects[0]} in {_percent(share)} of {'the rows' if query.statistic == 'count' else f'`{column}`'}{where}{of}."
+        all_of = "the rows" if query.statistic == "count" else f"`{column}`"
+        return f"`{by}` is {query.subjects[0]} in {_percent(share)} of {all_of}{where}{of}."
     inline = listed([f"{_label(v)} ({_percent(s)})" for v, s in shares])
     if len(shares) <= _INLINE:
         return f"{what}: {inline}."
@@ -316,7 +319,7 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
     )
 
 
-def _compared(query: Query, rows: list[Row]) -> str:
+def _compared(query: Query, rows: list[Row], frame: Frame) -> str:
     column, label = _measure(query), query.by[0].label
     found = {_label(row[label]): row[column] for row in rows}
     one, other = query.subjects
@@ -324,7 +327,7 @@ def _compared(query: Query, rows: list[Row]) -> str:
         return f"`{label}` has no value for {one if found.get(one) is None else other}."
     more = found[one] > found[other]
     yes = more == (query.order == "descending") and found[one] != found[other]
-    binary = query.statistic == "mean" and all(0 <= found[s] <= 1 for s in (one, other))
+    binary = query.statistic == "mean" and frame.column(column).binary
     shown = {s: _percent(found[s]) if binary else _number(found[s]) for s in (one, other)}
     what = f"share of `{column}`" if binary else said(query) if query.measures else "number of rows"
     return (
@@ -372,12 +375,13 @@ def _grown(query: Query, rows: list[Row]) -> str:
             f" By amount it is {_label(by_amount[label])}." if by_amount is not ranked[0] else ""
         )
         name = _label(ranked[0][label])
-        sentence = f"{name} {verb} most{measure and ' in' + measure}: {lines[0].removeprefix(name).strip()}{rest}.{amount}"
+        change = lines[0].removeprefix(name).strip()
+        sentence = f"{name} {verb} most{measure and ' in' + measure}: {change}{rest}.{amount}"
         return f"{sentence}\n\n{markdown_table(table, _SHOWN)}" if len(rows) > 4 else sentence
     if query.kind == "change" and not label:
         first, last = rows[0]["first"], rows[0]["last"]
-        yes = _yes(query, first, last)
-        return f"{yes}{measure.strip()} went from {_number(first)} to {_number(last)} ({_change(first, last)}){_where(query)}."
+        went = f"from {_number(first)} to {_number(last)} ({_change(first, last)})"
+        return f"{_yes(query, first, last)}{measure.strip()} went {went}{_where(query)}."
     if query.kind == "growth":
         first, last = (sum(row[name] for row in rows) for name in names)
         sentence = (
@@ -504,6 +508,3 @@ def _kept(query: Query, frame: Frame) -> list[str]:
 
 def _cell(value: Any) -> Any:
     return value.removesuffix(" 00:00:00") if isinstance(value, str) else value
-
-
-__all__ = ["growth_of_years", "head", "overview", "plotted", "reply", "shape"]
