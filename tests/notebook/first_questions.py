@@ -87,7 +87,7 @@ def _weather() -> pd.DataFrame:
     chance = random.Random(3)
     rows = []
     for date in pd.date_range("2012-01-01", "2013-12-31"):
-        season = 12 - 10 * abs((date.dayofyear - 200) / 183)
+        season = 12 - 10 * abs((date.day_of_year - 200) / 183)
         high = round(season + 8 + chance.gauss(0, 3), 1)
         rain = round(max(0.0, chance.gauss(1, 6)), 1)
         sky = "rain" if rain else chance.choice(["sun", "fog", "sun", "drizzle"])
@@ -325,12 +325,120 @@ FIRST = [
         "On which date did AAPL close at its lowest in {stocks}?",
         lambda f: [_lowest(f, "date").strftime("%Y-%m-%d"), _lowest(f, "close")],
     ),
-    Question("What date range does {stocks} cover?", lambda f: ["2024-01-01", "2024-12-31"]),
+    Question(
+        "What date range does {stocks} cover?",
+        lambda f: [f"{f['stocks']['date'].agg(end):%Y-%m-%d}" for end in ("min", "max")],
+    ),
     Question(
         "sort {stocks} by volume and show me the top 5",
         lambda f: [*f["stocks"]["volume"].nlargest(5)],
     ),
 ]
+
+
+# Written when the planner was done, and not used to change it.
+HELD_OUT = [
+    Question(
+        "Which island has the fewest penguins? {penguins}",
+        lambda f: ["Torgersen", int((f["penguins"]["island"] == "Torgersen").sum())],
+        ("Biscoe", "Dream"),
+    ),
+    Question(
+        "how much heavier are Gentoo penguins than Adelie penguins in {penguins}?",
+        lambda f: [
+            _mean_by(f["penguins"], "species", "body_mass_g")["Gentoo"],
+            _mean_by(f["penguins"], "species", "body_mass_g")["Adelie"],
+        ],
+    ),
+    Question(
+        "average flipper length per species and sex in {penguins}",
+        lambda f: [*_mean_by(f["penguins"], ["species", "sex"], "flipper_length_mm")],
+    ),
+    Question(
+        "what was the number of penguins observed in 2008 in {penguins}",
+        lambda f: [int((f["penguins"]["year"] == 2008).sum())],
+    ),
+    Question("By how much did the south grow in {sales}?", lambda f: [100 * (301 / 290 - 1)]),
+    Question(
+        "Which product had the lowest revenue in 2024? {orders}",
+        lambda f: [
+            _sum_by(f["orders"][_year(f["orders"]) == 2024], "product", "revenue").idxmin(),
+            _sum_by(f["orders"][_year(f["orders"]) == 2024], "product", "revenue").min(),
+        ],
+        PRODUCTS,
+    ),
+    Question(
+        "How many units of lamps were sold in {orders}?",
+        lambda f: [int(_sum_by(f["orders"], "product", "units")["lamp"])],
+    ),
+    Question(
+        "Show revenue by region as a bar chart {orders}",
+        lambda f: Plot([[*_sum_by(f["orders"], "region", "revenue")]]),
+    ),
+    Question(
+        "What's the average price per product in {orders}?",
+        lambda f: [x for pair in _mean_by(f["orders"], "product", "price").items() for x in pair],
+    ),
+    Question(
+        "What was the average age of passengers who survived? {titanic}",
+        lambda f: [f["titanic"]["age"][f["titanic"]["survived"] == 1].mean()],
+    ),
+    Question(
+        "How many passengers embarked at each port in {titanic}?",
+        lambda f: [x for pair in f["titanic"]["embarked"].value_counts().items() for x in pair],
+    ),
+    Question(
+        "Is the fare correlated with class? {titanic}",
+        lambda f: [f["titanic"]["fare"].corr(f["titanic"]["pclass"])],
+    ),
+    Question(
+        "What is the youngest passenger's age in {titanic}?",
+        lambda f: [f["titanic"]["age"].min()],
+    ),
+    Question(
+        "How many first class passengers are in {titanic}?",
+        lambda f: [int((f["titanic"]["pclass"] == 1).sum())],
+    ),
+    Question(
+        "On how many days did it rain more than 10 mm in {weather}?",
+        lambda f: [int((f["weather"]["precipitation"] > 10).sum())],
+    ),
+    Question(
+        "which month of 2013 was the coldest in {weather}",
+        lambda f: [
+            str(
+                _mean_by(
+                    f["weather"][f["weather"]["date"].dt.year == 2013],
+                    _month(f["weather"]),
+                    "temp_min",
+                ).idxmin()
+            )
+        ],
+    ),
+    Question("What's the maximum wind speed in {weather}?", lambda f: [f["weather"]["wind"].max()]),
+    Question(
+        "Compare the average close of AAPL and MSFT in {stocks}",
+        lambda f: [
+            _mean_by(f["stocks"], "symbol", "close")["AAPL"],
+            _mean_by(f["stocks"], "symbol", "close")["MSFT"],
+        ],
+    ),
+    Question(
+        "plot monthly trading volume of NVDA from {stocks}",
+        lambda f: Plot([[*_sum_by(_of(f, "NVDA"), _month(_of(f, "NVDA")), "volume")]]),
+    ),
+    Question(
+        "When was the price of NVDA the highest in {stocks}?",
+        lambda f: [
+            f"{_of(f, 'NVDA').loc[_of(f, 'NVDA')['close'].idxmax(), 'date']:%Y-%m-%d}",
+            _of(f, "NVDA")["close"].max(),
+        ],
+    ),
+]
+
+
+def _of(f: Frames, symbol: str) -> pd.DataFrame:
+    return f["stocks"][f["stocks"]["symbol"] == symbol]
 
 
 def _gains(f: Frames) -> Any:

@@ -328,7 +328,7 @@ def _chart(earlier: Query, change: Query, frame: Frame) -> str:
 def _failed(fact: Fact) -> str:
     if fact.status == "rejected":
         return rejection(fact)
-    if "No module named 'matplotlib'" in fact.text:
+    if "ModuleNotFoundError" in fact.text and "matplotlib" in fact.text:
         return "There is no plot: matplotlib is not installed; `%pip install matplotlib` does it."
     line = (fact.text.strip().splitlines() or ["it ended without a word"])[-1]
     return f"`{fact.name}` failed: {line[:300]}"

@@ -64,8 +64,9 @@ class DemoModel(ChatModel):
 
     It is no language model. What it does next is a pure function of the request: it splits
     the instructions into steps, keeps a to-do list if it may, calls the tools whose words
-    fit and fills in their arguments, and writes what the results say. The same request
-    always gives the same message. It says so when it cannot do something.
+    fit and fills in their arguments, and writes what the results say. With the tools of a
+    notebook it answers questions about data frames. The same request always gives the same
+    message. It says so when it cannot do something.
 
     It streams word by word, ``delay`` seconds apart. Token counts are estimates: a quarter
     of the characters.
@@ -410,9 +411,10 @@ def _introduction(plan: Plan) -> str:
         return "You are welcome."
     greets = re.match(r"(?:hi|hello|hey|good)\b", plan.talk.task.strip(), re.IGNORECASE)
     greeting = "Hello. " if greets else ""
+    able = f"{ABLE}." if plan.analysis.available else _tools(plan)
     return (
         f"{greeting}I am the demo model: I work offline, and I plan, call tools and write files "
-        f"as I am told in plain sentences. {_tools(plan)}"
+        f"as I am told in plain sentences. {able}"
     )
 
 

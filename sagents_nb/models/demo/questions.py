@@ -439,6 +439,8 @@ class _Question:
                 return "there is no column of numbers to plot"
         # The time goes along the axis, and groups are lines of their own.
         by = tuple(sorted(by, key=lambda key: not frame.column(key.column).dated))[:2]
+        if len(by) == 2 and numbers and self._default(numbers) == "sum":
+            by = (self._by_month(by[0]), by[1])
         statistic: Statistic = "count"
         if numbers:
             one_each = by[0].period == "" and frame.is_key(by[0].column)
@@ -448,6 +450,12 @@ class _Question:
             "" if frame.column(by[0].column).dated else "bar"
         )  # fmt: skip
         return Query("plot", numbers, statistic, by, where, chart=chart)
+
+    def _by_month(self, key: Key) -> Key:
+        """The key by months where a line of each group would have gaps on most days."""
+        column = self.frame.column(key.column)
+        many = column.dated and (column.different or 0) > 60
+        return Key(key.column, "month") if many and not key.period else key
 
     def _grown(self) -> Query | str:
         frame, by, order = self.frame, self.by, self.order

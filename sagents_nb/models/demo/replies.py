@@ -330,10 +330,9 @@ def _compared(query: Query, rows: list[Row], frame: Frame) -> str:
     binary = query.statistic == "mean" and frame.column(column).binary
     shown = {s: _percent(found[s]) if binary else _number(found[s]) for s in (one, other)}
     what = f"share of `{column}`" if binary else said(query) if query.measures else "number of rows"
-    return (
-        f"{'Yes' if yes else 'No'}: the {what} is {shown[one]} for {one} and "
-        f"{shown[other]} for {other}{_where(query)}."
-    )
+    lead = ("Yes: the" if yes else "No: the") if query.yes_no else "The"
+    values = f"{shown[one]} for {one} and {shown[other]} for {other}"
+    return f"{lead} {what} is {values}{_where(query)}."
 
 
 def _change(first: Any, last: Any) -> str:
