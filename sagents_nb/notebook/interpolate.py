@@ -107,6 +107,16 @@ def describe_frame(frame: Any) -> str:
     return "\n".join(lines)
 
 
+def describe_at_length(frame: Any, rows: int, limit: int) -> str:
+    """A data frame as :func:`describe` does, its statistics, its values, and as many rows."""
+    table = with_index(frame)
+    statistics = table.describe(include="all").to_csv() if table.shape[1] else "none\n"
+    parts = [f"{describe(frame, limit)}\n", f"Statistics:\n{statistics}"]
+    if values := describe_values(table):
+        parts.append(f"Values, and how often each is there:\n{values}\n")
+    return "\n".join([*parts, f"Rows:\n{table.head(rows).to_csv(index=False)}"])
+
+
 def with_index(frame: Any) -> Any:
     """The frame with what names its rows, such as dates, as columns before the others."""
     return frame.reset_index() if _named_levels(frame) else frame

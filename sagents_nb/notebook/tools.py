@@ -15,7 +15,7 @@ from IPython.core.autocall import ExitAutocall
 from ..middleware import Middleware
 from ..redaction import masked, secrets_of_names
 from ..tools import Tool, ToolOutput, tool
-from .interpolate import describe, describe_values, is_frame, with_index
+from .interpolate import describe, describe_at_length, is_frame
 
 _SHOWN = 10_000
 
@@ -96,13 +96,7 @@ class NotebookTools(Middleware):
             frame = self.shell.user_ns.get(name)
             if not is_frame(frame):
                 raise ValueError(f"{name!r} is no data frame of this notebook.")
-            table = with_index(frame)
-            head = table.head(min(rows, 50)).to_csv(index=False)
-            statistics = table.describe(include="all").to_csv() if table.shape[1] else "none\n"
-            parts = [f"{describe(frame, _SHOWN)}\n", f"Statistics:\n{statistics}"]
-            if values := describe_values(table):
-                parts.append(f"Values, and how often each is there:\n{values}\n")
-            return self._masked("\n".join([*parts, f"Rows:\n{head}"]))
+            return self._masked(describe_at_length(frame, min(rows, 50), _SHOWN))
 
         @tool(run_on="main", needs_approval=True, display_text="Running Python in the notebook")
         def run_python(code: str) -> ToolOutput:

@@ -32,7 +32,7 @@ from .words import (
 )
 
 INSPECT, SHOW, RUN = "inspect_variables", "show_frame", "run_python"
-TOOLS = (INSPECT, SHOW, RUN)
+TOOLS = (INSPECT, SHOW, RUN, "plot", "read_cell", "last_error", "insert_cell")
 
 # What a clause that says only this adds to the one before.
 _RANKS = re.compile(
