@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import matplotlib as mpl
@@ -32,6 +31,20 @@ SMALL = {
 }
 
 
+ODD = {
+    "indexed": FRAMES["weather"].set_index("date"),
+    "years": pd.DataFrame({"city": ["a", "b", "c"], 2024: [1, 2, 3], 2025: [2, 3, 9]}),
+    "hours": pd.DataFrame(
+        {"at": pd.date_range("2024-01-01", periods=200, freq="h", tz="UTC"), "load": range(200)}
+    ),
+    "nothing": pd.DataFrame(),
+    "rowless": pd.DataFrame({"a": pd.Series([], dtype=float), "b": pd.Series([], dtype=str)}),
+    "twice": pd.DataFrame([[1, 2]], columns=["a", "a"]),
+    "lists": pd.DataFrame({"x": [[1], [2]] * 40, "y": [1, 2] * 40}),
+    "levels": FRAMES["orders"].groupby(["region", "product"])[["revenue"]].sum(),
+}
+
+
 class Answer(msgspec.Struct):
     """What was said, the code that people were asked to approve, the calls, the files written."""
 
@@ -41,11 +54,19 @@ class Answer(msgspec.Struct):
     files: dict[str, str]
 
 
+def notebook_of(frames: Frames) -> dict[str, Any]:
+    """The variables of a notebook that has these frames and no others."""
+    namespace: dict[str, Any] = InteractiveShell.instance().user_ns
+    for name in {*FRAMES, *ODD} - set(frames):
+        namespace.pop(name, None)
+    namespace.update({name: frame.copy() for name, frame in frames.items()})
+    return namespace
+
+
 def ask(*questions: str, frames: Any = None, decision: Any = None) -> Answer:
     """Ask in a notebook that has these frames; who is asked approves, or decides otherwise."""
-    namespace = {name: frame.copy() for name, frame in (frames or FRAMES).items()}
-    shell = SimpleNamespace(user_ns=namespace, user_ns_hidden={})
-    agent = sa.Agent(sa.DemoModel(), middleware=[sa.NotebookTools(shell)])
+    namespace = notebook_of(frames or FRAMES)
+    agent = sa.Agent(sa.DemoModel(), middleware=[sa.NotebookTools()])
     answer = Answer("", [], [], {})
     state = None
     for question in questions:
@@ -65,8 +86,7 @@ def ask(*questions: str, frames: Any = None, decision: Any = None) -> Answer:
 
 
 @pytest.fixture(autouse=True)
-def _no_figures() -> Iterator[None]:
-    plt.close("all")
+def _notebook(shell: InteractiveShell) -> Iterator[None]:
     yield
     plt.close("all")
 
@@ -91,7 +111,7 @@ def wrong(question: Question, frames: Frames = FRAMES) -> str:
     answer = ask(question.text, frames=frames)
     right = question.right(frames)
     if isinstance(right, Plot):
-        return wrong_plot(right, answer.text)
+        return wrong_plot(right, answer, frames)
     for fact in right:
         if not gives(answer.text, fact):
             return f"no {fact!r} in {answer.text!r}"
@@ -103,9 +123,12 @@ def wrong(question: Question, frames: Frames = FRAMES) -> str:
     return ""
 
 
-def wrong_plot(right: Plot, said: str) -> str:
-    if not plt.get_fignums():
-        return f"no plot: {said!r}"
+def wrong_plot(right: Plot, answer: Answer, frames: Frames) -> str:
+    """What is wrong with a plot: with what its code draws, as a kernel closes figures it showed."""
+    if not answer.approved or " shows: " not in answer.text:
+        return f"no plot: {answer.text!r}"
+    plt.close("all")
+    exec(answer.approved[-1], dict(frames))
     (axes,) = plt.figure(plt.get_fignums()[-1]).axes
     lines: list[Any] = [np.asarray(line.get_ydata(), float) for line in axes.lines]
     bars: list[Any] = [bar.get_height() for bar in axes.patches]
@@ -130,7 +153,6 @@ def test_a_first_question_is_answered_right(question: Question) -> None:
 def test_other_questions_are_answered_right_or_with_an_honest_sentence() -> None:
     refused = []
     for question in HELD_OUT:
-        plt.close("all")
         if said := wrong(question):
             assert "I cannot answer" in said
             assert "offline, I count, average" in said
@@ -274,20 +296,6 @@ def test_a_frame_is_never_planned_on() -> None:
     assert set(answer.calls) <= {"show_frame"}
 
 
-ODD = {
-    "indexed": FRAMES["weather"].set_index("date"),
-    "years": pd.DataFrame({"city": ["a", "b", "c"], 2024: [1, 2, 3], 2025: [2, 3, 9]}),
-    "hours": pd.DataFrame(
-        {"at": pd.date_range("2024-01-01", periods=200, freq="h", tz="UTC"), "load": range(200)}
-    ),
-    "nothing": pd.DataFrame(),
-    "rowless": pd.DataFrame({"a": pd.Series([], dtype=float), "b": pd.Series([], dtype=str)}),
-    "twice": pd.DataFrame([[1, 2]], columns=["a", "a"]),
-    "lists": pd.DataFrame({"x": [[1], [2]] * 40, "y": [1, 2] * 40}),
-    "levels": FRAMES["orders"].groupby(["region", "product"])[["revenue"]].sum(),
-}
-
-
 @pytest.mark.parametrize(
     ("question", "said"),
     [
@@ -344,15 +352,11 @@ def test_the_first_cell_of_the_readme_answers_and_writes_its_report(
 
 
 def test_the_first_cell_asks_before_it_writes_where_that_is_gated() -> None:
-    shell = SimpleNamespace(user_ns={"sales": FRAMES["sales"]}, user_ns_hidden={})
     gates = {"write_file": True}
-    agent = sa.Agent(sa.DemoModel(), middleware=[sa.NotebookTools(shell)], interrupt_on=gates)
-    cell = first_cells()[1].removeprefix("%%agent\n")
-    waiting = agent.run(interpolate(cell, shell.user_ns))
+    agent = sa.Agent(sa.DemoModel(), middleware=[sa.NotebookTools()], interrupt_on=gates)
+    prompt = interpolate(first_cells()[1].removeprefix("%%agent\n"), notebook_of(FRAMES))
+    waiting = agent.run(prompt)
     (request,) = waiting.interrupt.action_requests
     assert request.arguments["content"] == f"# Report on sales\n\n{SHOWN}"
     assert "You rejected `write_file`" in agent.resume(waiting, sa.Reject()).text
-    assert (
-        "I wrote /report.md"
-        in agent.resume(agent.run(interpolate(cell, shell.user_ns)), sa.Approve()).text
-    )
+    assert "I wrote /report.md" in agent.resume(agent.run(prompt), sa.Approve()).text
