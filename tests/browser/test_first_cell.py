@@ -60,7 +60,7 @@ def test_code_on_all_rows_is_read_and_approved(lab: Lab) -> None:
     look(notebook, "answered")
 
 
-def test_a_plot_is_drawn(lab: Lab) -> None:
+def test_a_plot_is_shown(lab: Lab) -> None:
     cells = [
         "%load_ext sagents_nb\n" + PENGUINS,
         "%%agent\nplot body mass by species in {penguins}",
@@ -73,4 +73,5 @@ def test_a_plot_is_drawn(lab: Lab) -> None:
     notebook.wait_for_cell(1)
     panel = notebook.cell(1).get_by_test_id("sagents-panel")
     expect(panel).to_contain_text("The bar chart shows: average body_mass_g by species.")
+    expect(notebook.cell_output(1).locator("img[src^='data:image/png']")).to_have_count(1)
     look(notebook, "plot")

@@ -484,7 +484,7 @@ def _plot(query: Query, frame: Frame) -> str:
     if len(chain) > 80:
         chain = "(\n    " + "\n    ".join(steps) + "\n)"
     imports = ["import matplotlib.pyplot as plt", *dict.fromkeys(pieces.imports)]
-    return "\n".join([*imports, "", chain, "plt.show()"])
+    return "\n".join([*imports, "", chain])
 
 
 def _unique(key: Key, frame: Frame) -> bool:
