@@ -52,7 +52,7 @@ def default_spec() -> tuple[str, str]:
     for provider in PROVIDERS.values():
         if provider.default and os.environ.get(variable := provider.sdk.key_variable):
             return f"{provider.name}:{provider.default}", f"${variable} is set"
-    return "demo", "neither $SAGENTS_MODEL nor a provider's key is set; this one works offline"
+    return "demo", "no provider's key is set: a planner that works offline"
 
 
 def _default(options: dict[str, Any]) -> ChatModel:

@@ -161,7 +161,8 @@ class Conversations:
         agent = Agent(middleware=[NotebookTools(self.shell)], name="Agent")
         if not self._model_announced:
             self._model_announced = True
-            print(f"{agent.model.chosen_because} Change it with %agent model SPEC.")
+            because = agent.model.chosen_because
+            print(f"{because} Choose another with %agent model anthropic:NAME.")
         return agent
 
     def model(self, name: str) -> ChatModel | str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -142,12 +143,62 @@ def describe_frame(frame: Any) -> str:
     """A data frame's shape, columns with types and missing values, and first rows."""
     rows, width = frame.shape
     lines = [f"DataFrame, {rows:,} rows × {width} columns"]
+    if named := _named_levels(frame):
+        lines[0] += f", indexed by {', '.join(map(str, named))}"
+        frame = with_index(frame)
     for i, column in enumerate(frame.columns[:50]):  # by place: names may be there twice
         missing = int(frame.iloc[:, i].isna().sum())
-        lines.append(
-            f"- {column}: {frame.dtypes.iloc[i]}" + (f", {missing} missing" if missing else "")
-        )
+        line = f"- {column}: {frame.dtypes.iloc[i]}"
+        line += ", named by a number" if isinstance(column, int) else ""
+        lines.append(line + (f", {missing} missing" if missing else ""))
     if width > 50:
         lines.append(f"- and {width - 50} more columns")
     lines += ["First rows:", frame.head(5).to_csv(index=False).rstrip()]
     return "\n".join(lines)
+
+
+def describe_at_length(frame: Any, rows: int, limit: int) -> str:
+    """A data frame as :func:`describe` does, its statistics, its values, and as many rows."""
+    table = with_index(frame)
+    statistics = table.describe(include="all").to_csv() if table.shape[1] else "none\n"
+    parts = [f"{describe(frame, limit)}\n", f"Statistics:\n{statistics}"]
+    if values := describe_values(table):
+        parts.append(f"Values, and how often each is there:\n{values}\n")
+    return "\n".join([*parts, f"Rows:\n{table.head(rows).to_csv(index=False)}"])
+
+
+def with_index(frame: Any) -> Any:
+    """The frame with what names its rows, such as dates, as columns before the others."""
+    return frame.reset_index() if _named_levels(frame) else frame
+
+
+def describe_values(frame: Any) -> str:
+    """Which values each column has, or how many different ones; "" where nothing can be counted.
+
+    A line is ``- column: {"value": how often, …}``, the most frequent first, for at most twenty
+    values, else ``- column: 891 different``. Numbers with fractions are left out.
+    """
+    lines = []
+    for i, column in enumerate(frame.columns[:50]):
+        values = frame.iloc[:, i]
+        if values.dtype.kind in "fc":
+            continue
+        try:
+            counts = values.value_counts()
+        except TypeError:  # lists, say, which cannot be counted
+            continue
+        found = {str(value): int(count) for value, count in counts[:21].items() if count}
+        few = len(found) <= 20
+        told = json.dumps(found, ensure_ascii=False) if few else f"{len(counts):,} different"
+        lines.append(f"- {column}: {told}")
+    return "\n".join(lines)
+
+
+def _named_levels(frame: Any) -> list[Any]:
+    """The names of its index, [] for rows that are only numbered.
+
+    A name that is a column's too cannot stand beside it, and is left out.
+    """
+    names = [name for name in frame.index.names if name is not None]
+    free = len(names) == frame.index.nlevels and not set(names) & set(frame.columns)
+    return names if free and frame.columns.nlevels == 1 else []

@@ -16,7 +16,7 @@ from ..tools import Tool, ToolOutput, tool
 from .capture import shown_in_cell
 from .cells import cells_text, failures_of, latest_numbers, offer
 from .execution import Stopped, TimeIsUp, run_code, within
-from .interpolate import describe, is_frame
+from .interpolate import describe, describe_at_length, is_frame
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ class NotebookTools(Middleware):
 
         @tool(run_on="main", display_text="Looking at a data frame")
         def show_frame(name: str, rows: int = 10) -> str:
-            """Show a data frame: its columns, its statistics and its first rows.
+            """Show a data frame: its columns, statistics, values and first rows.
 
             Args:
                 name: the variable that holds it
@@ -169,10 +169,7 @@ class NotebookTools(Middleware):
             frame = self._frame(name)
 
             def shown() -> str:
-                head = frame.head(min(rows, 50)).to_csv(index=False)
-                statistics = frame.describe(include="all").to_csv()
-                described = describe(frame, self.max_output)
-                return f"{described}\n\nStatistics:\n{statistics}\nRows:\n{head}"
+                return describe_at_length(frame, min(rows, 50), self.max_output)
 
             return self._masked(self._in_time(shown))
 

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sagents_nb.notebook.interpolate import describe, describe_frame, interpolate, is_frame
+from sagents_nb.notebook.interpolate import (
+    describe,
+    describe_frame,
+    describe_values,
+    interpolate,
+    is_frame,
+    with_index,
+)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +95,28 @@ def test_frames_with_odd_columns() -> None:
     levels = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")]))
     assert "('x', 'a'): int64" in describe_frame(levels)
     assert describe_frame(pd.DataFrame()).startswith("DataFrame, 0 rows × 0 columns")
+
+
+def test_an_index_with_a_name_is_described_as_columns_are() -> None:
+    dated = frame().set_index("name")
+    assert describe_frame(dated).startswith(
+        "DataFrame, 3 rows × 1 columns, indexed by name\n- name: "
+    )
+    assert list(with_index(dated).columns) == ["name", "age"]
+    for plain in (frame(), frame()[1:], frame().set_index("name", drop=False)):
+        assert with_index(plain) is plain
+
+
+def test_a_column_whose_name_is_a_number_says_so() -> None:
+    told = describe_frame(pd.DataFrame({2024: [1, None], "2025": [1, 2]}))
+    assert "\n- 2024: float64, named by a number, 1 missing\n- 2025: int64\n" in told
+
+
+def test_values_are_counted_where_there_are_few() -> None:
+    few = pd.DataFrame({"sex": ["f", "m", "f", None], "age": [1.5, 2, 3, 4], "n": [7, 7, 7, 8]})
+    assert describe_values(few) == '- sex: {"f": 2, "m": 1}\n- n: {"7": 3, "8": 1}'
+    many = pd.DataFrame({"name": [f"n{i}" for i in range(1200)], "kind": [[1], {}] * 600})
+    assert describe_values(many).splitlines()[0] == "- name: 1,200 different"
 
 
 @pytest.mark.parametrize("value", [pd.DataFrame, pd, frame().age, 3, None, "df"])

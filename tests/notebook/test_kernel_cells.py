@@ -540,5 +540,8 @@ def test_the_default_conversation_needs_no_key(kernel: Kernel, tmp_path: Path) -
 
 def test_the_choice_of_the_model_is_said_once(kernel: Kernel) -> None:
     said = kernel.ok("%reload_ext sagents_nb\n") and kernel.ok("%%agent --new --plain\nHello.")
-    assert "The default model is 'demo', because" in said.text
+    assert (
+        "The default model is 'demo', because no provider's key is set: a planner that works "
+        "offline. Choose another with %agent model anthropic:NAME.\n"
+    ) in said.text
     assert "The default model" not in kernel.ok("%%agent --new --plain\nHello.").text

@@ -2,6 +2,11 @@
 
 ``words`` knows English, ``history`` reads the conversation and what calls came to, ``tools``
 and ``calls`` pick a tool and its arguments for a step, ``model`` plans, speaks and streams.
+
+Steps that ask something of a data frame of the notebook go through ``analysis``: ``frames`` is
+what is known of frames, ``reading`` says what each word of a question is (by ``data_words``),
+``questions`` makes a query of it, ``queries`` evaluates it or writes pandas code for it, and
+``replies`` says what came of it.
 """
 
 from .model import DemoModel

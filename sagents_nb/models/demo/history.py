@@ -15,6 +15,7 @@ import msgspec
 
 from ...messages import Message, ToolCall, ToolResult
 from ..base import ModelRequest
+from .frames import described_apart
 from .words import IDENTIFIER, QUANTITIES, stems, superlative, word_set, words
 
 Rows = list[dict[str, Any]]
@@ -26,8 +27,6 @@ _RECENT = 200  # messages to look back for what a follow-up question is about
 _BY_PERSON = re.compile(
     r"\b(?:person|people|user|human|you)\b[^.\n]{0,40}\b(?:rejected|declined)\b", re.IGNORECASE
 )
-# What a notebook puts after a prompt in which a frame is named.
-_DESCRIBED = re.compile(r"\n\n`[\w.]+` is a DataFrame, .*", re.DOTALL)
 _COMMENT = re.compile(r"\bThey said:\s*(.*)", re.DOTALL)
 _CANCELLED = re.compile(r"\bcancelled\b", re.IGNORECASE)
 _CALL_ID = re.compile(r"call_(\d+)_\d+")
@@ -85,17 +84,21 @@ class Done(msgspec.Struct, frozen=True):
 class Talk:
     """A conversation, cut where the present task begins.
 
-    ``task`` is what people said since the last answer, ``done`` the calls since then,
-    ``todos`` the calls that wrote the to-do list. ``earlier`` are the facts before, and
-    ``before`` what people said before, the newest first.
+    ``task`` is what people said since the last answer, and ``asked`` the same with the frames
+    that a notebook describes after it; ``done`` are the calls since then, ``todos`` those that
+    wrote the to-do list. ``earlier`` are the facts before, ``before`` what people said before,
+    the newest first, and ``answered`` the last answer.
     """
 
     def __init__(self, request: ModelRequest) -> None:
         messages = list(request.messages)[-_RECENT:]
         begin = _begin(messages)
         said = [m.text for m in messages[begin:] if m.role == "user"]
-        asked = (_DESCRIBED.sub("", text) for text in said)
-        self.task = "\n".join(text for text in asked if text.strip())[:_LONGEST]
+        self.asked = "\n\n".join(said)
+        tasks = (described_apart(text)[0] for text in said)
+        self.task = "\n".join(text for text in tasks if text.strip())[:_LONGEST]
+        answers = (m.text for m in reversed(messages[:begin]) if m.role == "assistant")
+        self.answered = next((text for text in answers if text.strip()), "")
         before = [m.text for m in messages[:begin] if m.role == "user" and m.text.strip()]
         self.before = before[::-1]
         calls = _calls(messages[begin:])
@@ -265,7 +268,7 @@ def finding(fact: Fact, asked: str) -> str:
     column = _column(columns, asked, given)
     if column is None:
         names = list(dict.fromkeys(str(row.get(label)) for row in rows))
-        return f"There are {len(names)}: {_listed(names[:12])}{', …' if len(names) > 12 else ''}."
+        return f"There are {len(names)}: {listed(names[:12])}{', …' if len(names) > 12 else ''}."
     measured = next((g for g in given if g in columns or (g != label and "_" in g)), None)
     what = column.replace("_", " ") if column not in given else column
     if measured and measured != column and column.lower() not in _COUNTS and measured not in column:
@@ -304,7 +307,7 @@ def _ranked(rows: Rows, label: str, column: str, what: str, asked: str) -> str:
     if not ranked:
         return ""
     (top, first), *rest = [(str(row.get(label)), number(row[column])) for row in ranked]
-    others = _listed([f"{name} {value}" for name, value in rest[:4]])
+    others = listed([f"{name} {value}" for name, value in rest[:4]])
     tail = "" if len(rest) <= 4 else f", the last of {len(ranked)} is {rest[-1][0]} ({rest[-1][1]})"
     against = f", against {others}{tail}" if rest else ""
     if extreme and extreme[0] not in ("most", "least", "best", "worst", "highest", "lowest"):
@@ -321,7 +324,7 @@ def _ranked(rows: Rows, label: str, column: str, what: str, asked: str) -> str:
 
 def _single(rows: Rows, columns: Sequence[str], given: Sequence[str]) -> str:
     if len(rows) > 1:
-        return f"There are {len(rows)} rows of {_listed(list(rows[0])[:6])}."
+        return f"There are {len(rows)} rows of {listed(list(rows[0])[:6])}."
     said = ", ".join(
         f"{c or 'value'} {number(v)}" for c, v in list(rows[0].items())[:8] if v is not None
     )
@@ -329,7 +332,8 @@ def _single(rows: Rows, columns: Sequence[str], given: Sequence[str]) -> str:
     return f"{about}: {said}." if about else f"{said[:1].upper()}{said[1:]}."
 
 
-def _listed(items: Sequence[str]) -> str:
+def listed(items: Sequence[str]) -> str:
+    """The items as an English list: "a, b and c"."""
     return (
         items[0]
         if len(items) == 1

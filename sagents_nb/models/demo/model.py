@@ -27,6 +27,7 @@ from ...messages import (
 )
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
+from .analysis import Analysis
 from .calls import Call, Chooser
 from .history import (
     TODOS,
@@ -39,6 +40,7 @@ from .history import (
     rejection,
     report,
 )
+from .questions import ABLE
 from .tools import Offer, best, conforms
 from .words import (
     STOP,
@@ -62,8 +64,9 @@ class DemoModel(ChatModel):
 
     It is no language model. What it does next is a pure function of the request: it splits
     the instructions into steps, keeps a to-do list if it may, calls the tools whose words
-    fit and fills in their arguments, and writes what the results say. The same request
-    always gives the same message. It says so when it cannot do something.
+    fit and fills in their arguments, and writes what the results say. With the tools of a
+    notebook it answers questions about data frames. The same request always gives the same
+    message. It says so when it cannot do something.
 
     It streams word by word, ``delay`` seconds apart. Token counts are estimates: a quarter
     of the characters.
@@ -141,6 +144,7 @@ class Plan:
         self.facts: list[Fact] = []
         self.unable: dict[int, str] = {}
         offers = [o for o in offers if o.name != TODOS]
+        self.analysis = Analysis(talk, offers)
         self.chooser = Chooser(talk, offers, self.facts, self._compose)
         self.wants_plan = False
         self.questions: list[str] = []
@@ -149,7 +153,7 @@ class Plan:
 
     def _steps(self) -> list[str]:
         steps: list[str] = []
-        for clause in clauses(self.talk.task):
+        for clause in self.analysis.steps(clauses(self.talk.task)):
             style = _STYLE.match(clause) and not best(self.chooser.offers, clause)
             if STOP.match(clause):
                 steps.clear()
@@ -157,11 +161,12 @@ class Plan:
                 self.wants_plan = True
             elif not is_talk(clause) and not style:
                 steps.append(clause)
-        self.questions = [step for step in steps if is_question(step)]
-        others = [step for step in steps if step not in self.questions]
-        if any(self.chooser.gives_data(step) for step in others):
+        self.of_frames = {step for step in steps if self.analysis.takes(step)}
+        others = [step for step in steps if step not in self.of_frames]
+        self.questions = [step for step in others if is_question(step)]
+        if any(self.chooser.gives_data(step) for step in others if step not in self.questions):
             # "Which is the heaviest? Compare the masses": the first is what the second is for.
-            steps = others
+            steps = [step for step in steps if step not in self.questions]
         self.left_out = steps[MAX_STEPS:]
         return steps[:MAX_STEPS]
 
@@ -169,12 +174,13 @@ class Plan:
         """Play the steps against the history, up to the first that is still to do."""
         unclaimed = list(self.talk.done)
         for index, step in enumerate(self.steps):
-            call = self.chooser.first(step)
+            analyses = step in self.of_frames
+            call = self.analysis.first(step) if analyses else self.chooser.first(step)
             if isinstance(call, str):
                 if call:
                     self.unable[index] = call
                 continue
-            for _ in range(2):
+            for _ in range(5 if analyses else 2):
                 fact = self._known(step, call)
                 if fact is None:
                     found = next((d for d in unclaimed if _is(d, call)), None)
@@ -183,7 +189,9 @@ class Plan:
                     unclaimed.remove(found)
                     fact = found.fact(step)
                 self.facts.append(fact)
-                following = self.chooser.again(step, fact)
+                following = (self.analysis.following if analyses else self.chooser.again)(
+                    step, fact
+                )
                 if following is None:
                     break
                 call = following
@@ -206,7 +214,7 @@ class Plan:
         """The fact that makes a call needless: it failed already, or was answered before."""
         for fact in self.facts:
             if (fact.name, fact.arguments) == call and (
-                fact.status != "ok" or self.chooser.says(step)
+                fact.status != "ok" or step in self.of_frames or self.chooser.says(step)
             ):
                 return msgspec.structs.replace(fact, step=step)
         if self.chooser.follows_up(step):
@@ -231,10 +239,28 @@ class Plan:
 
     def _compose(self) -> str:
         """A report of what is known, for a file or a message."""
+        of_frames = [step for step in self.steps if step in self.of_frames]
+        if of_frames:
+            return self._report_on_frames(of_frames)
+        if self.analysis.available and not self.facts and self.talk.answered:
+            return f"# Report\n\n{self.talk.answered}\n"
         facts = [f for f in self.facts if self.chooser.is_data(f)]
         facts = facts or [f for f in self.talk.earlier if self.chooser.is_data(f)][-3:]
         title = next(iter(self.questions), "") or heading(facts[0]) if facts else self.talk.task
         return report([(fact, self.asked(fact)) for fact in facts], title)
+
+    def _report_on_frames(self, steps: Sequence[str]) -> str:
+        """A report of what was asked of frames: a section for each question after the first."""
+        sections = [f"# {self.analysis.title(steps[0])}"]
+        for step in steps:
+            if step != steps[0]:
+                sections.append(f"## {self.analysis.title(step)}")
+            sections.append(self.analysis.report(step, self.facts_of(step)))
+        return "\n\n".join(sections) + "\n"
+
+    def facts_of(self, step: str) -> list[Fact]:
+        """What the calls of a step came to."""
+        return [fact for fact in self.facts if fact.step == step]
 
     def _todos(self, current: int) -> Call | None:
         """The call that brings the to-do list up to date; None if it is, or there is none."""
@@ -247,6 +273,7 @@ class Plan:
             return None
         worked = {f.step for f in self.facts if f.status == "ok"}
         failed = {f.step for f in self.facts} - worked
+        failed |= {f.step for f in self.facts if f.status != "ok" and f.step in self.of_frames}
         items = []
         for index, step in enumerate(self.steps):
             status = "pending" if index > current else "in_progress"
@@ -266,6 +293,12 @@ class Plan:
     def _thoughts(self) -> str:
         lines = ["The request has these steps:"]
         for number, step in enumerate(self.steps, start=1):
+            if step in self.of_frames:
+                call = self.analysis.first(step)
+                lines.append(
+                    f"{number}. {step}: " + ("no tool" if isinstance(call, str) else f"`{call[0]}`")
+                )
+                continue
             fitting = self.chooser.fitting(step)
             lines.append(f"{number}. {step}: " + (f"`{fitting[0].name}`" if fitting else "no tool"))
         return "\n".join(lines)
@@ -287,20 +320,14 @@ def _items(done: Done) -> list[dict[str, Any]]:
 def answer(plan: Plan) -> str:
     """The end of a task: what was found and done, and what was not and why."""
     said: list[str] = []
-    worked = {fact.step for fact in plan.facts if fact.status == "ok"}
-    last = {fact.step: fact for fact in plan.facts if fact.status == "ok"}
-    for fact in plan.facts:
-        if fact.status == "ok":
-            if last[fact.step] is fact:
-                said.append(_of(fact, plan))
-        elif fact.status == "rejected":
-            said.append(rejection(fact))
-        elif fact.step not in worked:
-            said.append(f"`{fact.name}` failed: {_short(fact.text)}")
-    for index, reason in plan.unable.items():
+    for step in dict.fromkeys(plan.steps):
+        facts = plan.facts_of(step)
+        said += [plan.analysis.reply(step, facts)] if step in plan.of_frames else _of(facts, plan)
+    unable = {i: why for i, why in plan.unable.items() if plan.steps[i] not in plan.of_frames}
+    for index, reason in unable.items():
         said.append(f"I cannot do “{plan.steps[index].rstrip('?')}”: {reason}.")
-    if plan.unable:
-        said.append(_tools(plan))
+    if unable:
+        said.append(f"Offline, {ABLE}." if plan.analysis.available else _tools(plan))
     if plan.left_out:
         said.append(f"I stopped after {len(plan.steps)} steps. Left: {'; '.join(plan.left_out)}.")
     said = list(dict.fromkeys(s for s in said if s))
@@ -311,7 +338,22 @@ def answer(plan: Plan) -> str:
     return _introduction(plan)
 
 
-def _of(fact: Fact, plan: Plan) -> str:
+def _of(facts: Sequence[Fact], plan: Plan) -> list[str]:
+    """What the calls of a step came to: the last that worked, and whatever was not run."""
+    said: list[str] = []
+    worked = [fact for fact in facts if fact.status == "ok"]
+    for fact in facts:
+        if fact.status == "ok":
+            if fact is worked[-1]:
+                said.append(_outcome(fact, plan))
+        elif fact.status == "rejected":
+            said.append(rejection(fact))
+        elif not worked:
+            said.append(f"`{fact.name}` failed: {_short(fact.text)}")
+    return said
+
+
+def _outcome(fact: Fact, plan: Plan) -> str:
     offer = plan.chooser.offer(fact.name)
     does = offer.groups if offer else set()
     path = path_of(fact.arguments)
@@ -369,9 +411,10 @@ def _introduction(plan: Plan) -> str:
         return "You are welcome."
     greets = re.match(r"(?:hi|hello|hey|good)\b", plan.talk.task.strip(), re.IGNORECASE)
     greeting = "Hello. " if greets else ""
+    able = f"{ABLE}." if plan.analysis.available else _tools(plan)
     return (
         f"{greeting}I am the demo model: I work offline, and I plan, call tools and write files "
-        f"as I am told in plain sentences. {_tools(plan)}"
+        f"as I am told in plain sentences. {able}"
     )
 
 

@@ -78,7 +78,7 @@ _ADJECTIVES = {
     "short": (False, "length height duration"),
     "tall": (True, "height"),
     "deep": (True, "depth"),
-    "wide": (True, "width"),
+    "wid": (True, "width"),
     "old": (True, "age year"),
     "young": (False, "age year"),
     "larg": (True, "size mass area count"),
@@ -89,13 +89,25 @@ _ADJECTIVES = {
     "fast": (True, "speed"),
     "slow": (False, "speed"),
     "hot": (True, "temperature temp"),
+    "warm": (True, "temperature temp"),
     "cold": (False, "temperature temp"),
+    "cool": (False, "temperature temp"),
+    "wind": (True, "wind"),
+    "wet": (True, "precipitation rain rainfall"),
+    "rain": (True, "precipitation rain rainfall"),
+    "dr": (False, "precipitation rain rainfall"),  # driest
+    "profitabl": (True, "profit margin"),
+    "popular": (True, "count"),
+    "populous": (True, "population"),
+    "rich": (True, "income wealth gdp"),
+    "poor": (False, "income wealth gdp"),
     "high": (True, ""),
     "low": (False, ""),
     "most": (True, ""),
     "least": (False, ""),
     "few": (False, ""),
     "common": (True, "count"),
+    "frequent": (True, "count"),
     "rar": (False, "count"),
     "great": (True, ""),
     "best": (True, ""),
@@ -200,13 +212,24 @@ def superlative(text: str) -> tuple[str, bool, list[str]] | None:
     """
     for match in _SUPERLATIVE.finditer(unquoted(text)):
         word = match[0].lower()
-        for candidate in (word, stem(word), stem(stem(word) + "y")):
-            for adjective, (more, quantity) in _ADJECTIVES.items():
-                # "larg" and "larger", "bigg" and "big"
-                if candidate == adjective or candidate.rstrip("iy") == adjective:
-                    return word, more, quantity.split()
-                if candidate[:-1] == adjective and candidate[-1:] == candidate[-2:-1]:
-                    return word, more, quantity.split()
+        if known := adjective(word):
+            return word, *known
+    return None
+
+
+def adjective(word: str) -> tuple[bool, list[str]] | None:
+    """Of an adjective in any degree, whether more of its quantity is meant, and the quantity.
+
+    >>> adjective("older"), adjective("shortest"), adjective("blue")
+    ((True, ['age', 'year']), (False, ['length', 'height', 'duration']), None)
+    """
+    for candidate in (word, stem(word), stem(stem(word) + "y"), stem(word.removesuffix("er"))):
+        for known, (more, quantity) in _ADJECTIVES.items():
+            # "larg" and "larger", "bigg" and "big"
+            if candidate == known or candidate.rstrip("iy") == known:
+                return more, quantity.split()
+            if candidate[:-1] == known and candidate[-1:] == candidate[-2:-1]:
+                return more, quantity.split()
     return None
 
 

@@ -1,0 +1,338 @@
+"""How the demo model answers questions about the data frames of a notebook.
+
+It asks the tools of the notebook: ``inspect_variables`` where no frame is known, ``show_frame``
+where not every row was seen, and ``run_python``, which people approve, for what only code on
+all the rows can tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from .frames import WHOLE, Frame, described_apart, frames_in, shown_frame
+from .history import Fact, Talk, listed, rejection
+from .queries import Query, code, evaluate, result
+from .questions import ABLE, names_frame, read, statistic_of
+from .replies import growth_of_years, head, overview, plotted, reply, shape
+from .tools import Offer, best
+from .words import (
+    PATH,
+    clauses,
+    first_verb,
+    is_question,
+    is_talk,
+    quoted,
+    superlative,
+    word_set,
+    words,
+)
+
+INSPECT, SHOW, RUN = "inspect_variables", "show_frame", "run_python"
+TOOLS = (INSPECT, SHOW, RUN, "plot", "read_cell", "last_error", "insert_cell")
+
+# What a clause that says only this adds to the one before.
+_RANKS = re.compile(
+    r"^(?:(?:show|give|list|print|display|take|keep|return)\s+(?:me\s+)?)?(?:only\s+|just\s+)?(?:the\s+)?"
+    r"(?:top|first|bottom|last|best|highest|lowest|largest|smallest)\s+(?:\d+|[a-z]+)"
+    r"(?:\s+(?:rows?|ones|of them|entries|results))?$",
+    re.IGNORECASE,
+)
+_BARE = re.compile(
+    r"^(?:in|for|from|using|with|of|take|use|look at|consider|here is|given|about)?\s*"
+    r"(?:the\s+)?(?:data(?:\s*frame)?\s+)?`[\w.]+`\s*:?$",
+    re.IGNORECASE,
+)
+_LEANS = re.compile(r"^(?:and|by|per|for|in|what about|how about|only|now)\b", re.IGNORECASE)
+_DATA = word_set(
+    "frame dataframe dataset data rows row column columns average mean median sum total count "
+    "plot chart graph histogram scatter missing unique distinct correlation percentage share per "
+    "summarise summarize describe sort top highest lowest largest smallest most least how which"
+)
+
+
+class Analysis:
+    """The frames that a conversation is about, and what its steps ask of them."""
+
+    def __init__(self, talk: Talk, offers: Sequence[Offer]) -> None:
+        self.offers = {offer.name: offer for offer in offers if offer.name in TOOLS}
+        self._others = [offer for offer in offers if offer.name not in TOOLS]
+        self._talk = talk
+        self._frames: dict[str, Frame] = {}
+        self._named: list[str] = []  # of this task, in the order of naming
+        self._earlier: list[str] = []
+        self._looked = False
+        if SHOW not in self.offers:
+            return
+        for text in reversed(talk.before):
+            self._earlier += self._learn(frames_in(text))
+        for fact in talk.earlier:
+            if fact.name == SHOW and fact.status == "ok":
+                self._earlier.append(str(fact.arguments.get("name")))
+            if fact.name == INSPECT and fact.status == "ok":
+                self._learn(frames_in(fact.text))
+        self._named = self._learn(frames_in(talk.asked))
+
+    @property
+    def available(self) -> bool:
+        """Whether there are tools that see frames."""
+        return SHOW in self.offers
+
+    def _learn(self, frames: Iterable[Frame]) -> list[str]:
+        found = list(frames)
+        self._frames |= {frame.name: frame for frame in found}
+        return [frame.name for frame in found]
+
+    def learn(self, fact: Fact) -> None:
+        """Take in what a tool of the notebook says."""
+        if fact.status != "ok":
+            return
+        if fact.name == INSPECT:
+            self._looked = True
+            self._learn(frames_in(fact.text))
+        elif fact.name == SHOW:
+            frame = shown_frame(str(fact.arguments.get("name")), fact.text)
+            self._learn([frame] if frame else [])
+
+    # The steps
+
+    def steps(self, parts: Sequence[str]) -> list[str]:
+        """The clauses of a task, where one only names a frame or ranks, put with its neighbour."""
+        if not self.available:
+            return list(parts)
+        found: list[str] = []
+        waiting = ""
+        for part in parts:
+            if _BARE.match(part) and len(parts) > 1:
+                if found and self.takes(found[-1]) and waiting == "":
+                    found[-1] = f"{found[-1]} {part}"
+                else:
+                    waiting = "".join(re.findall(r"`[\w.]+`", part))
+            elif found and _RANKS.match(part) and self.takes(found[-1]):
+                found[-1] = f"{found[-1]} and {part}"
+            else:
+                found.append(f"{part.rstrip('?')} in {waiting}" if waiting else part)
+                waiting = ""
+        found = found or [waiting]
+        if self._named and not any(self.takes(step) for step in found):
+            # "Write a report about `sales` to /report.md": of what it holds.
+            found = [f"summarise `{self._named[0]}`", *found]
+        return found
+
+    def takes(self, step: str) -> bool:
+        """Whether a step asks something of a frame."""
+        if not self.available or is_talk(step) or not step:
+            return False
+        if PATH.search(step) or first_verb(step) in (
+            "write",
+            "save",
+            "delete",
+            "move",
+            "run",
+            "edit",
+        ):
+            return False
+        if any(names_frame(step, name) for name in self._frames):
+            return True
+        fitting = best([*self._others, *self.offers.values()], step)
+        others = best(self._others, step)
+        if fitting and fitting[0].name == SHOW and not quoted(step):
+            return True
+        if others and not self._named:
+            return False
+        if re.search(r"`[^`]*`|\"", step):
+            return False
+        if name := self._frame_of(step):
+            if self._named or not isinstance(self.query(step, self._frames[name]), str):
+                return not others
+            return bool(_DATA & set(words(step)))
+        looked = any(f.name == INSPECT for f in self._talk.earlier)
+        asks = is_question(step) or superlative(step) or first_verb(step) in _DATA
+        return bool(asks and _DATA & set(words(step))) and INSPECT in self.offers and not looked
+
+    def _frame_of(self, step: str) -> str:
+        """The frame that a step is about: the one it names, else the last that was named."""
+        named = [name for name in self._frames if names_frame(step, name)]
+        if named:
+            return max(named, key=len)
+        if self._named:
+            return self._named[0]
+        text = self._talk.task
+        named = [name for name in self._frames if names_frame(text, name)]
+        if named:
+            return named[0]
+        if self._earlier:
+            return self._earlier[-1]
+        if len(self._frames) == 1:
+            return next(iter(self._frames))
+        # The only one that has what is asked for.
+        fitting = [
+            name
+            for name, frame in self._frames.items()
+            if frame.columns and isinstance(read(step, frame), Query)
+        ]
+        return fitting[0] if len(fitting) == 1 else ""
+
+    def query(self, step: str, frame: Frame) -> Query | str:
+        """What a step asks of a frame, by itself or as a change of what was asked before."""
+        return self._query(step, frame, self._talk.before[:5])
+
+    def _query(self, step: str, frame: Frame, before: Sequence[str]) -> Query | str:
+        found = read(step, frame)
+        follows = (
+            isinstance(found, str) or found.kind in ("values", "summary") or _LEANS.match(step)
+        )
+        if not before or not follows or len(words(step)) > 8:
+            return found
+        text = next(iter(described_apart(before[0])))
+        for part in reversed(self.steps(clauses(text))):
+            if not PATH.search(part):
+                earlier = self._query(part, frame, before[1:])
+                return followed(earlier, step, frame, found)
+        return self._query(step, frame, before[1:])
+
+    def first(self, step: str) -> tuple[str, dict[str, Any]] | str:
+        """The first call for a step; "" if none is needed, else why there is none."""
+        name = self._frame_of(step)
+        if not name:
+            return self._look() or self._no_frame()
+        return self._next(step, self._frames[name], shown=False)
+
+    def following(self, step: str, fact: Fact) -> tuple[str, dict[str, Any]] | None:
+        """The call that a result makes needed."""
+        self.learn(fact)
+        if fact.status != "ok" or fact.name == RUN:
+            return None
+        name = self._frame_of(step)
+        if not name:
+            return self._look()
+        call = self._next(step, self._frames[name], shown=fact.name == SHOW)
+        return None if isinstance(call, str) else call
+
+    def _next(self, step: str, frame: Frame, shown: bool) -> tuple[str, dict[str, Any]] | str:
+        query = self.query(step, frame)
+        shows = isinstance(query, Query) and query.kind in ("show", "summary")
+        if not frame.shown and not shown and (shows or not frame.whole):
+            count = frame.size if frame.size <= WHOLE else 5
+            if isinstance(query, Query) and query.kind == "show" and query.top:
+                count = min(query.top, WHOLE)
+            return SHOW, {"name": frame.name, "rows": max(count, 1)}
+        needed = not isinstance(query, Query) or evaluate(query, frame) is None
+        if isinstance(query, str) or shows or query.kind == "shape" or not needed:
+            return query if isinstance(query, str) else ""
+        if RUN not in self.offers:
+            return "it takes code on all the rows, and I have no tool to run any"
+        return RUN, {"code": code(query, frame)}
+
+    def _look(self) -> tuple[str, dict[str, Any]] | None:
+        """The call that tells which frames there are, and then what is in them."""
+        if INSPECT not in self.offers:
+            return None
+        if not self._frames:
+            return (INSPECT, {}) if not self._looked else None
+        unknown = [name for name, frame in self._frames.items() if not frame.columns]
+        return (INSPECT, {"names": unknown}) if unknown else None
+
+    def _no_frame(self) -> str:
+        if self._frames:
+            names = listed([f"`{name}`" for name in self._frames])
+            return f"the notebook has {names}, and I cannot tell which is meant"
+        return "the notebook has no data frame that I could ask"
+
+    # What they came to
+
+    def reply(self, step: str, facts: Sequence[Fact]) -> str:
+        """What a step came to, in Markdown: the answer, else why there is none."""
+        failed = [fact for fact in facts if fact.status != "ok"]
+        ran = [fact for fact in facts if fact.name == RUN]
+        if failed:
+            return _failed(failed[-1])
+        name = self._frame_of(step)
+        if not name:
+            return _unable(step, self._no_frame())
+        frame = self._frames[name]
+        query = self.query(step, frame)
+        if isinstance(query, str):
+            return _unable(step, query)
+        if query.kind in ("show", "summary"):
+            return self._shown(query, frame)
+        if query.kind == "shape":
+            return shape(frame)
+        if query.kind == "plot" and ran:
+            return plotted(query, frame)
+        rows = result(query, ran[-1].text, frame) if ran else evaluate(query, frame)
+        if rows is None:
+            return _unable(step, "it takes code on all the rows, and I have no tool to run any")
+        return reply(query, rows, frame)
+
+    def _shown(self, query: Query, frame: Frame) -> str:
+        if query.kind == "summary":
+            said = [overview(frame, query.measures)]
+        else:
+            said = [head(frame, query.top)]
+        growth = growth_of_years(frame)
+        if growth and not query.measures and (rows := evaluate(growth, frame)):
+            said.append(reply(growth, rows, frame))
+        return "\n\n".join(said)
+
+    def report(self, step: str, facts: Sequence[Fact]) -> str:
+        """A section of a report: what a step came to, and the code that it is from."""
+        said = self.reply(step, facts)
+        ran = [f for f in facts if f.name == RUN and f.status == "ok"]
+        source = f"\n\n```python\n{ran[-1].arguments.get('code', '')}\n```" if ran else ""
+        return said + source
+
+    def title(self, step: str) -> str:
+        """The title of a report on a step."""
+        name = self._frame_of(step)
+        frame = self._frames.get(name)
+        query = self.query(step, frame) if frame else ""
+        if isinstance(query, Query) and query.kind in ("show", "summary"):
+            return f"Report on {name}"
+        text = re.sub(r"\s*\b(?:in|of|from|for)?\s*`[\w.]+`\s*", " ", step).strip(" :?.")
+        return f"{text[:1].upper()}{text[1:]}"
+
+
+def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) -> Query | str:
+    """What a step such as "and by island?" makes of what was asked before."""
+    if isinstance(earlier, str) or earlier.kind not in ("aggregate", "plot"):
+        return found
+    measures = " and ".join(f"`{measure}`" for measure in earlier.measures)
+    trials = [f"average {step}", f"count {step}", f"{step} of {measures}"]
+    change = next((c for c in (read(t, frame) for t in trials) if isinstance(c, Query)), None)
+    if change is None:
+        return found
+    columns = {condition.column for condition in change.where}
+    kept = [c for c in earlier.where if c.column not in columns]
+    return replace(
+        earlier,
+        statistic=statistic_of(step) or earlier.statistic,
+        by=change.by or earlier.by,
+        measures=change.measures or earlier.measures,
+        where=(*kept, *change.where),
+        subjects=() if change.by else earlier.subjects,
+        word="" if change.measures else earlier.word,
+        chart=_chart(earlier, change, frame),
+    )
+
+
+def _chart(earlier: Query, change: Query, frame: Frame) -> str:
+    """The chart as it was, but bars where groups take the place of dates."""
+    lines = earlier.kind == "plot" and not earlier.chart and change.by
+    return "bar" if lines and not frame.column(change.by[0].column).dated else earlier.chart
+
+
+def _failed(fact: Fact) -> str:
+    if fact.status == "rejected":
+        return rejection(fact)
+    if "ModuleNotFoundError" in fact.text and "matplotlib" in fact.text:
+        return "There is no plot: matplotlib is not installed; `%pip install matplotlib` does it."
+    line = (fact.text.strip().splitlines() or ["it ended without a word"])[-1]
+    return f"`{fact.name}` failed: {line[:300]}"
+
+
+def _unable(step: str, reason: str) -> str:
+    return f"I cannot answer “{step.rstrip('?')}”, as {reason}; offline, {ABLE}."

@@ -1,0 +1,436 @@
+"""What the words of a question about a data frame are: columns, values, numbers, dates, or others.
+
+Every word has to be accounted for: as one of these, as what is to be done, or as one that changes
+nothing. A question with a word that means something else is not answered, since the answer would
+be to another question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import msgspec
+
+from .data_words import (
+    AFTER_VERB,
+    ALIASES,
+    COUNT,
+    DISTINCT,
+    DOWN,
+    EACH,
+    FILLERS,
+    GROWTH,
+    LESS,
+    MEANT_BY,
+    MISSING,
+    MORE,
+    NEGATIONS,
+    ORDINALS,
+    PERIODS,
+    PLOT,
+    RANGE,
+    RELATION,
+    SHAPE,
+    SHARE,
+    SHOW,
+    SHRINK,
+    SORT,
+    STATISTICS,
+    SUMMARY,
+    SYNONYMS,
+    THAN,
+    UNITS,
+    UP,
+    VALUES_SAME,
+)
+from .frames import Column, Frame
+from .queries import MONTHS, Condition, Operator
+from .words import adjective, stem
+
+_TOKEN = re.compile(
+    r"`[^`\n]+`|\d{4}-\d\d-\d\d|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d[\d,]*(?:\.\d+)?|[<>]=?|[%@#&=]"
+)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
+# Words that say what to do and change nothing where something else is done, by kind of query.
+_ALWAYS = SHOW | COUNT | EACH | AFTER_VERB
+_DOES: dict[str, frozenset[str]] = {
+    "plot": PLOT | THAN,
+    "missing": MISSING,
+    "values": DISTINCT,
+    "correlation": RELATION | THAN,
+    "growth": GROWTH | SHRINK,
+    "change": GROWTH | SHRINK,
+    "rows": SORT,
+    "range": RANGE,
+    "shape": SHAPE,
+    "summary": SUMMARY,
+    "show": SHOW,
+    "aggregate": DISTINCT | SHARE | THAN | SUMMARY | SORT | GROWTH | SHRINK,
+}
+
+
+class Token(msgspec.Struct):
+    """A word of a question and what it was read as: its role, "" as long as it is free.
+
+    ``columns`` are those that it may name, several where that is not clear; ``value`` is the
+    value of one or a year.
+    """
+
+    text: str
+    word: str
+    role: str = ""
+    columns: tuple[str, ...] = ()
+    value: Any = None
+
+
+def parts_of(column: str) -> list[str]:
+    """The words of a column's name without units."""
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", column)
+    words = [w.lower() for w in re.findall(r"[A-Za-z]+|\d+", spaced)]
+    return [w for w in words if w not in UNITS] or words
+
+
+def fit_of(part: str, word: str) -> int:
+    """How well a word names a part of a column: 3 by its stem, 2 as a part of it, 1 as another."""
+    if stem(part) == stem(word) or word in ALIASES.get(part, ()):
+        return 3
+    begins = len(part) >= 4 and word.startswith(part)
+    if begins or (len(word) >= 4 and (part.startswith(word) or part.endswith(word))):
+        return 2
+    shared = SYNONYMS.get(stem(part), set()) & SYNONYMS.get(stem(word), set())
+    return 1 if shared else 0
+
+
+class Reading:
+    """A question about a frame, word by word.
+
+    ``conditions`` are what rows have to be, of dates and comparisons; ``reason`` is what could not
+    be read, "" if all could.
+    """
+
+    def __init__(self, question: str, frame: Frame) -> None:
+        self.frame = frame
+        self.tokens = [_token(text) for text in _TOKEN.findall(question)]
+        self.words = [token.word for token in self.tokens]
+        self.conditions: list[Condition] = []
+        self.reason = ""
+        self._mark_frame()
+        self._mark_columns()
+        self._mark_values()
+        self._mark_dates()
+        self._mark_comparisons()
+        self._mark_equalities()
+
+    def is_free(self, index: int) -> bool:
+        """Whether there is a word and it was not read as anything yet."""
+        return 0 <= index < len(self.tokens) and not self.tokens[index].role
+
+    def word(self, index: int) -> str:
+        """The word there, "" before the first and after the last."""
+        return self.words[index] if 0 <= index < len(self.words) else ""
+
+    def says(self, words: Iterable[str]) -> bool:
+        """Whether one of these words is there that is not a column or a value."""
+        wanted = set(words)
+        return any(t.word in wanted and t.role in ("", "number") for t in self.tokens)
+
+    def _mark_frame(self) -> None:
+        names = [c.name for c in self.frame.columns]
+        for index, token in enumerate(self.tokens):
+            if token.text in (f"`{self.frame.name}`", self.frame.name):
+                token.role = "frame"
+            elif token.text.startswith("`") and token.text.strip("`") in names:
+                token.role, token.columns = "column", (token.text.strip("`"),)
+            elif index and token.word == "s" and self.tokens[index - 1].role == "frame":
+                token.role = "frame"
+
+    def _mark_columns(self) -> None:
+        for length in (4, 3, 2, 1):
+            for start in range(len(self.tokens) - length + 1):
+                window = self.tokens[start : start + length]
+                if any(token.role for token in window):
+                    continue
+                found = self._columns_of([token.word for token in window], start)
+                if found:
+                    for token in window:
+                        token.role = "part"
+                    window[0].role, window[0].columns = "column", found
+        # "the length of the bill" names two columns twice, and one of them both times.
+        refs = [i for i, t in enumerate(self.tokens) if t.role == "column"]
+        for one, other in pairwise(refs):
+            a, b = self.tokens[one], self.tokens[other]
+            both = tuple(c for c in a.columns if c in b.columns)
+            if both and other - one <= 3 and (len(a.columns) > 1 or len(b.columns) > 1):
+                a.columns, b.role, b.columns = both, "part", ()
+
+    def _columns_of(self, words: Sequence[str], start: int) -> tuple[str, ...]:
+        """The columns that words name together."""
+        single = len(words) == 1
+        if any(w in FILLERS or w in EACH for w in (words[0], words[-1])):
+            exact = [c.name for c in self.frame.columns if c.name.lower() == words[0]]
+            after = self.word(start - 1)
+            if not (single and exact and words[0] in ("total", "amount", "number", "type", "day")):
+                return ()
+            return tuple(exact) if after in EACH or words[0] in ("type", "day", "amount") else ()
+        best = 0
+        found: list[str] = []
+        for column in self.frame.columns:
+            score = self._fit(column, words)
+            if score > best:
+                best, found = score, []
+            if score and score == best:
+                found.append(column.name)
+        return tuple(found)
+
+    def _fit(self, column: Column, words: Sequence[str]) -> int:
+        parts = parts_of(column.name)
+        if len(words) == 1:
+            word = words[0]
+            if word == column.name.lower():
+                return 0 if word in UP | DOWN and word.endswith("est") else 100
+            reserved = word in STATISTICS or word in UP | DOWN | COUNT | PLOT | SHARE
+            if reserved or word in PERIODS or word in SHAPE | MISSING | RANGE | SHOW:
+                return 0
+            if adjective(word) or word in MORE | LESS or word in GROWTH | SHRINK:
+                return 0
+        if "id" in parts and "id" not in words:
+            return 0  # the number of a passenger is not the passenger
+        scores = []
+        left = list(parts)
+        for word in words:
+            fit, part = max(((fit_of(p, word), p) for p in left), default=(0, ""))
+            if not fit or (len(word) < 3 and word != part):
+                return 0
+            scores.append(fit)
+            left.remove(part)
+        return 20 * (not left) + 4 * min(scores)
+
+    def _mark_values(self) -> None:
+        for length in (3, 2, 1):
+            for start in range(len(self.tokens) - length + 1):
+                window = self.tokens[start : start + length]
+                if any(token.role for token in window):
+                    continue
+                if found := self._value_of(window):
+                    for token in window:
+                        token.role = "part"
+                    window[0].role, window[0].columns = "value", (found[0],)
+                    window[0].value = found[1]
+
+    def _value_of(self, window: Sequence[Token]) -> tuple[str, Any] | None:
+        said = " ".join(token.text.strip("`") for token in window)
+        single = len(window) == 1
+        if single and (window[0].word in FILLERS or said.isdigit()) and not said.isupper():
+            return None
+        exact = said.isupper() or len(said) > 2
+        for column in self.frame.columns:
+            if column.numeric or column.binary or column.dated:
+                continue
+            for value in [*column.values, *(() if column.values else column.examples)]:
+                same = value.lower() in VALUES_SAME.get(window[0].word, ()) and single
+                if same or (exact and value == said) or (len(said) > 2 and _alike(value, said)):
+                    return column.name, column.typed(value)
+        return None
+
+    def _mark_dates(self) -> None:
+        """Years, months and days, of the column that says when."""
+        date = self.frame.date
+        for index, token in enumerate(self.tokens):
+            if token.role:
+                continue
+            month = token.word.capitalize() in MONTHS and token.text != "may"
+            if _DATE.fullmatch(token.text) and date:
+                before = self.word(index - 1)
+                operator = _WHEN.get(before, "==")
+                self.conditions.append(Condition(date.name, operator, token.text))
+                token.role = "date"
+            elif month and date and token.text[0].isupper():
+                number = MONTHS.index(token.word.capitalize()) + 1
+                self.conditions.append(Condition(date.name, "==", number, "month"))
+                token.role = "date"
+            elif _YEAR.fullmatch(token.text):
+                self._mark_year(index, token, date)
+
+    def _mark_year(self, index: int, token: Token, date: Column | None) -> None:
+        names = {c.name for c in self.frame.columns}
+        year = next((c for c in self.frame.columns if "year" in parts_of(c.name)), None)
+        if token.text in names:
+            token.role, token.columns = "column", (token.text,)
+            return
+        if year is None and date is None:
+            return
+        before = self.word(index - 1)
+        operator = _WHEN.get(before, "==")
+        token.role, token.value = "year", int(token.text)
+        if year is not None:
+            self.conditions.append(Condition(year.name, operator, token.value))
+        else:
+            name = cast(Column, date).name
+            self.conditions.append(Condition(name, operator, token.value, "year"))
+
+    def _mark_comparisons(self) -> None:
+        """Numbers that a column is to be over or under."""
+        for index, token in enumerate(self.tokens):
+            if token.role or not token.text[0].isdigit():
+                continue
+            operator, start = self._operator(index)
+            if operator is None:
+                continue
+            column = self._compared(start, index)
+            if column is None:
+                self.reason = self.reason or f"I cannot tell which column “{token.text}” is about"
+                continue
+            value = float(token.word) if "." in token.word else int(token.word)
+            token.role, token.columns = "compared", (column,)
+            self.conditions.append(Condition(column, operator, value))
+            for i in range(start, index):
+                if not self.tokens[i].role:
+                    self.tokens[i].role = "operator"
+            if self.word(start) == "between" and self.word(index + 1) == "and":
+                following = index + 2
+                if self.is_free(following) and self.tokens[following].text[0].isdigit():
+                    upper = self.tokens[following]
+                    upper.role = "compared"
+                    high = float(upper.word) if "." in upper.word else int(upper.word)
+                    self.conditions.append(Condition(column, "<=", high))
+            after = index + 1
+            while self.word(after) in UNITS and self.is_free(after):
+                self.tokens[after].role = "unit"
+                after += 1
+
+    def _operator(self, index: int) -> tuple[Operator | None, int]:
+        """The comparison before a number, and where it begins."""
+        one, two = self.word(index - 1), self.word(index - 2)
+        if one in ("<", "<=", ">", ">="):
+            return cast(Operator, one), index - 1
+        if one == "than" and two:
+            known = adjective(two)
+            if two in LESS or (known and not known[0]):
+                return "<", index - 2
+            if two in MORE or known:
+                return ">", index - 2
+        if (two, one) in (("at", "least"), ("at", "most"), ("up", "to")):
+            return (">=" if one == "least" else "<="), index - 2
+        if one == "between":
+            return ">=", index - 1
+        if one in ("over", "above", "exceeding", "exceeds"):
+            return ">", index - 1
+        if one in ("under", "below"):
+            return "<", index - 1
+        return None, index
+
+    def _compared(self, start: int, index: int) -> str | None:
+        for i in range(start, index):
+            known = adjective(self.word(i))
+            named = self.measured(known[1]) if known else ()
+            if named:
+                return named[0]
+        near = [*range(start - 1, -1, -1), *range(index + 1, len(self.tokens))]
+        for i in near:
+            token = self.tokens[i]
+            name: str = token.columns[0] if token.role == "column" else ""
+            if name and self.frame.column(name).numeric:
+                token.role = "condition"
+                return name
+        return next(iter(self.meant_by_verb()), None)
+
+    def _mark_equalities(self) -> None:
+        """A class or the like that is a number: "class 3", "third class"."""
+        for index, token in enumerate(self.tokens):
+            word = token.word
+            number = ORDINALS.get(word) or (int(word) if word.isdigit() else None)
+            if token.role or number is None:
+                continue
+            for near in (index - 1, index + 1):
+                if not 0 <= near < len(self.tokens) or self.tokens[near].role != "column":
+                    continue
+                column = self.frame.column(self.tokens[near].columns[0])
+                if column.numeric and str(number) in column.values:
+                    token.role, self.tokens[near].role = "value", "condition"
+                    token.columns, token.value = (column.name,), number
+                    break
+
+    def measured(self, quantity: Sequence[str]) -> tuple[str, ...]:
+        """The numeric columns of a quantity such as "mass"."""
+        found = [
+            column.name
+            for column in self.frame.columns
+            if column.numeric
+            and any(fit_of(p, q) >= 2 for p in parts_of(column.name) for q in quantity)
+        ]
+        return tuple(found)
+
+    def named_like(self, *names: str) -> tuple[str, ...]:
+        """The first column of numbers that has one of these words in its name."""
+        for name in names:
+            for column in self.frame.columns:
+                if column.numeric and name in parts_of(column.name):
+                    return (column.name,)
+        return ()
+
+    def meant_by_verb(self) -> tuple[str, ...]:
+        """The column that a verb such as "paid" is about."""
+        for token in self.tokens:
+            if not token.role and token.word in MEANT_BY:
+                return self.named_like(*MEANT_BY[token.word].split())
+        return ()
+
+    def unknown(self, kind: str | None) -> list[str]:
+        """The words that mean something, but not for a query of that kind, or for none."""
+        does = _ALWAYS | (frozenset().union(*_DOES.values()) if kind is None else _DOES[kind])
+        relative = ("last", "this", "next", "previous")
+        left = [token.text for token in self.tokens if not token.role and token.word in NEGATIONS]
+        for index, token in enumerate(self.tokens):
+            word = token.word
+            if token.role or word in FILLERS or word in does or word in STATISTICS:
+                continue
+            if word in PERIODS and self.word(index - 1) not in relative:
+                continue
+            if self._entity(index) or (word in MEANT_BY and self.meant_by_verb()):
+                continue
+            left.append(token.text)
+        return list(dict.fromkeys(left))
+
+    def _entity(self, index: int) -> bool:
+        """Whether a word says what the rows are: "how many passengers", "share of the birds"."""
+        word = self.word(index)
+        if not word.isalpha():
+            return False
+        singular = stem(word)
+        if singular == stem(self.frame.name):
+            return True
+        before = [w for w in self.words[max(0, index - 4) : index] if w not in ("the", "all", "a")]
+        if self.tokens[index - 1].role == "superlative":
+            return True
+        plural = word.endswith("s") and not word.endswith("ss")
+        if not plural:
+            return False
+        last = self.tokens[max(0, index - 2) : index]
+        after_value = bool(last) and last[-1].role in ("value", "part", "condition")
+        return bool(before) and (
+            before[-1] in ("many", "of", "rows", "which", "for") or after_value
+        )
+
+
+def _token(text: str) -> Token:
+    word = text.lower().replace("’", "'")
+    if word.endswith("'s") and word not in ("it's", "what's", "that's", "there's"):
+        word = word[:-2]
+    if word[0].isdigit() and not _DATE.fullmatch(word):
+        word = word.replace(",", "")
+    return Token(text, word.strip("`"))
+
+
+def _alike(value: str, said: str) -> bool:
+    """Whether a word names a value: in another form, or as rainy names rain."""
+    value, said = value.lower(), said.lower()
+    if value == said or (value.isalpha() and stem(value) == stem(said)):
+        return True
+    root = said.removesuffix("y")
+    doubled = root[:-1] if root[-1:] == root[-2:-1] else root
+    return said.endswith("y") and len(value) >= 3 and value in (root, doubled)

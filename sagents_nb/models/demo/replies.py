@@ -1,0 +1,509 @@
+"""What the demo model says of the result of a query: a sentence with the figures, a small table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .frames import Column, Frame, Row
+from .history import listed, markdown_table
+from .history import number as _number
+from .queries import MONTHS, Condition, Key, Query, said, title_of
+
+_SHOWN = 10  # rows of a table
+_INLINE = 4  # groups that stand in a sentence
+_SIGNS = {">": "over", ">=": "at least", "<": "under", "<=": "at most", "!=": "other than"}
+_COMMON = ("most", "least", "fewest", "highest", "lowest", "best", "worst", "top", "maximum")
+
+
+def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
+    """The answer, in Markdown."""
+    rows = list(rows)
+    if not rows or all(value is None for row in rows for value in row.values()):
+        return f"No row of `{frame.name}`{_where(query)} has a value there."
+    match query.kind:
+        case "missing":
+            return _missing(query, rows, frame)
+        case "values":
+            return _values(query, rows, frame)
+        case "range":
+            first, last = (_value(rows[0][end]) for end in ("first", "last"))
+            return f"`{query.measures[0]}`{_where(query)} goes from {first} to {last}."
+        case "correlation":
+            return _correlation(query, rows[0], frame)
+        case "rows":
+            return _rows(query, rows, frame)
+        case "growth" | "change":
+            return _grown(query, rows)
+    if query.wants == "growth":
+        return _over_time(query, rows)
+    if query.wants == "share":
+        return _shares(query, rows, frame)
+    if query.wants == "compare":
+        return _compared(query, rows, frame)
+    return _grouped(query, rows, frame) if query.by else _single(query, rows[0], frame)
+
+
+def plotted(query: Query, frame: Frame) -> str:
+    """What a plot shows."""
+    kind = {"": "line plot", "hist": "histogram", "scatter": "scatter plot", "bar": "bar chart"}
+    title = title_of(query, frame)
+    name = kind.get(query.chart, f"{query.chart} plot")
+    return f"The {name} shows: {title[:1].lower() + title[1:]}{_where(query)}."
+
+
+def shape(frame: Frame) -> str:
+    """How large a frame is and what its columns are."""
+    names = listed([f"`{c.name}` ({c.dtype})" for c in frame.columns])
+    return f"{_size(frame)}: {names}."
+
+
+def _size(frame: Frame) -> str:
+    return f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(frame.width, 'column')}"
+
+
+def overview(frame: Frame, names: Sequence[str] = ()) -> str:
+    """What a frame holds: its size, a line for each column, what is missing."""
+    columns = [c for c in frame.columns if not names or c.name in names]
+    said = []
+    if not names:
+        said.append(f"{_size(frame)}. {_gaps(columns)}")
+    table = [row for column in columns if (row := _line(column, frame))]
+    if table:
+        said.append(markdown_table(table, 30))
+    return "\n\n".join(said)
+
+
+def growth_of_years(frame: Frame) -> Query | None:
+    """The query for the growth of a frame with a column for each year, if it is one."""
+    years = [c for c in frame.columns if c.numeric and c.name.isdigit() and len(c.name) == 4]
+    if len(years) < 2:
+        return None
+    labels = tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
+    names = sorted(c.name for c in years)
+    return Query("growth", (names[0], names[-1]), by=labels, wants="growth")
+
+
+def head(frame: Frame, top: int | None) -> str:
+    """The first rows of a frame."""
+    count = min(top or (frame.size if frame.size <= _SHOWN else 5), len(frame.rows))
+    if not count:
+        return f"{_size(frame)}."
+    of = "" if count == frame.size else f" The first {count} of them:"
+    return f"{_size(frame)}.{of}\n\n{markdown_table(list(frame.rows[:count]), 50)}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _gaps(columns: Sequence[Column]) -> str:
+    gaps = [f"`{c.name}` in {_many(c.missing, 'row')}" for c in columns if c.missing]
+    return f"Missing: {listed(gaps)}." if gaps else "No value is missing."
+
+
+def _line(column: Column, frame: Frame) -> Row | None:
+    """A column in a table of all."""
+    told = column.statistics
+    if column.counted and 0 < len(column.values) <= 5:
+        parts = [", ".join(f"{value} ({n:,})" for value, n in column.values.items())]
+    elif column.numeric and "mean" in told and not column.binary:
+        ends = f"{_value(told['min'])} to {_value(told['max'])}"
+        parts = [ends, f"mean {_value(told['mean'])}", f"median {_value(told['50%'])}"]
+    elif column.numeric and frame.whole and not column.binary:
+        numbers = [row[column.name] for row in frame.rows if row[column.name] is not None]
+        if not numbers:
+            return None
+        mean = sum(numbers) / len(numbers)
+        parts = [f"{_number(min(numbers))} to {_number(max(numbers))}", f"mean {_number(mean)}"]
+    elif column.is_time and "min" in told:
+        parts = [f"{_value(told['min'])} to {_value(told['max'])}"]
+    elif column.values and len(column.values) <= 5:
+        parts = [", ".join(f"{value} ({n:,})" for value, n in column.values.items())]
+    elif column.different:
+        parts = [f"{column.different:,} different"]
+    else:
+        parts = []
+    return {
+        "column": column.name,
+        "type": column.dtype,
+        "missing": column.missing,
+        "values": "; ".join(parts),
+    }
+
+
+def _value(value: Any) -> str:
+    """A value as people write it; a date without midnight."""
+    if isinstance(value, str):
+        try:
+            return _number(float(value))
+        except ValueError:
+            return value.removesuffix(" 00:00:00")
+    return _number(value)
+
+
+def _label(value: Any) -> str:
+    """The name of a group: a year is no number with a comma."""
+    text = (
+        value
+        if isinstance(value, str)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
+    return text.removesuffix(" 00:00:00")
+
+
+def _where(query: Query) -> str:
+    """Which rows are meant, with a blank before it; "" for all."""
+    dates = {c.part: c.value for c in query.where if c.part and c.operator == "=="}
+    said = []
+    if "month" in dates:
+        said.append(f"in {MONTHS[dates['month'] - 1]} {dates.get('year', '')}".strip())
+    elif "year" in dates:
+        said.append(f"in {dates['year']}")
+    when = {">": "after", ">=": "from", "<": "before", "<=": "up to"}
+    said += [f"{when[c.operator]} {c.value}" for c in query.where if c.part and c.operator != "=="]
+    if others := [_condition(c) for c in query.where if not c.part]:
+        said.append(f"with {listed(others)}")
+    return "".join(f" {text}" for text in said)
+
+
+def _condition(condition: Condition) -> str:
+    sign = _SIGNS.get(condition.operator, "")
+    return f"`{condition.column}` {sign} {_label(condition.value)}".replace("  ", " ")
+
+
+def _single(query: Query, row: Row, frame: Frame) -> str:
+    where = _where(query)
+    if query.statistic == "count" and not query.measures:
+        count = row["count"]
+        if not query.where:
+            return f"`{frame.name}` has {_many(count, 'row')}."
+        share = f" ({_percent(count / frame.size)})" if frame.size else ""
+        return f"{_of_all(count, frame)}{where}{share}."
+    if query.wants == "share":
+        rows = f"of the rows{where}" if where else f"of {_many(frame.size, 'row')}"
+        return f"{_percent(row[query.measures[0]])} {rows} have `{query.measures[0]}`."
+    if query.statistic == "nunique":
+        return (
+            f"`{query.measures[0]}`{where} has {_many(row[query.measures[0]], 'different value')}."
+        )
+    parts = [
+        f"{said(Query('aggregate', (measure,), query.statistic))}{where} is {_value(row[measure])}"
+        for measure in query.measures
+    ]
+    gaps = frame.column(query.measures[0]).missing
+    note = ""
+    if gaps and not where:
+        note = f" ({_many(gaps, 'row')} without a value {'is' if gaps == 1 else 'are'} left out)"
+    return f"The {', and the '.join(parts)}{note}."
+
+
+def _of_all(count: int, frame: Frame) -> str:
+    """How many of all rows: "15 of 500 rows"."""
+    return f"{count:,} of {_many(frame.size, 'row')}"
+
+
+def _labels(query: Query, row: Row) -> str:
+    return ", ".join(_label(row[key.label]) for key in query.by)
+
+
+def _measure(query: Query) -> str:
+    return query.measures[0] if query.measures else "count"
+
+
+def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
+    where, column = _where(query), _measure(query)
+    shares = query.statistic == "mean" and bool(query.measures) and frame.column(column).binary
+    number = _percent if shares else _number
+    if query.subjects:
+        rows = [row for row in rows if _label(row[query.by[0].label]) in query.subjects]
+    rows = [row for row in rows if row.get(column) is not None]
+    if not rows:
+        return "There is no such row."
+    by = " and ".join(f"`{key.label}`" for key in query.by)
+    what = said(query) if query.measures else "number of rows"
+    what = f"share of `{column}`" if shares else what
+    shown = rows[: query.top] if query.top else rows
+    if query.wants == "first" and query.top is None:
+        first, rest = rows[0], rows[1:]
+        ties = [row for row in rest if row[column] == first[column]]
+        names = listed([_labels(query, row) for row in [first, *ties]])
+        if len(query.by) == 1 and not isinstance(first[query.by[0].label], str):
+            names = f"`{query.by[0].label}` {names}"
+        ahead = listed(
+            [f"{_labels(query, r)} ({number(r[column])})" for r in rest[len(ties) :][:2]]
+        )
+        word = query.word if query.word not in _COMMON else ""
+        lead = "highest" if query.order == "descending" else "lowest"
+        against = f", before {ahead}" if ahead else ""
+        value = f"{number(first[column])}{against}"
+        sentence = f"{names} {'have' if ties else 'has'} the {lead} {what}{where}: {value}."
+        if word:
+            sentence = f"The {word} {by}{where} is {names}, by {what}: {value}."
+        return f"{sentence}\n\n{_table(query, rows[:5])}" if len(rows) > 3 else sentence
+    lead = f"{what[:1].upper()}{what[1:]} by {by}{where}"
+    if query.top and query.order:
+        end = "top" if query.order == "descending" else "lowest"
+        lead = f"The {end} {len(shown)} of {by} by {what}{where}"
+    inline = listed([f"{_labels(query, row)} ({number(row[column])})" for row in shown])
+    if len(shown) <= _INLINE and len(query.measures) <= 1:
+        return f"{lead}: {inline}."
+    ranked = sorted(rows, key=lambda row: row[column])
+    low, high = ranked[0], ranked[-1]
+    ends = (
+        f"{lead} goes from {number(low[column])} ({_labels(query, low)}) to "
+        f"{number(high[column])} ({_labels(query, high)})."
+    )
+    return f"{ends if len(query.measures) <= 1 else lead + ':'}\n\n{_table(query, shown)}"
+
+
+def _table(query: Query, rows: Sequence[Row], limit: int = 25) -> str:
+    labels = [key.label for key in query.by]
+    cells = [{k: _label(v) if k in labels else v for k, v in row.items()} for row in rows]
+    return markdown_table(_rounded(cells), limit)
+
+
+def _rounded(rows: Sequence[Row]) -> list[Row]:
+    """The rows with as many decimals in all of a column."""
+    places: dict[str, int] = {}
+    for name in rows[0] if rows else ():
+        sizes = [abs(row[name]) for row in rows if isinstance(row[name], float)]
+        if sizes and max(sizes) >= 10:
+            places[name] = 1
+    return [
+        {
+            k: round(v, places[k]) if k in places and isinstance(v, float) else v
+            for k, v in r.items()
+        }
+        for r in rows
+    ]
+
+
+def _percent(value: Any) -> str:
+    return f"{100 * value:.1f} %" if isinstance(value, int | float) else "unknown"
+
+
+def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
+    where, column = _where(query), _measure(query)
+    if not query.by:
+        return _single(query, rows[0], frame)
+    by = query.by[0].label
+    if query.statistic == "mean":
+        shares = [(row[by], row[column]) for row in rows if row[column] is not None]
+        what = f"Share of rows with `{column}`"
+    else:
+        known = [row for row in rows if row[column] is not None]
+        total = sum(row[column] for row in known)
+        if query.statistic == "count" and not query.where:
+            total = frame.size
+        if not total:
+            return f"The total{where} is 0, so there are no shares."
+        shares = [(row[by], row[column] / total) for row in known]
+        what = f"Share of the rows{where}" if query.statistic == "count" else (
+            f"Share of the total `{column}`{where}, which is {_number(total)}"
+        )  # fmt: skip
+    if query.subjects:
+        found = [(v, s) for v, s in shares if _label(v) == query.subjects[0]]
+        share = found[0][1] if found else 0
+        counts = [row[column] for row in rows if _label(row[by]) == query.subjects[0]]
+        of = f" ({_number(counts[0])} of {_number(total)})" if counts else ""
+        all_of = "the rows" if query.statistic == "count" else f"`{column}`"
+        return f"`{by}` is {query.subjects[0]} in {_percent(share)} of {all_of}{where}{of}."
+    inline = listed([f"{_label(v)} ({_percent(s)})" for v, s in shares])
+    if len(shares) <= _INLINE:
+        return f"{what}: {inline}."
+    return f"{what}:\n\n" + markdown_table(
+        [{by: _label(v), "share": _percent(s)} for v, s in shares]
+    )
+
+
+def _compared(query: Query, rows: list[Row], frame: Frame) -> str:
+    column, label = _measure(query), query.by[0].label
+    found = {_label(row[label]): row[column] for row in rows}
+    one, other = query.subjects
+    if found.get(one) is None or found.get(other) is None:
+        return f"`{label}` has no value for {one if found.get(one) is None else other}."
+    more = found[one] > found[other]
+    yes = more == (query.order == "descending") and found[one] != found[other]
+    binary = query.statistic == "mean" and frame.column(column).binary
+    shown = {s: _percent(found[s]) if binary else _number(found[s]) for s in (one, other)}
+    what = f"share of `{column}`" if binary else said(query) if query.measures else "number of rows"
+    lead = ("Yes: the" if yes else "No: the") if query.yes_no else "The"
+    values = f"{shown[one]} for {one} and {shown[other]} for {other}"
+    return f"{lead} {what} is {values}{_where(query)}."
+
+
+def _change(first: Any, last: Any) -> str:
+    """How much more there is in per cent, with its sign."""
+    if not first:
+        return f"{last - first:+,.6g}"
+    return f"{100 * (last - first) / abs(first):+.1f} %"
+
+
+def _grown(query: Query, rows: list[Row]) -> str:
+    """The growth of each group from one value to another, and of all."""
+    names = ("first", "last") if query.kind == "change" else query.measures[:2]
+    rows = [row for row in rows if row.get(names[0]) is not None and row.get(names[1]) is not None]
+    if not rows:
+        return "There are no two values to compare."
+    label = query.by[0].label if query.by else ""
+    measure = "" if query.kind == "growth" else f" `{query.measures[0]}`"
+    falling = query.order == "ascending"
+
+    def ratio(row: Row) -> float:
+        return float((row[names[1]] - row[names[0]]) / abs(row[names[0]])) if row[names[0]] else 0.0
+
+    ranked = sorted(rows, key=ratio, reverse=not falling)
+    lines = [
+        f"{_label(row[label]) if label else 'It'} {_change(row[names[0]], row[names[1]])} "
+        f"({_number(row[names[0]])} → {_number(row[names[1]])})"
+        for row in ranked
+    ]
+    table = [
+        {label: _label(r[label]), names[0]: r[names[0]], names[1]: r[names[1]],
+         "change": _change(r[names[0]], r[names[1]])}
+        for r in ranked
+    ] if label else []  # fmt: skip
+    if query.wants == "first" and label:
+        verb = "fell" if falling else "grew"
+        rest = f"; then {listed(lines[1:4])}" if lines[1:] else ""
+        by_amount = sorted(rows, key=lambda r: r[names[1]] - r[names[0]], reverse=not falling)[0]
+        amount = (
+            f" By amount it is {_label(by_amount[label])}." if by_amount is not ranked[0] else ""
+        )
+        name = _label(ranked[0][label])
+        change = lines[0].removeprefix(name).strip()
+        sentence = f"{name} {verb} most{measure and ' in' + measure}: {change}{rest}.{amount}"
+        return f"{sentence}\n\n{markdown_table(table, _SHOWN)}" if len(rows) > 4 else sentence
+    if query.kind == "change" and not label:
+        first, last = rows[0]["first"], rows[0]["last"]
+        went = f"from {_number(first)} to {_number(last)} ({_change(first, last)})"
+        return f"{_yes(query, first, last)}{measure.strip()} went {went}{_where(query)}."
+    if query.kind == "growth":
+        first, last = (sum(row[name] for row in rows) for name in names)
+        sentence = (
+            f"{_yes(query, first, last)}from {names[0]} to {names[1]} the total went from "
+            f"{_number(first)} to {_number(last)} ({_change(first, last)})"
+        )
+        sentence = sentence[:1].upper() + sentence[1:]
+        each = f": {listed(lines[:6])}" if label and len(rows) > 1 else ""
+        return (
+            f"{sentence}{each}."
+            if len(lines) <= 6
+            else f"{sentence}.\n\n{markdown_table(table, _SHOWN)}"
+        )
+    return f"Change of{measure} from first to last: {listed(lines[:12])}."
+
+
+def _yes(query: Query, first: Any, last: Any) -> str:
+    """The yes or no to a question for a growth or a fall, "" where none was asked for."""
+    if not query.yes_no:
+        return ""
+    return "Yes: " if (last < first if query.order == "ascending" else last > first) else "No: "
+
+
+def _over_time(query: Query, rows: list[Row]) -> str:
+    """How a measure changed from the first period to the last."""
+    column, label = _measure(query), query.by[0].label
+    rows = sorted((r for r in rows if r[column] is not None), key=lambda r: _label(r[label]))
+    if len(rows) < 2:
+        return f"There is only one {label} to compare."
+    first, last = rows[0], rows[-1]
+    sentence = (
+        f"{_yes(query, first[column], last[column])}{said(query)} went from "
+        f"{_number(first[column])} in {_label(first[label])} to {_number(last[column])} in "
+        f"{_label(last[label])} ({_change(first[column], last[column])})."
+    )
+    sentence = sentence[:1].upper() + sentence[1:]
+    return sentence if len(rows) == 2 else f"{sentence}\n\n{_table(query, rows)}"
+
+
+def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
+    count = int(rows[0]["rows"])
+    where = _where(query)
+    if len(query.measures) == 1:
+        has = "has" if count == 1 else "have"
+        return f"{_of_all(count, frame)}{where} {has} no `{query.measures[0]}`."
+    columns = [frame.column(m) for m in query.measures]
+    if count and query.statistic == "sum":
+        return (
+            f"{_many(count, 'value')} {'is' if count == 1 else 'are'} missing: {_gaps(columns)[9:]}"
+        )
+    if not count:
+        return f"No value is missing in `{frame.name}`{where}."
+    gaps = "" if where else f" {_gaps(columns)}"
+    return f"{_of_all(count, frame)}{where} lack a value.{gaps}"
+
+
+def _values(query: Query, rows: list[Row], frame: Frame) -> str:
+    column = query.measures[0]
+    names = [_label(row[column]) for row in rows if row[column] is not None]
+    more = ", …" if len(names) > 20 else ""
+    count = frame.column(column).different if not query.where else None
+    count = max(count or 0, len(names))
+    shown = ", ".join(names[:20]) if more else listed(names)
+    return f"`{column}`{_where(query)} has {_many(count, 'different value')}: {shown}{more}."
+
+
+def _correlation(query: Query, row: Row, frame: Frame) -> str:
+    value, (one, other) = row["correlation"], query.measures[:2]
+    if not isinstance(value, int | float):
+        return f"There is no correlation of `{one}` and `{other}`: one of them does not change."
+    size = abs(value)
+    strength = "hardly any" if size < 0.1 else "a weak" if size < 0.4 else (
+        "a moderate" if size < 0.7 else "a strong"
+    )  # fmt: skip
+    sign = "" if size < 0.1 else " positive" if value > 0 else " negative"
+    return (
+        f"There is {strength}{sign} correlation between `{one}` and `{other}`"
+        f"{_where(query)}: r = {value:.3f}."
+    )
+
+
+def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
+    where = _where(query)
+    if not query.measures:
+        return f"Rows of `{frame.name}`{where}:\n\n{markdown_table(rows, query.top or _SHOWN)}"
+    column = query.measures[0]
+    keep = _kept(query, frame)
+    if query.wants != "first":
+        up = "ascending" if query.order == "ascending" else "descending"
+        order = f" by `{column}`, {up}" if query.order else ""
+        shown = [{k: _cell(v) for k, v in row.items()} for row in rows[: query.top or 5]]
+        return f"The first {_many(len(shown), 'row')}{where}{order}:\n\n{markdown_table(shown, 50)}"
+    best = [row for row in rows if row[column] == rows[0][column]]
+    if frame.column(column).dated:
+        end = "last" if query.order == "descending" else "first"
+        cells = [f"`{k}` {_value(v)}" for k, v in rows[0].items() if k != column and v is not None]
+        return f"The {end} row{where} is of {_label(rows[0][column])}: {', '.join(cells[:8])}."
+    first = keep[0] if keep else ""
+    tells = first and ("name" in first.lower() or frame.is_key(first) or frame.column(first).dated)
+    label = query.by[0].column if query.by else first if tells else ""
+    names = listed([_label(row[label]) for row in best]) if label else ""
+    lead = "highest" if query.order == "descending" else "lowest"
+    others = ", ".join(
+        f"`{k}` {_label(_cell(rows[0][k]))}" for k in keep if k not in (label, column)
+    )
+    value = _number(rows[0][column])
+    also = f" ({others})" if others and len(best) == 1 else ""
+    if not names:
+        return f"The {lead} `{column}`{where} is {value}{also}."
+    has = "has" if len(best) == 1 else "have"
+    return f"{names} {has} the {lead} `{column}`{where}: {value}{also}."
+
+
+def _kept(query: Query, frame: Frame) -> list[str]:
+    """The columns that tell a row from others: what names it, and some more."""
+    fixed = {c.column for c in query.where}
+    others = [c for c in frame.columns if c.name not in fixed and not c.numeric]
+    named = [c for c in others if "name" in c.name.lower()]
+    keys = [c for c in others if frame.is_key(c.name)]
+    dates = [c for c in others if c.dated]
+    found = [c.name for c in [*named, *keys, *dates, *others]]
+    return list(dict.fromkeys(found))[:4]
+
+
+def _cell(value: Any) -> Any:
+    return value.removesuffix(" 00:00:00") if isinstance(value, str) else value
