@@ -102,7 +102,8 @@ def test_the_answer_to_the_first_of_calls_with_one_id_takes_the_place_of_what_st
     session.resume(sa.Respond(answer="Yes")).result()
     found = store.load_display_messages("c1")
     results = [row.content for row in found if row.content_type == "tool_result"]
-    assert "is_interrupt" not in results[0] and "Yes" in results[0]["content"]
+    assert "is_interrupt" not in results[0]
+    assert "Yes" in results[0]["content"]
     assert [row.status for row in found if row.content_type == "tool_call"] == [
         "completed",
         "failed",

@@ -58,6 +58,10 @@ DOUBT_SECONDS = 30.0
 PROOF, ENTRY, ROW = "sagents_proof", "entry", "row"
 Proof = Mapping[str, tuple[Any, ...]]
 
+# In the same info: the journals of which this transaction has looked whether they are what they
+# were after the last.
+LOOKED_AT = "sagents_looked_at"
+
 
 class Contended(Exception):
     """Somebody else is in the way of some work: it is undone, and may be done again.
@@ -226,6 +230,7 @@ class StoreConnection:
             else:
                 set_patience(connection, patience)
             connection.info.pop(PROOF, None)
+            connection.info[LOOKED_AT] = set()
             outcomes = [_in_order(connection, works) for works in groups]
             mark = self._mark(connection)
             proof: Proof = connection.info.get(PROOF, {})
