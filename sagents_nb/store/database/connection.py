@@ -31,6 +31,7 @@ from ...sql import (
     driver_of,
     forget_frames,
     is_sqlite,
+    is_text_damage,
     masked,
     path_of,
     read_url,
@@ -428,7 +429,7 @@ def backup(path: Path, to: Path) -> None:
             except BaseException:
                 to.unlink()
                 raise
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         url = sql.URL.create(SQLITE, database=str(path))
         raise failure(url, error, f"be copied to {to}") from error
 
@@ -534,14 +535,15 @@ def failure(url: sql.URL, error: BaseException, what_not: str = "be used") -> Ba
     ``what_not`` says what the store cannot do then. Errors that are no fault of the database are
     given back as they are.
     """
+    damaged = is_sqlite(url) and is_text_damage(error)
     if isinstance(error, DBAPIError):
         cause: BaseException = error.orig or error
-    elif isinstance(error, OSError | sql.exc.SQLAlchemyError | sqlite3.Error):
+    elif damaged or isinstance(error, OSError | sql.exc.SQLAlchemyError | sqlite3.Error):
         cause = error
     else:
         return error
     what, step = f"{type(cause).__name__}: {_first_line(url, cause)}", "try again"
-    code = getattr(cause, "sqlite_errorcode", None)
+    code = sqlite3.SQLITE_CORRUPT if damaged else getattr(cause, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _SQLITE:
         what, step = _SQLITE[code & 0xFF]
     elif told := _told_by_server(getattr(cause, "sqlstate", None)):
