@@ -973,15 +973,16 @@ class Actor:
 
     async def _let_go(self) -> None:
         """Have kept what is left to keep, and let the conversation go."""
+        journal = self.journal  # of which the session may hear, here, that it is lost
         if self._transcript is not None:
             await self._transcript.drained()
         if self._saver is not None:
             await self._saver.keep("on_shutdown")
-        if self.journal is not None:
+        if journal is not None:
             with suppress(AgentError):  # what cannot be written is not more lost than before
-                await self.journal.committed()
+                await journal.committed()
             with suppress(AgentError):
-                await asyncio.wrap_future(self.journal.release())
+                await asyncio.wrap_future(journal.release())
 
     def _tell_end(self, reason: str, previous: str) -> None:
         interrupt = self._state.interrupt

@@ -532,6 +532,7 @@ class Session:
         self._handed.hand(None)
         return taken
 
+    @kinds.checked
     def hand(self, interrupt: Interrupt) -> None:
         """This thread or task is handed it now: its next answer is meant for that."""
         self._handed.hand(interrupt)

@@ -103,7 +103,7 @@ def _problem(row: Row) -> str | None:
     for name in ("message_type", "content_type", "status"):
         value = getattr(row, name)
         if not isinstance(value, str) or not 1 <= len(value) <= 40:
-            return f"its {name} must be text of 1 to 40 characters, not {value!r:.60}"
+            return f"its {name} must be text of 1 to 40 characters, not {kinds.shown(value)}"
     if kind not in CONTENT_TYPES:
         return f"there is no content_type {kind!r}; types are {', '.join(CONTENT_TYPES)}"
     if row.status not in ("completed", "pending", *STATUSES):
