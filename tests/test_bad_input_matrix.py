@@ -55,9 +55,9 @@ def refusing(base: type, *names: str) -> Any:
 
 
 ASKED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__bool__")
-ASKED += ("__len__", "__str__", "__repr__", "__format__", "__int__", "__float__", "__index__")
-ASKED += ("__add__", "__iter__", "__contains__", "__getitem__", "strip", "startswith", "encode")
-OddText, OddNumber = refusing(str, *ASKED), refusing(int, *ASKED)
+ASKED += ("__str__", "__repr__", "__format__", "__int__", "__float__", "__index__", "__add__")
+OF_TEXT = ("__len__", "__iter__", "__contains__", "__getitem__", "strip", "startswith", "encode")
+OddText, OddNumber = refusing(str, *ASKED, *OF_TEXT), refusing(int, *ASKED)
 
 
 class Colour(enum.Enum):
