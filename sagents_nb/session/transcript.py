@@ -270,15 +270,14 @@ class Transcript:
             about = {"by": event.by, "at": event.ts, "decision": to_data(event.decision)}
             self._put(DisplayMessageUpdated, "record_decision", event.tool_call_id, said, about)
 
-    async def end(self, outcome: Outcome) -> None:
-        """Save how a run ended, where its messages do not say it, and wait for all that is due."""
+    def end(self, outcome: Outcome) -> None:
+        """Save how a run ended, where its messages do not say it."""
         if outcome.status == "cancelled":
             self._put(DisplayMessageSaved, "save_row", cancelled_row())
         elif outcome.status == "error" and outcome.error is not None:
             said = outcome.messages[-1] if outcome.messages else Message("assistant")
             if said.stop_reason != "error" or not said.text:  # else its text is marked: rows_of
                 self._put(DisplayMessageSaved, "save_row", _error_row(outcome.error))
-        await self.drained()
 
     def _status(self, call_id: str, status: str, info: dict[str, Any]) -> None:
         self._put(DisplayMessageUpdated, "update_tool_status", call_id, status, info)
