@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -131,4 +132,28 @@ def test_a_text_that_is_none_is_told_as_damage(sqlite_url: str) -> None:
     for ask in (store.list_conversations, lambda: store.get_conversation("c")):
         with pytest.raises(sa.StoreError, match="cannot be used: the file is damaged; keep a copy"):
             ask()
+    store.close()
+
+
+def test_a_conversation_whose_id_is_damaged_is_missing_in_frames_and_no_other(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = sqlite_url.removeprefix("sqlite:///")
+    store = sa.ConversationStore(path)
+    for id in ("c1", "c2"):
+        sa.Session(sa.Agent(sa.ScriptedModel(["fine"])), id, store=store).send("hi").result()
+    store.close()
+    untyped = 'UPDATE sqlite_master SET sql = replace(sql, "id" || ?, "id" || ?) WHERE name = ?'
+    kinds = [" VARCHAR(255)", " BLOB"]
+    for kind, other in (kinds, kinds[::-1]):  # a column of text would make a text of it
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA writable_schema=ON")
+            connection.execute(untyped, (kind, other, "sagents_conversations"))
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("UPDATE sagents_conversations SET id = 99 WHERE id = 'c1'")
+    store = sa.ConversationStore(path)
+    for kind in ("messages", "tool_calls", "todos", "usage", "decisions"):
+        assert set(store.to_frame(kind)["session_id"]) <= {"c2"}
+    assert len(store.to_frame("messages")) == 2
+    assert "A conversation with the damaged id 99 is in no frame." in caplog.text
     store.close()
