@@ -138,7 +138,10 @@ class StoreError(AgentError):
 
 
 class StaleOwner(NotRunning):
-    """Another session has taken the conversation over; nothing that this one does is kept."""
+    """Nothing that this session does is kept any more: the conversation was taken over by another.
+
+    Or what was written last is not in the store any more: an older copy was put in its place.
+    """
 
 
 class Owned(AgentError):

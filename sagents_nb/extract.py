@@ -18,6 +18,7 @@ from .loop.loop import Loop
 from .messages import Message, ToolResult
 from .result import Answered, RunResult
 from .state import State
+from .text import text_or_why
 from .tools import (
     Tool,
     ToolOutput,
@@ -48,13 +49,13 @@ class Output:
     """
 
     def __init__(self, annotation: Any) -> None:
-        if isinstance(annotation, str | bytes | Mapping):
+        if isinstance(annotation, str | bytes | Mapping | int | float | list):
             raise ConfigurationError(
                 f"An answer is of a type, and {type(annotation).__name__} is none; give plain "
                 "types, a dataclass, a TypedDict, a msgspec.Struct or a pydantic model."
             )
         self.annotation = annotation
-        self.name = getattr(annotation, "__name__", None) or str(annotation)
+        self.name = getattr(annotation, "__name__", None) or f"{text_or_why(annotation):.100}"
         try:
             self._read_as = readable(annotation)
         except (TypeError, ImportError) as error:

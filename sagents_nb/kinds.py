@@ -16,8 +16,10 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar, overload
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
+
+import msgspec
 
 from .errors import ConfigurationError
 
@@ -117,13 +119,36 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    if isinstance(value, float):
+        return value == value
+    return _is_whole(value) and -sys.float_info.max <= value <= sys.float_info.max
 
 
 def _is_in(choices: Sequence[Any], value: Any) -> bool:
-    return any(type(value) is type(choice) and value == choice for choice in choices) or (
-        isinstance(value, str) and value in choices  # a str of a class of one's own
-    )
+    return any(type(value) is type(choice) and value == choice for choice in choices)
+
+
+_BUILTIN: frozenset[type] = frozenset({str, int, float, bool, types.NoneType})
+_SCALARS = (str, int, float)
+
+
+def plain(value: Any) -> Any:
+    """A str, an int or a float of a class of somebody's own as one of the builtin type.
+
+    Theirs may compare, hash and count as it likes, and raise. Anything else is given back.
+    """
+    if type(value) in _BUILTIN or not isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int.__int__(value) if isinstance(value, int) else float.__float__(value)
+
+
+def _is(kind: Kind, value: Any) -> bool:
+    try:
+        return kind.fits(value)
+    except Exception:  # of a class of somebody's own, that does not let itself be looked at
+        return False
 
 
 # checking
@@ -140,6 +165,7 @@ def checked(
 ) -> Any:
     """Have a call refuse arguments that are not what the signature says.
 
+    A text or a number of a class of somebody's own becomes one of the builtin type.
     ``kinds`` are of arguments of which the annotation says too little. ``load`` is called before
     the annotations are read, for a module whose names come with the first use. Raises
     :class:`~sagents_nb.errors.ConfigurationError`.
@@ -171,34 +197,63 @@ def _checked(
         tests = [kind and kind.fits for _, kind in by_place]
         is_read = True
 
-    def refuse(args: tuple[Any, ...]) -> NoReturn:
+    def kinds_of(args: tuple[Any, ...], given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """The name and the kind of each argument, those by place first."""
         _, by_place, _ = _parameters(function, kinds)
-        for (name, kind), value in zip(by_place, args, strict=False):
-            if kind is not None and not kind.fits(value):
-                raise _refusal(_called(function), name, kind, value)
-        raise AssertionError("what did not fit before fits now")
+        further = rest or ("", None)
+        yield from by_place[: len(args)]
+        yield from [further] * (len(args) - len(by_place))
+        yield from ((name, by_name.get(name)) for name in given)
 
-    def check(args: tuple[Any, ...], given: dict[str, Any]) -> None:
+    def made_plain(
+        args: tuple[Any, ...], given: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        values = [
+            value if kind is None else plain(value)
+            for (_, kind), value in zip(kinds_of(args, given), _values(args, given), strict=True)
+        ]
+        return tuple(values[: len(args)]), dict(zip(given, values[len(args) :], strict=True))
+
+    def refuse(args: tuple[Any, ...], given: dict[str, Any]) -> None:
+        for (name, kind), value in zip(kinds_of(args, given), _values(args, given), strict=True):
+            if kind is not None and not _is(kind, value):
+                raise _refusal(_called(function), name, kind, value)
+
+    def check(
+        args: tuple[Any, ...], given: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as they are taken."""
         if not is_read:
             read()
-        for test, value in zip(tests, args):  # noqa: B905  # as fast as it can be
-            if test is not None and not test(value):
-                refuse(args)
-        for name in given:
-            kind = by_name.get(name)
-            if kind is not None and not kind.fits(given[name]):
-                raise _refusal(_called(function), name, kind, given[name])
-        if rest is not None:
-            for value in args[len(tests) :]:
-                if not rest[1].fits(value):
-                    raise _refusal(_called(function), *rest, value)
+        for value in _values(args, given) if given else args:
+            if type(value) not in _BUILTIN and isinstance(value, _SCALARS):
+                args, given = made_plain(args, given)
+                break
+        try:
+            for test, value in zip(tests, args):  # noqa: B905  # as fast as it can be
+                if test is not None and not test(value):
+                    refuse(args, given)
+            for name in given:
+                kind = by_name.get(name)
+                if kind is not None and not kind.fits(given[name]):
+                    refuse(args, given)
+            if rest is not None:
+                for value in args[len(tests) :]:
+                    if not rest[1].fits(value):
+                        refuse(args, given)
+        except ConfigurationError:
+            raise
+        except Exception:
+            refuse(args, given)
+            raise
+        return args, given
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def call(*args: Any, **given: Any) -> Any:
             try:
-                check(args, given)
+                args, given = check(args, given)
                 return await function(*args, **given)
             except BaseException:
                 args, given = (), {}  # a traceback with locals shows no key
@@ -208,7 +263,7 @@ def _checked(
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Any:
             try:
-                check(args, given)
+                args, given = check(args, given)
                 return function(*args, **given)
             except BaseException:
                 args, given = (), {}
@@ -220,14 +275,24 @@ def _checked(
 def check_fields(record: Any, **kinds: Kind) -> None:
     """Refuse a record, of msgspec, with fields that are not what their annotations say.
 
+    A text or a number of a class of somebody's own becomes one of the builtin type.
     For its ``__post_init__``; ``kinds`` are as for :func:`checked`.
     """
     cls: Any = type(record)
     for name, kind in _fields(cls).items():
         wanted = kinds.get(name, kind)
         value = getattr(record, name)
-        if wanted is not None and not wanted.fits(value):
+        if wanted is None:
+            continue
+        if type(value) not in _BUILTIN and isinstance(value, _SCALARS):
+            value = plain(value)
+            msgspec.structs.force_setattr(record, name, value)
+        if not _is(wanted, value):
             raise _refusal(cls.__name__, name, wanted, value)
+
+
+def _values(args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:
+    return (*args, *given.values())
 
 
 def _parameters(
@@ -269,20 +334,29 @@ def _called(function: Callable[..., Any]) -> str:
 
 
 def _refusal(where: str, name: str, kind: Kind, value: Any) -> ConfigurationError:
-    return ConfigurationError(f"{where}({name}=…) is {kind.what}; not {_shown(value, kind)}.")
+    word = kind.shows and isinstance(value, str)
+    said = f"{plain(value)!r:.60}" if word else shown(value)
+    return ConfigurationError(f"{where}({name}=…) is {kind.what}; not {said}.")
 
 
-def _shown(value: Any, kind: Kind) -> str:
-    """The kind of a value, not the value, which may be a secret; but what is plainly none."""
+def shown(value: Any) -> str:
+    """The kind of a value, not the value, which may be a secret; but what is plainly none.
+
+    Never asks a class of somebody's own for anything.
+
+    >>> shown(7), shown("x"), shown(""), shown([1, "x"])
+    ('7', 'str', "'' (empty)", 'list of int, str')
+    """
+    value = plain(value)
     if value is None or isinstance(value, bool | float):
         return repr(value)
     if isinstance(value, int):
         return repr(value) if -(10**9) < value < 10**9 else "so large a number"
     if isinstance(value, str):
-        return f"{value!r:.60}" if kind.shows else "'' (empty)" if value == "" else "str"
+        return "'' (empty)" if value == "" else "str"
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if isinstance(value, list | tuple | set | frozenset | dict):
+    if type(value) in (list, tuple, set, frozenset, dict):
         within = sorted({type(item).__name__ for item in value})[:3]
         return type(value).__name__ + (f" of {', '.join(within)}" if within else " (empty)")
     return type(value).__name__

@@ -181,7 +181,8 @@ def as_parts(content: Content) -> tuple[Part, ...]:
     'https://x.no/a.png'
     """
     if isinstance(content, str):
-        return (TextPart(content),) if content else ()
+        text: str = kinds.plain(content)
+        return (TextPart(text),) if text else ()
     if _is_part(content):
         return (content,)
     if (part := _as_part(content)) is not None:
@@ -219,7 +220,7 @@ def _is_part(value: Any) -> TypeGuard[Part]:
 def _as_part(value: Any) -> Part | None:
     """What is said in another way as a part; None for what is none."""
     if isinstance(value, str):
-        return TextPart(value)
+        return TextPart(kinds.plain(value))
     if isinstance(value, Mapping):
         return _provider_part(value)
     return image_of(value)
@@ -397,12 +398,9 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     ) -> Message:
         """A model's message; ``stop_reason`` follows from ``tool_calls`` unless given."""
         # Not by kinds.checked: models make one in each turn.
-        try:
-            calls = tuple(tool_calls)
-        except TypeError:
-            raise _no_calls(tool_calls) from None
-        if not calls and tool_calls != () and not kinds.LIST.fits(tool_calls):
+        if not isinstance(tool_calls, list | tuple) and not kinds.LIST.fits(tool_calls):
             raise _no_calls(tool_calls)
+        calls = tuple(tool_calls)
         for call in calls:
             if not isinstance(call, ToolCall):
                 raise _no_calls(call)
@@ -411,7 +409,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
         ):
             raise ConfigurationError(
                 "Message.assistant(usage=…) is a Usage(…) or None, and stop_reason=… is "
-                f"{_STOP_REASON.what}; not {usage!r:.60} and {stop_reason!r:.60}."
+                f"{_STOP_REASON.what}; not {kinds.shown(usage)} and {kinds.shown(stop_reason)}."
             )
         reason = stop_reason or ("tool_use" if calls else "end_turn")
         return cls("assistant", as_parts(content) + calls, usage, reason, None, metadata)

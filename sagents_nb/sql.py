@@ -224,6 +224,14 @@ def driver_of(connection: sql.Connection) -> Any:
     return connection.connection.driver_connection
 
 
+def is_text_damage(error: BaseException) -> bool:
+    """Whether SQLite gave its driver a text that is none, as a damaged file holds or names."""
+    if isinstance(error, sql.exc.DBAPIError):
+        error = error.orig or error
+    undecoded = isinstance(error, sqlite3.OperationalError) and "decode to UTF-8" in str(error)
+    return undecoded or isinstance(error, UnicodeDecodeError)
+
+
 def set_patience(connection: sql.Connection, seconds: float | None = None) -> None:
     """Have PostgreSQL wait so long for what is locked, by default ``LOCK_SECONDS``.
 

@@ -31,6 +31,13 @@ TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed", "cancelled")
 
 
+_STATUS = kinds.one_of(*TODO_STATUSES)
+_CONTENT = kinds.Kind(
+    "text of 1 to 1,000 characters",
+    lambda value: isinstance(value, str) and 1 <= len(value) <= 1000,
+)
+
+
 class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing to do: ``content`` of 1 to 1,000 characters.
 
@@ -43,10 +50,8 @@ class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
     id: int | str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.content, str) or not 1 <= len(self.content) <= 1000:
-            raise ConfigurationError("A todo's content is text of 1 to 1,000 characters.")
-        kinds.check_fields(self, status=kinds.ANYTHING)
-        if not isinstance(self.status, str) or self.status not in TODO_STATUSES:
+        kinds.check_fields(self, content=_CONTENT, status=kinds.ANYTHING)
+        if not _STATUS.fits(self.status):
             force_setattr(self, "status", "pending")
         if isinstance(self.id, str) and self.id.isdecimal():
             force_setattr(self, "id", int(self.id))

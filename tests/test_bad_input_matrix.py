@@ -32,7 +32,7 @@ import msgspec
 import pytest
 
 import sagents_nb as sa
-from sagents_nb import events
+from sagents_nb import events, kinds
 from sagents_nb.files import FileSystem
 from sagents_nb.session.options import SessionOptions
 from tests.public_face import exposed
@@ -43,6 +43,21 @@ from tests.talking import agent_of, call, run
 
 class Word(str):
     """A str that is none of the builtin type."""
+
+
+def refusing(base: type, *names: str) -> Any:
+    """A class that raises whatever it is asked."""
+
+    def refuse(*args: Any, **given: Any) -> Any:
+        raise RuntimeError("odd")
+
+    return type("Odd", (base,), dict.fromkeys(names, refuse))
+
+
+ASKED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__bool__")
+ASKED += ("__str__", "__repr__", "__format__", "__int__", "__float__", "__index__", "__add__")
+OF_TEXT = ("__len__", "__iter__", "__contains__", "__getitem__", "strip", "startswith", "encode")
+OddText, OddNumber = refusing(str, *ASKED, *OF_TEXT), refusing(int, *ASKED)
 
 
 class Colour(enum.Enum):
@@ -91,7 +106,18 @@ VALUES: dict[str, Callable[[], Any]] = {
     "range": lambda: range(2),
     "path": lambda: Path("x"),
     "message": lambda: sa.Message.user("hi"),
+    "10**400": lambda: 10**400,
+    "100,000 levels": lambda: _deep(),
+    "a str that raises": lambda: OddText("x"),
+    "an int that raises": lambda: OddNumber(3),
 }
+
+
+def _deep() -> list[Any]:
+    items: list[Any] = []
+    for _ in range(100_000):
+        items = [items]
+    return items
 
 
 def _endless() -> list[Any]:
@@ -244,16 +270,15 @@ def fits(value: Any, annotation: Any, depth: int = 0) -> bool:
     if origin in (typing.Union, types.UnionType):
         return any(fits(value, part, depth) for part in parts)
     if origin is typing.Literal:
-        return any(value == part and type(value) is type(part) for part in parts) or (
-            isinstance(value, str) and value in parts
-        )
+        value = kinds.plain(value)
+        return any(value == part and type(value) is type(part) for part in parts)
     if origin is collections.abc.Callable or annotation is collections.abc.Callable:
         return callable(value)
     if origin is type or annotation is type:
         return isinstance(value, type)
     if annotation is float:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and value == value
+        value = kinds.plain(value)
+        return isinstance(value, int | float) and not isinstance(value, bool) and value == value
     if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if origin is not None:
@@ -741,7 +766,7 @@ LEFT_OUT = {
     r"|store\.schema\.Tables": "what we give, and nobody else makes",
     r"Run|RunContext|ToolContext|store\.scoped\.ScopedStore": "made by the loop, session or store",
     r"Run\.(stand|received|resolve|never_began|refused|refuse_inside)|RunContext\.\w+"
-    r"|Agent\.(new_run|overridden|checked)|Session\.(follow|hand)|errors\.pass_on": (
+    r"|Agent\.(new_run|overridden|checked)|Session\.follow|errors\.pass_on": (
         "how the parts of a run speak with each other"
     ),
     r"\w+\.(before_\w+|after_\w+|on_event|on_session_start|handle_\w+|check_agent"
@@ -749,7 +774,7 @@ LEFT_OUT = {
     r"\w+Model\.(stream|body|encoded_body|reader|secrets|where|identity)": (
         "of a model, which the loop calls"
     ),
-    r"models\.cache\.(asked|Cassette\.(get|put|keep_of))|ResponseCache\.(get|put)": (
+    r"models\.cache\.(asked|Cassette\.(get|put|keep_of))": (
         "of a recording, which its model calls"
     ),
     r"FileSystem\.\w+|SubAgents\.start_subagent": "a tool: its schema checks what a model says",

@@ -188,13 +188,13 @@ def _is_row(line: bytes, decoder: msgspec.json.Decoder[Answer]) -> bool:
 
 def journal_at(cache: Any) -> BatchJournal:
     """The journal of a file, of a directory, or beside the answers of a ResponseCache."""
+    cache = kinds.plain(cache)
     if not isinstance(cache, str | os.PathLike) and isinstance(
         getattr(cache, "path", None), str | os.PathLike
     ):
         return BatchJournal(Path(cache.path) / _LINES)
     if not isinstance(cache, str | os.PathLike) or not os.fspath(cache):
-        given = repr(cache) if cache == "" else type(cache).__name__
-        raise ConfigurationError(f"cache is a path or a ResponseCache, not {given}.")
+        raise ConfigurationError(f"cache is a path or a ResponseCache, not {kinds.shown(cache)}.")
     if not kinds.PATH.fits(cache):
         raise ConfigurationError(f"cache is {kinds.PATH.what}; give another one.")
     path = Path(cache).expanduser()

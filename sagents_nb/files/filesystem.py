@@ -47,6 +47,7 @@ READ_AHEAD = 1000
 Paths = list[str]
 Entries = list[FileEntry]
 When = Literal["now", "debounce"]
+_PERSIST = kinds.of(When)
 
 
 class FileSystem:
@@ -82,6 +83,8 @@ class FileSystem:
         max_depth: int = 32,
         clock: Clock | None = None,
     ) -> None:
+        if scope:
+            paths.check_scope(scope)
         self.scope = scope
         self.limits = Limits(max_file_size, max_total_size, max_entries, max_depth)
         self.closed = False
@@ -552,8 +555,8 @@ class FileSystem:
         self, path: str, change: Callable[[FileEntry], FileEntry], persist: When
     ) -> FileEntry:
         path = paths.normalize(path)
-        if persist not in ("now", "debounce"):
-            raise FileError(f"persist is 'now' or 'debounce', not {persist!r}.", path)
+        if not _PERSIST.fits(persist):
+            raise FileError(f"persist is {_PERSIST.what}, not {kinds.shown(persist)}.", path)
         return self._change(
             path,
             lambda: self._tree.existing(path),

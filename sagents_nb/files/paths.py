@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+from .. import kinds
 from ..errors import ConfigurationError
 from .errors import InvalidPath
 
@@ -39,6 +40,7 @@ def normalize(path: str) -> str:
     >>> normalize("notes/./a..b.md")
     '/notes/a..b.md'
     """
+    path = kinds.plain(path)
     if not isinstance(path, str):
         raise InvalidPath(f"A path is text such as '/notes.md', not {type(path).__name__}.")
     return path if _SIMPLE.fullmatch(path) else _normal(path)
@@ -139,13 +141,14 @@ def check_scope(scope: Any) -> None:
     """Raise ConfigurationError for what is no scope."""
     if not isinstance(scope, tuple) or not scope:
         raise ConfigurationError(
-            f"A filesystem's scope is a tuple such as ('user', 123), not {scope!r}."
+            f"A filesystem's scope is a tuple such as ('user', 123), not {kinds.shown(scope)}."
         )
     try:
         hash(scope)
-    except TypeError:
+    except Exception:
         raise ConfigurationError(
-            f"A filesystem's scope is a key, so {scope!r} may hold no lists or dicts."
+            "A filesystem's scope is a key, so it may hold no lists or dicts, as "
+            f"{kinds.shown(scope)} does."
         ) from None
 
 

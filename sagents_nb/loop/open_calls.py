@@ -10,8 +10,9 @@ from ..messages import Message, ToolCall, ToolResult
 from ..state import State
 from .config import Unfinished
 
-# In the metadata of a result: why its tool was not called at all.
-NOT_RUN = "not_run"
+# In the metadata of a result: why its tool was not called at all. A twin is a call with the id of
+# one before it in the same message.
+NOT_RUN, TWIN = "not_run", "twin"
 
 # What people may answer where it is not known whether a call ran.
 RAN, DID_NOT_RUN, RETRY = DOUBT_ANSWERS = ("ran", "did not run", "retry")

@@ -40,7 +40,7 @@ from .approvals import is_as_shown
 from .commits import Commits
 from .config import LoopConfig
 from .invoke import GRACE, NO_CHANGE, Executed, invoke, status_of
-from .open_calls import NOT_RUN, cancelled_result
+from .open_calls import NOT_RUN, TWIN, cancelled_result
 from .tool_values import text_of
 
 NOBODY = "Nobody was there to decide."
@@ -112,7 +112,7 @@ async def prepare(
     for call in message.tool_calls:
         if call.id in seen:  # a decision names a call by its id
             twin = f"Not run: another call of this message has the id {call.id!r} too."
-            batch.append(PreparedCall(call).answer_with(twin, "failed"))
+            batch.append(PreparedCall(call).answer_with(twin, "failed", not_run=TWIN))
         elif call.id in results:
             batch.append(_known(call, results[call.id]))
         else:

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from .. import kinds
 from ..context import RunContext
 from ..errors import (
     AgentError,
@@ -58,7 +59,8 @@ class Chain:
         for item in self.middleware:
             if not isinstance(item, Middleware):
                 raise ConfigurationError(
-                    f"{item!r} is no middleware; pass an instance of a Middleware subclass."
+                    f"{kinds.shown(item)} is no middleware; pass an instance of a Middleware "
+                    "subclass."
                 )
             name = middleware_id(item)
             if name in names:

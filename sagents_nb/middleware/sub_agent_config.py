@@ -55,13 +55,15 @@ class SubAgentConfig(msgspec.Struct, frozen=True):
     use_instructions: str | None = None
 
     def __post_init__(self) -> None:
-        _check_described(self.name, self.description)
         kinds.check_fields(
             self,
+            name=kinds.ANYTHING,
+            description=kinds.ANYTHING,
             system_prompt=kinds.ANYTHING,
             tools=kinds.or_none(kinds.LIST),
             middleware=kinds.LIST,
         )
+        _check_described(self.name, self.description)
         _check_text(f"Sub-agent {self.name!r}: system_prompt", self.system_prompt, LONGEST_PROMPT)
         tools = tuple(as_tool(tool) for tool in self.tools or ())
         if not tools:
@@ -70,7 +72,8 @@ class SubAgentConfig(msgspec.Struct, frozen=True):
         for item in self.middleware:
             if not isinstance(item, Middleware):
                 raise ConfigurationError(
-                    f"Sub-agent {self.name!r}: {item!r} is no middleware; pass an instance."
+                    f"Sub-agent {self.name!r}: {kinds.shown(item)} is no middleware; pass an "
+                    "instance."
                 )
         if self.model is not None:
             force_setattr(self, "model", resolve_model(self.model))
@@ -104,11 +107,17 @@ class CompiledSubAgent(msgspec.Struct, frozen=True):
     use_instructions: str | None = None
 
     def __post_init__(self) -> None:
+        kinds.check_fields(
+            self,
+            name=kinds.ANYTHING,
+            description=kinds.ANYTHING,
+            initial_messages=kinds.ANYTHING,
+            extract_result=kinds.ANYTHING,
+        )
         _check_described(self.name, self.description)
-        kinds.check_fields(self, initial_messages=kinds.ANYTHING, extract_result=kinds.ANYTHING)
         if isinstance(self.agent, type) or not isinstance(self.agent, AgentProtocol):
             raise ConfigurationError(
-                f"Sub-agent {self.name!r}: agent must be an Agent, not {self.agent!r}."
+                f"Sub-agent {self.name!r}: agent must be an Agent, not {kinds.shown(self.agent)}."
             )
         where = f"Sub-agent {self.name!r}: initial_messages"
         force_setattr(self, "initial_messages", checked_messages(where, self.initial_messages))
@@ -127,7 +136,8 @@ def checked_subagents(subagents: Iterable[Any]) -> dict[str, SubAgent]:
     for item in subagents:
         if not isinstance(item, SubAgentConfig | CompiledSubAgent):
             raise ConfigurationError(
-                f"subagents holds {item!r}; give SubAgentConfig or CompiledSubAgent objects."
+                f"subagents holds {kinds.shown(item)}; give SubAgentConfig or CompiledSubAgent "
+                "objects."
             )
         if item.name in by_name:
             raise ConfigurationError(f"Two sub-agents are called {item.name!r}; rename one.")
@@ -158,7 +168,7 @@ def _check_described(name: Any, description: Any) -> None:
 
 def _check_text(what: str, text: Any, longest: int) -> None:
     if not isinstance(text, str) or not text.strip():
-        raise ConfigurationError(f"{what} must be text and not empty, not {text!r}.")
+        raise ConfigurationError(f"{what} must be text and not empty, not {kinds.shown(text)}.")
     if len(text) > longest:
         raise ConfigurationError(
             f"{what} has {len(text):,} characters; at most {longest:,} are allowed."

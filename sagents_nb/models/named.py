@@ -7,6 +7,7 @@ import logging
 import os
 from typing import Any
 
+from .. import kinds
 from ..errors import ConfigurationError
 from .base import ChatModel
 from .providers import PROVIDERS
@@ -31,7 +32,10 @@ def named_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
         return spec
     if spec is None:
         return _default(options)
-    kind, _, name = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    spec = kinds.plain(spec)
+    if not isinstance(spec, str):
+        raise ConfigurationError(f"{kinds.shown(spec)} names no model: use {_FORMS}.")
+    kind, _, name = spec.partition(":")
     if name and (provider := PROVIDERS.get(kind)):
         module = importlib.import_module(f"{__package__}.providers.{provider.module}")
         model: ChatModel = getattr(module, provider.model)(name, **options)
@@ -40,7 +44,7 @@ def named_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
         from .demo import DemoModel
 
         return DemoModel()
-    meant = [p.name for p in PROVIDERS.values() if p.prefixes and str(spec).startswith(p.prefixes)]
+    meant = [p.name for p in PROVIDERS.values() if p.prefixes and spec.startswith(p.prefixes)]
     hint = f"; did you mean {f'{meant[0]}:{spec}'!r}?" if meant else "."
     raise ConfigurationError(f"{spec!r} names no model: use {_FORMS}{hint}")
 

@@ -445,7 +445,7 @@ class Actor:
                 if failure is not None and outcome.status != "interrupted":
                     outcome.status = "error"
             if self._loop is loop:
-                await self._tell_keepers(outcome)
+                await self._tell_keepers(outcome, failure)
         else:
             outcome, answers = self._not_begun(loop, messages, decisions, failure)
         go_on = False
@@ -459,7 +459,8 @@ class Actor:
             if not go_on:
                 status = "idle" if outcome.status == "completed" else outcome.status
                 self.inbox.takes_pause()  # whoever asked too late does not mean the next run
-                self._set_status(status, self.error or self._state.get_metadata(PAUSE_REASON))
+                reason = self.error or self._state.get_metadata(PAUSE_REASON)
+                self._set_status(status, reason, at_once=failure is not None)
             self.presence.touch()
         duration, id = time.perf_counter() - began, self.session.id
         run.resolve(lambda: run_result(outcome, duration, {}, self.local, session_id=id))
@@ -507,24 +508,36 @@ class Actor:
     async def _keep_end(
         self, journal: SessionJournal, run: Run, loop: Loop, outcome: Outcome
     ) -> AgentError | None:
-        """Have the end of a run written; what middleware hears meanwhile belongs to it."""
+        """Have the end of a run written; what middleware hears meanwhile belongs to it.
+
+        Where nothing could be written a moment ago, nobody waits for that once more.
+        """
         error = str(outcome.error) if outcome.error else None
         usage = self.usage + outcome.usage
         while True:
             journal.note(loop.state)
             journal.run(LastRun(run.id, outcome.status, error, usage))
+            failure = loop.commits.failure
+            if failure is not None:
+                journal.soon()
+                return failure
             failure = await self._failure()
             if failure is not None or not loop.middleware_messages or self._loop is not loop:
                 return failure
             await loop.deliver_messages()
 
-    async def _tell_keepers(self, outcome: Outcome) -> None:
-        """Have transcript and state kept before the run's end is told, also when cancelled."""
+    async def _tell_keepers(self, outcome: Outcome, failure: AgentError | None) -> None:
+        """Have transcript and state kept before the run's end is told, also when cancelled.
+
+        After a ``failure`` of the journal, its transcript is kept once that can be written.
+        """
         if isinstance(outcome.error, ModelError):
             self._debug("llm_error", error=str(outcome.error), error_type=outcome.error.kind)
         work = []
         if self._transcript is not None:
-            work.append(self._transcript.end(outcome))
+            self._transcript.end(outcome)
+            if failure is None:
+                work.append(self._transcript.drained())
         if self._saver is not None:
             work.append(self._saver.keep(LIFECYCLE[outcome.status]))
         for saving in work:
@@ -800,14 +813,16 @@ class Actor:
                 self._emitter.emit(NodeTransferred, node=self._moved)
             self._emitter.emit(StatusChanged, status=self.status, reason=self.error)
 
-    def _set_status(self, status: str, reason: str | None = None) -> None:
+    def _set_status(self, status: str, reason: str | None = None, at_once: bool = False) -> None:
+        """Tell it once all that led to it is safe, or ``at_once``."""
         previous, self.status = self.status, status
         self._told = True
         goes_on = status in ("running", "interrupted")
         for waiting in self.inbox.runs:
             waiting.wait_in_line() if goes_on else waiting.stand(status)
         if status != previous or reason in (*REPLACED, AGENT_REPLACED):
-            self._tell(StatusChanged, status=status, previous=previous, reason=reason)
+            tell = self._emitter.emit if at_once else self._tell
+            tell(StatusChanged, status=status, previous=previous, reason=reason)
         self.presence.touch()
 
     def _tell_todos(self, before: State | None = None) -> None:
@@ -981,15 +996,16 @@ class Actor:
 
     async def _let_go(self) -> None:
         """Have kept what is left to keep, and let the conversation go."""
+        journal = self.journal  # of which the session may hear, here, that it is lost
         if self._transcript is not None:
             await self._transcript.drained()
         if self._saver is not None:
             await self._saver.keep("on_shutdown")
-        if self.journal is not None:
+        if journal is not None:
             with suppress(AgentError):  # what cannot be written is not more lost than before
-                await self.journal.committed()
+                await journal.committed()
             with suppress(AgentError):
-                await asyncio.wrap_future(self.journal.release())
+                await asyncio.wrap_future(journal.release())
 
     def _tell_end(self, reason: str, previous: str) -> None:
         interrupt = self._state.interrupt

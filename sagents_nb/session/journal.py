@@ -423,6 +423,7 @@ class SessionJournal:
         if self._rider is not None:
             self._rider.taken(error, undone)
         if isinstance(error, StaleOwner):
+            self.journal.release()  # if nobody else has it: what is there may be an older copy
             self.on_lost(error)
         elif error is not None and self._noted and then is None:
             self._within(self._again)

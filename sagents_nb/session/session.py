@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 import threading
 import uuid
 import weakref
@@ -23,7 +22,7 @@ from msgspec.structs import replace
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, Owned, StaleApproval, StoreError
+from ..errors import ConfigurationError, Owned, StaleApproval
 from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -58,17 +57,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_process = object()
-
-
-def _after_fork() -> None:
-    global _process
-    _process = object()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 _waking = threading.Lock()
 
@@ -204,7 +192,6 @@ class Session:
         runtime.call(self.actor.begin)
         self._opened_on = weakref.ref(threading.current_thread())
         self._handed = Handed()
-        self._process = _process
         if opened.journal is not None:
             _stored[opened.journal.owner, id] = self
 
@@ -538,6 +525,7 @@ class Session:
         self._handed.hand(None)
         return taken
 
+    @kinds.checked
     def hand(self, interrupt: Interrupt) -> None:
         """This thread or task is handed it now: its next answer is meant for that."""
         self._handed.hand(interrupt)
@@ -751,11 +739,8 @@ class Session:
 
     def _act(self, function: Callable[..., T], *args: Any) -> T:
         """Have the actor do something, and wait until it is safe where that blocks nobody."""
-        if self.options.store is not None and self._process is not _process:
-            raise StoreError(  # what its parent was just writing would never be done here
-                f"Session {self.id!r} was opened before this process was forked; open it again in "
-                "this one."
-            )
+        if self.options.store is not None:
+            self.options.store.database.check_process()
         if self.actor.asleep:
             self._wake()
         call: Callable[[], tuple[T, Future[None] | None]]

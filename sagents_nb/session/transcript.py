@@ -33,7 +33,8 @@ from ..events import (
 )
 from ..interrupts import Reject, Respond
 from ..loop.config import Outcome
-from ..messages import ANSWER, Message
+from ..loop.open_calls import NOT_RUN, TWIN
+from ..messages import ANSWER, Message, ToolResult
 from ..runtime.thread import runtime
 from ..runtime.workers import outcome_of, workers
 from ..serialization import to_data
@@ -222,6 +223,8 @@ class Transcript:
         for result in message.tool_results:
             if result.is_interrupt:
                 self._placeholders.add(result.tool_call_id)
+            elif _is_of_twin(result):
+                continue
             elif result.tool_call_id not in self._ended:  # nothing was run, or a process ended
                 self._status(
                     result.tool_call_id, "cancelled" if result.is_error else "completed", {}
@@ -246,6 +249,8 @@ class Transcript:
             self._status(event.tool_call.id, "executing", {})
         elif isinstance(event, ToolExecutionEnd):
             call_id, result = event.tool_call_id, event.result
+            if _is_of_twin(result):
+                return
             self._ended.add(call_id)
             info = {"duration": event.duration} if event.duration else {}
             self._status(call_id, _ENDS.get(event.status, "failed"), info)
@@ -265,15 +270,14 @@ class Transcript:
             about = {"by": event.by, "at": event.ts, "decision": to_data(event.decision)}
             self._put(DisplayMessageUpdated, "record_decision", event.tool_call_id, said, about)
 
-    async def end(self, outcome: Outcome) -> None:
-        """Save how a run ended, where its messages do not say it, and wait for all that is due."""
+    def end(self, outcome: Outcome) -> None:
+        """Save how a run ended, where its messages do not say it."""
         if outcome.status == "cancelled":
             self._put(DisplayMessageSaved, "save_row", cancelled_row())
         elif outcome.status == "error" and outcome.error is not None:
             said = outcome.messages[-1] if outcome.messages else Message("assistant")
             if said.stop_reason != "error" or not said.text:  # else its text is marked: rows_of
                 self._put(DisplayMessageSaved, "save_row", _error_row(outcome.error))
-        await self.drained()
 
     def _status(self, call_id: str, status: str, info: dict[str, Any]) -> None:
         self._put(DisplayMessageUpdated, "update_tool_status", call_id, status, info)
@@ -376,6 +380,11 @@ class Transcript:
 
 def _rows_of(saved: Any) -> Sequence[Any]:
     return [saved] if isinstance(saved, DisplayMessage) else saved or ()
+
+
+def _is_of_twin(result: ToolResult) -> bool:
+    """Whether its row says already how it ended, and the one that is found by its id is another."""
+    return result.metadata.get(NOT_RUN) == TWIN
 
 
 def _error_row(error: AgentError) -> Row:

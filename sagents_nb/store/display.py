@@ -103,7 +103,7 @@ def _problem(row: Row) -> str | None:
     for name in ("message_type", "content_type", "status"):
         value = getattr(row, name)
         if not isinstance(value, str) or not 1 <= len(value) <= 40:
-            return f"its {name} must be text of 1 to 40 characters, not {value!r:.60}"
+            return f"its {name} must be text of 1 to 40 characters, not {kinds.shown(value)}"
     if kind not in CONTENT_TYPES:
         return f"there is no content_type {kind!r}; types are {', '.join(CONTENT_TYPES)}"
     if row.status not in ("completed", "pending", *STATUSES):
@@ -126,7 +126,8 @@ def rows_of(message: Message) -> list[Row]:
     """The rows of one message, in order; none if there is nothing to see in it.
 
     First its texts, thinking, images, files and data as they come (empty texts left out),
-    then its tool calls, then its tool results. What a provider alone understands is no row.
+    then its tool calls, then its tool results. What a provider alone understands is no row. A call
+    with the id of one before it is never run, so it is "failed" from the beginning.
 
     Only the last row of a message that did not end says why, in its content: "stop_reason" is
     "length", "content_filtered", "cancelled" or "stream_error", "stop_details" is what the
@@ -134,7 +135,10 @@ def rows_of(message: Message) -> list[Row]:
     """
     message = message.shown
     shown = [row for part in message.parts if (row := _content_row(message.role, part))]
-    shown += [_call_row(message.role, call) for call in message.tool_calls]
+    ids: set[str] = set()
+    for call in message.tool_calls:
+        shown.append(_call_row(message.role, call, "failed" if call.id in ids else "pending"))
+        ids.add(call.id)
     shown += [_result_row(message.role, result) for result in message.tool_results]
     if shown and (reason := _UNFINISHED.get(message.stop_reason or "")):
         why = {
@@ -183,11 +187,11 @@ def _content_row(role: str, part: Part) -> Row | None:
     return None
 
 
-def _call_row(role: str, call: ToolCall) -> Row:
+def _call_row(role: str, call: ToolCall, status: str) -> Row:
     content = {"call_id": call.id, "name": call.name, "arguments": to_data(call.arguments)}
     if call.error:
         content["error"] = call.error
-    return Row(role, "tool_call", content, "pending")
+    return Row(role, "tool_call", content, status)
 
 
 def _result_row(role: str, result: ToolResult) -> Row:

@@ -62,6 +62,15 @@ def append(
     now = datetime.now(UTC)
     if newest and newest[0][0] >= now:  # two messages at once, or a clock set back
         now = newest[0][0] + timedelta(microseconds=1)
+    keys: set[tuple[str, str | None]] = set()
+
+    def key_of(row: Row) -> str | None:
+        """By what it is found: of those of one id the first, which alone is ever run."""
+        key = row.content_type, _call_key(row.tool_call_id)
+        found = None if key in keys else key[1]
+        keys.add(key)
+        return found
+
     values = [
         {
             "conversation_id": conversation_id,
@@ -72,7 +81,7 @@ def append(
             "metadata": row.metadata,
             "inserted_at": now,
             "sequence": sequence,
-            "tool_call_id": _call_key(row.tool_call_id),
+            "tool_call_id": key_of(row),
             "search_text": compared(row.content.get("text")),
         }
         for sequence, row in enumerate(map(checked, rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from . import display_rows as rows
 from .database.schema import Tables
 from .display import DisplayMessage
 from .journal import StoredJournal, journals_of
+
+logger = logging.getLogger(__name__)
 
 KINDS = ("messages", "tool_calls", "todos", "usage", "decisions")
 """The kinds of frames that a store can fill; the others are of what only a session knows."""
@@ -63,10 +66,14 @@ class Stored(NamedTuple):
 
 
 def ids_of(connection: sql.Connection, tables: Tables, owner: str) -> list[str]:
-    """All conversations of the owner, the oldest first."""
+    """All conversations of the owner, the oldest first; one whose id is damaged is left out."""
     c = tables.conversations.c
     query = sql.select(c.id).where(c.owner == owner).order_by(c.created_at, c.id)
-    return list(connection.execute(query).scalars())
+    found: list[Any] = list(connection.execute(query).scalars())
+    for id in found:
+        if not isinstance(id, str):  # SQLite takes anything
+            logger.warning("A conversation with the damaged id %r is in no frame.", id)
+    return [id for id in found if isinstance(id, str)]
 
 
 def stored(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import sqlalchemy as sql
+from msgspec.structs import replace
 
 from ..errors import StaleOwner, StoreError
 from ..serialization import escaped
 from ..sql import Prepared
 from .database import leases
-from .database.connection import ENTRY, PROOF, CommitInDoubt, is_passing
+from .database.connection import ENTRY, LOOKED_AT, PROOF, CommitInDoubt, is_passing
 from .database.schema import Tables
 from .database.thread import Database
 from .entries import (
@@ -44,6 +45,23 @@ T = TypeVar("T")
 _AT_ONCE = 500  # how many rows one statement deletes
 
 
+class _Written(msgspec.Struct, frozen=True):
+    """What is there of a journal: its tally, or None, and its newest row, if it is known."""
+
+    tally: Tally | None = None
+    seq: int = 0
+    checksum: int | None = None
+
+    def is_there(self, tally: Tally | None, checksum: Any) -> bool:
+        """Whether it is, by what was found; a tally that is lost is told at the next opening."""
+        is_older = None not in (tally, self.tally) and tally != self.tally
+        return not is_older and self.checksum in (None, checksum)
+
+    def without(self, seqs: Collection[int]) -> _Written:
+        """What there is of it once these rows are deleted."""
+        return _Written(self.tally) if self.seq in seqs else self
+
+
 class Journal:
     """The entries of one conversation, and the only one who writes them.
 
@@ -67,6 +85,11 @@ class Journal:
         # it is not known which were. Numbers of those that were not are a gap, and no loss.
         self._since = -1
         self._behind: list[int] | None = None
+        # What is committed, and what is there within a transaction: who puts an older copy in the
+        # place of the database undoes what was acknowledged.
+        self._committed = self._written = _Written()
+        self._undone = False
+        self._had: Tally | None = None  # before it was undone
 
     @classmethod
     def of_new(
@@ -133,6 +156,7 @@ class Journal:
         self.last_seq = max([used, tally.last_seq if tally else 0, *numbers])
         if tally is not None and tally.last_seq == self.last_seq:
             self._since, self._behind = tally.last_seq, []
+        self._committed = _Written(tally, *read.newest)
         # What a newer version wrote may be no damage, and is refused where it is read.
         if (read.problems or read.without) and not any(map(is_newer, entries)):
             self._mend(read).result()
@@ -192,7 +216,7 @@ class Journal:
                     make(connection)
                 if self._doubtful:
                     self._delete(connection, self._doubtful)
-                last_seq = self.write(connection, entries, at)
+                last_seq = self._add(connection, entries, at)
                 if along is not None:
                     along(connection)
                 return last_seq
@@ -228,7 +252,34 @@ class Journal:
         work: Callable[[sql.Connection], T],
         failed: Callable[[BaseException], None] | None = None,
     ) -> Future[T]:
-        return self.database.submit(work, failed, about=self.conversation_id)
+        after = self._committed
+
+        def do(connection: sql.Connection) -> T:
+            nonlocal after
+            looked_at = connection.info[LOOKED_AT]
+            if self not in looked_at:  # the last transaction has ended, one way or the other
+                self._written = self._committed
+            before = self._written
+            try:
+                value = work(connection)
+            except BaseException:
+                self._written = before
+                raise
+            after = self._written
+            return value
+
+        def done(worked: Future[T]) -> None:
+            error = worked.exception()
+            if error is None:
+                self._committed = after
+            elif isinstance(error, CommitInDoubt) or after.checksum is None:
+                self._committed = _Written()
+            else:  # a disk that fails may have it all the same
+                self._committed = replace(self._committed, tally=None)
+
+        future = self.database.submit(do, failed, about=self.conversation_id)
+        future.add_done_callback(done)
+        return future
 
     def compact(self, superseded: Iterable[int]) -> Future[None]:
         """Delete the entries with these seqs; those that are gone already do no harm."""
@@ -238,6 +289,7 @@ class Journal:
 
     def _delete(self, connection: sql.Connection, seqs: Sequence[int]) -> None:
         tally = self._settled(connection, self._check(connection))
+        self._written = self._written.without(seqs)
         of_them = _statements(self.database.tables)
         for first in range(0, len(seqs), _AT_ONCE):
             some = {"conversation": self.conversation_id, "numbers": seqs[first : first + _AT_ONCE]}
@@ -257,16 +309,41 @@ class Journal:
                 tally = self._check(connection)
                 if tally is not None and tally.last_seq != self.last_seq:
                     self._keep(connection, self._settled(connection, tally))
+            if self._undone:
+                self._tell_undone(connection)
             leases.release(connection, *self._lease)
 
         return self._submit(give_up)
+
+    def _tell_undone(self, connection: sql.Connection) -> None:
+        """Have the next opening tell of the rows that were lost."""
+        with suppress(StaleOwner):  # somebody has what is there now
+            leases.check(connection, *self._lease, 0)
+            leases.keep_tally(connection, self.database.tables, self.conversation_id, self._had)
 
     @property
     def _lease(self) -> tuple[Tables, leases.Owner, str, int]:
         return self.database.tables, self.database.owner, self.conversation_id, self.epoch
 
     def _check(self, connection: sql.Connection) -> Tally | None:
-        return leases.check(connection, *self._lease)
+        """What the journal has; raises StaleOwner if it is somebody else's, or was put back."""
+        tally, checksum = leases.check(connection, *self._lease, self._written.seq)
+        looked_at = connection.info[LOOKED_AT]
+        is_there = self in looked_at or self._written.is_there(tally, checksum)
+        if not is_there and not self._undone:
+            self._undone, self._had = True, self._committed.tally
+            if self._had is not None and self._behind and self._since == self._had.last_seq:
+                self._had = self._had.plus(self._behind, self.last_seq)
+        if self._undone:
+            raise StaleOwner(
+                f"What was written last of conversation {self.conversation_id!r} is not in the "
+                f"store {self.database.name} any more, as after an older copy was put in its "
+                "place, so nothing of this session is kept any more; put the newer one back if "
+                "there is one, then open the conversation again."
+            )
+        looked_at.add(self)
+        self._written = replace(self._written, tally=tally)
+        return tally
 
     def _keep(self, connection: sql.Connection, tally: Tally | None) -> None:
         """What the journal has now; where that was not known, it is told at the next opening."""
@@ -274,8 +351,9 @@ class Journal:
         if tally is not None:
             leases.keep_tally(connection, self.database.tables, self.conversation_id, tally)
             self._since, self._behind = tally.last_seq, []
+            self._written = replace(self._written, tally=tally)
 
-    def write(self, connection: sql.Connection, entries: Sequence[Entry], at: datetime) -> int:
+    def _add(self, connection: sql.Connection, entries: Sequence[Entry], at: datetime) -> int:
         """Add entries in the transaction of ``connection``; returns the number of the last one."""
         tally = self._check(connection)
         # A number that was used is not used again, though its row may be compacted away.
@@ -298,6 +376,7 @@ class Journal:
             insert(connection, row)
         if checksums:
             self.last_seq = first + len(checksums) - 1
+            self._written = replace(self._written, seq=self.last_seq, checksum=checksums[-1])
             connection.info[PROOF] = {ENTRY: (self.conversation_id, self.last_seq, checksums[-1])}
             if self._behind is not None:
                 self._behind += checksums
@@ -322,6 +401,7 @@ class Journal:
 
         def move(connection: sql.Connection) -> None:
             tally = self._settled(connection, self._check(connection))
+            self._written = self._written.without(reasons)
             for seq, reason in reasons.items():
                 gone = self._move(connection, journal.c.seq == seq, reason)
                 tally = tally and tally.minus(gone)
@@ -386,7 +466,8 @@ class _Read(msgspec.Struct, frozen=True):
     """What the rows of a journal hold.
 
     ``whole`` is the tally of the entries, ``without`` the checksums, by place, of those that
-    have none yet, as an older version wrote them.
+    have none yet, as an older version wrote them, and ``newest`` the number and the checksum of
+    the last one.
     """
 
     entries: list[Entry]
@@ -394,6 +475,7 @@ class _Read(msgspec.Struct, frozen=True):
     problems: list[str]
     whole: Tally
     without: dict[Any, int]
+    newest: tuple[int, int | None]
 
     @classmethod
     def of(cls, conversation_id: str, rows: Iterable[StoredRow], tally: Tally | None) -> _Read:
@@ -406,6 +488,7 @@ class _Read(msgspec.Struct, frozen=True):
         found: list[int] = []
         later: list[int] = []  # the numbers of rows that the tally lacks
         odd: list[int] = []  # checksums of damaged rows that may be of these or not
+        newest: tuple[int, int | None] = 0, None
         for row in rows:
             place, number, _, _, _, kept, _ = row
             if place in places:  # an index that is damaged may lead to a row twice
@@ -425,6 +508,7 @@ class _Read(msgspec.Struct, frozen=True):
                 continue
             entries[number] = entry
             whole.append(checksum)
+            newest = number, kept
             if kept is None:
                 without[place] = checksum
             elif is_later:
@@ -436,6 +520,7 @@ class _Read(msgspec.Struct, frozen=True):
             [*map(str, damaged), *([differs] if differs else [])],
             Tally().plus(whole),
             without,
+            newest,
         )
 
 

@@ -54,7 +54,8 @@ def owner_of(scope: Any) -> str:
     owner = _plain(scope.owner_id)
     if owner is None or owner == "" or owner == []:
         raise ConfigurationError(
-            f"The owner_id of this {type(scope).__name__} is {scope.owner_id!r:.60}; it must be "
+            f"The owner_id of this {type(scope).__name__} is {kinds.shown(scope.owner_id)}; it "
+            "must be "
             "text, a whole number, a UUID or a tuple of these, and not empty."
         )
     key = json.dumps(owner, ensure_ascii=False, separators=(",", ":"))

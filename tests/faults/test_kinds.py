@@ -124,3 +124,61 @@ def test_a_system_prompt_that_fails_ends_the_run_in_a_sentence() -> None:
         agent_of("never", system_prompt=broken).run("go")
     with pytest.raises(sa.AgentError, match="gave int; return text"):
         run(agent_of("never", system_prompt=lambda ctx: 5).arun("go"))
+
+
+class Odd(str):
+    """A text that lets itself neither be compared nor asked for anything."""
+
+    def _refuse(self, *args: Any) -> Any:
+        raise RuntimeError("odd")
+
+    __eq__ = __hash__ = __len__ = __str__ = __repr__ = __format__ = strip = _refuse
+
+
+class Count(int):
+    """A number that lets itself not be compared."""
+
+    def _refuse(self, *args: Any) -> Any:
+        raise RuntimeError("odd")
+
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __repr__ = _refuse
+
+
+def test_what_is_kept_of_a_text_or_a_number_is_of_the_builtin_type() -> None:
+    session = sa.Session(agent_of("hi"), Odd("odd"), inactivity_timeout=Count(9))
+    session.send(Odd("hello")).result()
+    [prompt, _] = session.messages
+    todo = sa.Todo(Odd("rest"), id=Count(7))
+    store = sa.ConversationStore("sqlite://")
+    made = store.create_conversation(Odd("Trip"), id=Odd("c"))
+    file = session.files.write(Odd("/a.md"), Odd("text"))
+    kept: list[Any] = [session.id, prompt.text, todo.content, todo.id, file.path, file.content]
+    kept += [made.title, made.id]
+    kept.append(agent_of("hi", max_runs=Count(3)).max_runs)
+    assert {type(value) for value in kept} == {str, int}
+    session.close()
+    store.close()
+
+
+def test_a_time_that_is_longer_than_any_number_of_seconds_is_refused() -> None:
+    with pytest.raises(sa.ConfigurationError, match="is a number or None; not so large"):
+        sa.Session(agent_of("hi"), inactivity_timeout=10**400)
+
+
+def nested() -> list[Any]:
+    items: list[Any] = []
+    for _ in range(100_000):
+        items = [items]
+    return items
+
+
+@pytest.mark.parametrize("field", ["message_type", "content_type", "status"])
+def test_a_row_of_the_transcript_that_nests_without_end_is_refused_in_a_sentence(
+    field: str,
+) -> None:
+    store = sa.ConversationStore("sqlite://")
+    store.create_conversation(id="c")
+    row = {"message_type": "user", "content_type": "text", "content": {"text": "x"}}
+    with pytest.raises(sa.ConfigurationError, match=f"its {field} must be text of 1 to 40"):
+        store.append_display_message("c", {**row, field: nested()})
+    store.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -178,3 +179,53 @@ def test_what_could_not_be_written_is_written_once_it_can_be(
         shown = [row.content.get("text") for row in store.load_display_messages("c1")]
         assert shown[:2] == ["a question", "an answer"]
         session.close()
+
+
+@pytest.mark.parametrize("script", [["fine"], [call("look", where="here"), "fine"]])
+def test_the_end_of_a_run_that_cannot_be_written_is_told_at_once_to_all_who_hear_of_it(
+    script: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, failing = Journal.append, threading.Event()
+    held: list[Future[int]] = []
+
+    def locked(journal: Journal, *what: Any) -> Any:
+        """The first is refused, those that come then are waited for as long as anybody does."""
+        if not failing.is_set():
+            return append(journal, *what)
+        future: Future[int] = Future()
+        if held:
+            held.append(future)
+            return future
+        held.append(future)
+        future.set_exception(StoreError("The store cannot be used: it is locked."))
+        return future
+
+    @sa.tool(name="look")
+    def lock(where: str) -> str:
+        """Look there."""
+        failing.set()
+        return "seen"
+
+    def answer(request: ModelRequest) -> Any:
+        if len(script) == 1:
+            failing.set()
+        return script[0]
+
+    with disk() as place:
+        store = place.store()
+        session = sa.Session(agent_of(answer, *script[1:], tools=[lock]), "c1", store=store)
+        events: list[Any] = []
+        session.subscribe(events.append)
+        monkeypatch.setattr(Journal, "append", locked)
+        run = session.send("go")
+        with pytest.raises(StoreError, match="it is locked"):
+            run.result(PATIENCE)
+        until(lambda: events[-1].type == "status_changed" and events[-1].status == "error")
+        assert (session.status, run.status) == ("error", "error")
+        [end] = [event for event in events if event.type == "agent_end"]
+        assert end.status == "error"
+        assert "it is locked" in end.error
+        assert "it is locked" in events[-1].reason
+        monkeypatch.setattr(Journal, "append", append)
+        for future in held[1:]:
+            future.set_exception(StoreError("The store cannot be used: it is locked."))

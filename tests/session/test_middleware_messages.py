@@ -80,3 +80,22 @@ def test_a_letter_that_is_read_while_the_state_is_replaced_is_read_again() -> No
     may.set()
     assert filed(session) == [1]
     assert [m.text for m in session.messages] == ["other"]
+
+
+class Odd(str):
+    """A text that cannot be compared."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("odd")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("odd")
+
+
+def test_an_address_of_a_class_of_somebodys_own_hurts_no_later_run() -> None:
+    session = sa.Session(agent_of("hi", "ho", middleware=[Clerk()]))
+    for id in (Odd("clerk"), Odd("nobody")):
+        session.notify_middleware(id, 1)
+    assert session.send("go").result().text == "hi"
+    assert session.send("go").result().text == "ho"
+    assert filed(session) == [1]

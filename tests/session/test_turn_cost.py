@@ -82,3 +82,32 @@ def test_a_turn_with_a_tool_is_two_more(store: ConversationStore, statements: Co
         "INSERT": 14,
         "UPDATE": 7,  # four times when it went on, the two statuses, and the tally
     }
+
+
+def work_of_answer(store: ConversationStore, call_ids: list[str]) -> int:
+    """Operations of SQLite's machine, in hundreds, for an answer with these calls."""
+    hundreds = 0
+
+    def count() -> None:
+        nonlocal hundreds
+        hundreds += 1
+
+    calls = [call("look", id, where="x") for id in call_ids]
+    session = sa.Session(agent_of(calls, "fine", tools=[look]), store=store)
+    store.database.run(lambda connection: driver(connection).set_progress_handler(count, 100))
+    session.send("go").result()
+    session.close()
+    store.database.run(lambda connection: driver(connection).set_progress_handler(None, 0))
+    return hundreds
+
+
+@pytest.mark.parametrize("same_id", [True, False])
+def test_an_answer_with_twice_as_many_calls_is_twice_the_work(
+    store: ConversationStore, same_id: bool
+) -> None:
+    work = [
+        work_of_answer(store, ["c" if same_id else f"c{n}" for n in range(size)])
+        for size in (100, 200, 400)
+    ]
+    first, second = work[1] - work[0], work[2] - work[1]
+    assert second < 2.3 * first, work

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,4 +92,68 @@ def test_a_column_of_another_type_is_damage_too(sqlite_url: str, value: Any) -> 
     overwrite(store, "conversations", "metadata", value)
     assert store.load_display_messages("c")[0].content_type == "error"
     assert store.list_conversations()[0].metadata == {}
+    store.close()
+
+
+def test_a_byte_of_the_schema_that_is_no_text_is_told_as_damage(sqlite_url: str) -> None:
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    store = sa.ConversationStore(path)
+    store.create_conversation(id="c")
+    store.close()
+    whole = path.read_bytes()
+    names = [found.start() for found in re.finditer(b"(table|index)sagents_", whole)]
+    told: list[str] = []
+    for place in (name + further for name in names for further in range(0, 60, 5)):
+        path.write_bytes(whole[:place] + b"\x80" + whole[place + 1 :])
+        for use in (lambda: sa.ConversationStore(path).to_frame("messages"), copy_of(path)):
+            with contextlib.suppress(sa.ConfigurationError):  # a table of another name is none
+                try:
+                    use()
+                except sa.StoreError as error:
+                    told.append(str(error))
+    assert any("the file is damaged; keep a copy of it" in problem for problem in told)
+    assert not [problem for problem in told if "decode" in problem]
+
+
+def copy_of(path: Path) -> Callable[[], None]:
+    def copy() -> None:
+        to = path.with_name("copy.db")
+        to.unlink(missing_ok=True)
+        sa.ConversationStore.backup(path, to)
+
+    return copy
+
+
+def test_a_text_that_is_none_is_told_as_damage(sqlite_url: str) -> None:
+    store = sa.ConversationStore(sqlite_url)
+    store.create_conversation("Trip", id="c")
+    change = "UPDATE sagents_conversations SET title = CAST(x'63ff' AS TEXT)"
+    store.database.run(lambda connection: connection.exec_driver_sql(change))
+    for ask in (store.list_conversations, lambda: store.get_conversation("c")):
+        with pytest.raises(sa.StoreError, match="cannot be used: the file is damaged; keep a copy"):
+            ask()
+    store.close()
+
+
+def test_a_conversation_whose_id_is_damaged_is_missing_in_frames_and_no_other(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = sqlite_url.removeprefix("sqlite:///")
+    store = sa.ConversationStore(path)
+    for id in ("c1", "c2"):
+        sa.Session(sa.Agent(sa.ScriptedModel(["fine"])), id, store=store).send("hi").result()
+    store.close()
+    untyped = 'UPDATE sqlite_master SET sql = replace(sql, "id" || ?, "id" || ?) WHERE name = ?'
+    kinds = [" VARCHAR(255)", " BLOB"]
+    for kind, other in (kinds, kinds[::-1]):  # a column of text would make a text of it
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA writable_schema=ON")
+            connection.execute(untyped, (kind, other, "sagents_conversations"))
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("UPDATE sagents_conversations SET id = 99 WHERE id = 'c1'")
+    store = sa.ConversationStore(path)
+    for kind in ("messages", "tool_calls", "todos", "usage", "decisions"):
+        assert set(store.to_frame(kind)["session_id"]) <= {"c2"}
+    assert len(store.to_frame("messages")) == 2
+    assert "A conversation with the damaged id 99 is in no frame." in caplog.text
     store.close()

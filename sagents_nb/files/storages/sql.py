@@ -233,7 +233,7 @@ class SQLStorage:
         """A transaction; what the database says against it is raised as FileError."""
         import sqlalchemy as sql
 
-        from ...sql import connect, forget_frames, masked, set_patience
+        from ...sql import connect, forget_frames, is_text_damage, masked, set_patience
 
         try:
             with self._turn, connect(self._engine) as connection:
@@ -242,9 +242,11 @@ class SQLStorage:
                     if connection.dialect.name == "postgresql":
                         set_patience(connection)
                     yield connection
-        except (sql.exc.SQLAlchemyError, StoreError) as error:
+        except (sql.exc.SQLAlchemyError, StoreError, UnicodeDecodeError) as error:
             if isinstance(error, StoreError):
                 reason = str(error).removesuffix(".")
+            elif is_text_damage(error):
+                reason = "it is damaged"
             else:  # not its own text, which has the statement and may have the content
                 reason = str(getattr(error, "orig", None) or type(error).__name__)
             reason = masked(self._engine.url, " ".join(reason.split()))

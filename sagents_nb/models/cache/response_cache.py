@@ -91,14 +91,16 @@ class ResponseCache:
     def __repr__(self) -> str:
         return f"ResponseCache({str(self.path)!r})"
 
+    @kinds.checked
     def get(self, key: str) -> Recording | None:
-        """The recording of that key, or None; never raises. Blocks for a disk access."""
+        """The recording of that key, or None, whatever the disk says. Blocks for a disk access."""
         recording = self._read(key, self._text)
         self._counts["hits" if recording is not None else "misses"] += 1
         return recording
 
+    @kinds.checked
     def put(self, recording: Recording) -> None:
-        """Store it in place of what has its key; never raises. Blocks for a disk access."""
+        """Store it in place of what has its key, if the disk lets it. Blocks for a disk access."""
         parts = parts_of(recording)
         rows = {recording.key: to_row(recording, parts)}
         self._counts["stored"] += self._tried(

@@ -31,6 +31,7 @@ from ...sql import (
     driver_of,
     forget_frames,
     is_sqlite,
+    is_text_damage,
     masked,
     path_of,
     read_url,
@@ -57,6 +58,10 @@ DOUBT_SECONDS = 30.0
 # committed: an entry by conversation, number and checksum, or a row of a transcript by its id.
 PROOF, ENTRY, ROW = "sagents_proof", "entry", "row"
 Proof = Mapping[str, tuple[Any, ...]]
+
+# In the same info: the journals of which this transaction has looked whether they are what they
+# were after the last.
+LOOKED_AT = "sagents_looked_at"
 
 
 class Contended(Exception):
@@ -226,6 +231,7 @@ class StoreConnection:
             else:
                 set_patience(connection, patience)
             connection.info.pop(PROOF, None)
+            connection.info[LOOKED_AT] = set()
             outcomes = [_in_order(connection, works) for works in groups]
             mark = self._mark(connection)
             proof: Proof = connection.info.get(PROOF, {})
@@ -423,7 +429,7 @@ def backup(path: Path, to: Path) -> None:
             except BaseException:
                 to.unlink()
                 raise
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         url = sql.URL.create(SQLITE, database=str(path))
         raise failure(url, error, f"be copied to {to}") from error
 
@@ -529,14 +535,15 @@ def failure(url: sql.URL, error: BaseException, what_not: str = "be used") -> Ba
     ``what_not`` says what the store cannot do then. Errors that are no fault of the database are
     given back as they are.
     """
+    damaged = is_sqlite(url) and is_text_damage(error)
     if isinstance(error, DBAPIError):
         cause: BaseException = error.orig or error
-    elif isinstance(error, OSError | sql.exc.SQLAlchemyError | sqlite3.Error):
+    elif damaged or isinstance(error, OSError | sql.exc.SQLAlchemyError | sqlite3.Error):
         cause = error
     else:
         return error
     what, step = f"{type(cause).__name__}: {_first_line(url, cause)}", "try again"
-    code = getattr(cause, "sqlite_errorcode", None)
+    code = sqlite3.SQLITE_CORRUPT if damaged else getattr(cause, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _SQLITE:
         what, step = _SQLITE[code & 0xFF]
     elif told := _told_by_server(getattr(cause, "sqlstate", None)):

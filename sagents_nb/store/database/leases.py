@@ -191,17 +191,22 @@ def take(
 
 
 def check(
-    connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, epoch: int
-) -> Tally | None:
-    """What the journal has, None if that is not known; raises StaleOwner for another's.
+    connection: sql.Connection,
+    tables: Tables,
+    owner: Owner,
+    conversation_id: str,
+    epoch: int,
+    seq: int,
+) -> tuple[Tally | None, Any]:
+    """What the journal has, None if that is not known, and the checksum of its row ``seq``.
 
-    The owner stays so for the transaction.
+    Raises StaleOwner for another's. The owner stays so for the transaction.
     """
     why = "was deleted"
-    found = _lock(tables)(connection, {"id": conversation_id}).rows
-    for held_epoch, held_by, host, pid, tally in found:
+    found = _lock(tables)(connection, {"id": conversation_id, "seq": seq}).rows
+    for held_epoch, held_by, host, pid, tally, checksum in found:
         if (held_epoch, held_by) == (epoch, owner.text):
-            return Tally.read(tally, conversation_id)
+            return Tally.read(tally, conversation_id), checksum
         why = f"was taken over by process {pid} on {host}" if held_by else "was closed"
     raise StaleOwner(
         f"Conversation {conversation_id!r} {why}, so nothing of this session is kept any more; "
@@ -219,10 +224,11 @@ def tallies(
 
 
 def keep_tally(
-    connection: sql.Connection, tables: Tables, conversation_id: str, tally: Tally
+    connection: sql.Connection, tables: Tables, conversation_id: str, tally: Tally | None
 ) -> None:
-    """The journal has this from now on."""
-    values = {"id": conversation_id, "text": tally.text(conversation_id)}
+    """The journal has this from now on; None if that is not known."""
+    text = None if tally is None else tally.text(conversation_id)
+    values = {"id": conversation_id, "text": text}
     _keep(tables)(connection, values)
 
 
@@ -309,10 +315,12 @@ def _has(tables: Tables, owner: Owner) -> tuple[sql.TextClause, sql.ColumnElemen
 
 @functools.cache
 def _lock(tables: Tables) -> Prepared:
-    leases = tables.leases
+    leases, journal = tables.leases, tables.journal
     columns = (leases.c.epoch, leases.c.owner, leases.c.host, leases.c.pid, leases.c.tally)
     of_it = leases.c.conversation_id == sql.bindparam("id")
-    return Prepared(sql.select(*columns).where(of_it).with_for_update())
+    row = journal.c.conversation_id == sql.bindparam("id"), journal.c.seq == sql.bindparam("seq")
+    checksum = sql.select(journal.c.checksum).where(*row).scalar_subquery()
+    return Prepared(sql.select(*columns, checksum).where(of_it).with_for_update())
 
 
 @functools.cache

@@ -280,6 +280,11 @@ class Database:
             _settle(job.future, job.failed, (value, error))
         return []
 
+    def check_process(self) -> None:
+        """Raise StoreError in a forked child, where nothing that its parent began is ever done."""
+        if self._inherited:
+            raise StoreError(f"The store {self.name} {self._closed}.")
+
     def after_fork(self) -> None:
         """In a forked child, which must never write through its parent's connection."""
         self.connection.after_fork()

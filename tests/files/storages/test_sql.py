@@ -241,3 +241,15 @@ def test_a_database_of_something_else_is_not_taken_for_one_of_files(tmp_path: Pa
     with pytest.raises(FileError, match="not a database"):
         storage.list(SCOPE)
     storage.close()
+
+
+def test_a_byte_of_the_schema_that_is_no_text_is_told_as_damage(tmp_path: Path) -> None:
+    path = tmp_path / "files.db"
+    storage = SQLStorage(f"sqlite:///{path}")
+    storage.save(SCOPE, new_file("a.md", "1"))
+    storage.close()
+    whole = path.read_bytes()
+    name = whole.index(b"tablesagents_files")
+    path.write_bytes(whole[: name + 8] + b"\x80" + whole[name + 9 :])
+    with pytest.raises(FileError, match=r"a\.md could not be read in .*: it is damaged; look"):
+        SQLStorage(f"sqlite:///{path}").load(SCOPE, "a.md")

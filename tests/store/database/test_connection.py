@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import wait
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -89,17 +88,17 @@ def test_a_full_disk_fails_all_that_was_to_be_committed_with_it(sqlite_url: str)
 def test_work_that_hides_a_full_disk_is_not_taken_for_done(sqlite_url: str) -> None:
     with database_of(sqlite_url) as database:
         journal, _, _ = Journal.open(database, "c")
+        conversations = database.tables.conversations
 
         def hide(connection: sql.Connection) -> None:
-            journal.write(connection, [note("small")], datetime.now(UTC))
             connection.exec_driver_sql("PRAGMA max_page_count=1")
-            with contextlib.suppress(sqlite3.OperationalError):
-                journal.write(connection, [note("x" * 100_000)], datetime.now(UTC))
+            with contextlib.suppress(sql.exc.OperationalError):
+                connection.execute(conversations.update().values(title="x" * 100_000))
             hidden.append(connection.connection.driver_connection.in_transaction)
 
         hidden: list[bool] = []
         with pytest.raises(StoreError, match="no such savepoint"):
-            database.run(hide)
+            journal.append([note("small")], hide).result(PATIENCE)
         assert hidden == [False]
         assert kept(database) == []
 

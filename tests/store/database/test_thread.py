@@ -253,7 +253,6 @@ def test_a_forked_child_never_writes_and_its_parent_goes_on(url: str) -> None:
 
 FORKS = """
 import os, sys, threading
-from datetime import UTC, datetime
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import kept, note
@@ -261,10 +260,9 @@ database = Database(sys.argv[1])
 journal, _, _ = Journal.open(database, "c")
 reached, go_on = threading.Event(), threading.Event()
 def hold(connection):
-    journal.write(connection, [note("held")], datetime.now(UTC))
     reached.set()
     go_on.wait()
-future = database.submit(hold)
+future = journal.append([note("held")], hold)
 reached.wait()
 if os.fork() == 0:
     sys.exit(0)  # an ordinary end, with all that Python does then
