@@ -260,3 +260,48 @@ def test_what_waited_when_a_run_was_stopped_waits_on(gate: Gate) -> None:
     until(lambda: session.status == "cancelled")
     assert session.info()["queued"]
     session.retry().result(PATIENCE)
+
+
+def test_what_waits_can_be_looked_at_and_each_run_taken_back(gate: Gate) -> None:
+    session, run, behind = waiting(gate)
+    heard: list[sa.events.Event] = []
+    session.subscribe(heard.append)
+    assert [(q.when, q.run_id, q.message.text) for q in session.queued] == [
+        ("steer", "", "steered"),
+        ("follow_up", "", "followed"),
+        ("queue", behind.id, "behind"),
+    ]
+    session.stop(behind.id)
+    session.stop("no such run")
+    assert behind.result(PATIENCE).status == "cancelled"
+    assert [q.message.text for q in session.queued] == ["steered", "followed"]
+    session.clear_queue("steering")
+    gate.open()
+    assert run.result(PATIENCE).status == "completed"
+    withdrawn = [event for event in heard if event.type == "message_withdrawn"]
+    assert [(event.run_id, event.message.text) for event in withdrawn] == [
+        (behind.id, "behind"),
+        ("", "steered"),
+    ]
+
+
+def test_a_stop_is_for_the_run_that_is_named(gate: Gate) -> None:
+    session, run, behind = waiting(gate)
+    session.stop(run.id)
+    assert run.result(PATIENCE).status == "cancelled"
+    assert not behind.done
+    session.stop(run.id)  # it has ended: nothing
+    gate.open()
+    assert [q.message.text for q in session.queued] == ["steered", "followed", "behind"]
+
+
+def test_a_stop_denies_what_waits_for_a_decision() -> None:
+    session = session_of(
+        call("go"), tools=[sa.tool(name="go")(lambda: "gone")], interrupt_on={"go": True}
+    )
+    run = session.send("Go.")
+    assert run.result(PATIENCE).status == "interrupted"
+    session.stop("another")
+    assert session.status == "interrupted"
+    session.stop(run.id)
+    assert (session.status, session.interrupt) == ("cancelled", None)
