@@ -354,7 +354,10 @@ class Actor:
         """One that goes on with the last: what was another agent's for that, is for it."""
         last = self.current_run
         overrides = {} if last is None else last.overrides
-        return Run(self.session, id, since, overrides)
+        run = Run(self.session, id, since, overrides)
+        if last is not None and last.id == id:  # its tools still see who sent it, not who answered
+            run.context = last.context.copy()
+        return run
 
     def _start_next(self) -> Run:
         messages, run = self.inbox.take()

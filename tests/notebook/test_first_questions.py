@@ -181,6 +181,7 @@ def test_of_a_small_frame_all_is_told_without_running_code(question: Question) -
         "average fare of passengers older than average in {titanic}",
         "Show the highest and the lowest fare of {titanic}",
         "remove the rows with missing values from {penguins}",
+        "Is bill length related to body mass on each island in {penguins}?",
     ],
 )
 def test_what_it_does_not_understand_is_never_guessed(question: str) -> None:
@@ -188,6 +189,13 @@ def test_what_it_does_not_understand_is_never_guessed(question: str) -> None:
     assert answer.text.startswith("I cannot answer “")
     assert "I count, average, add up, rank, group, compare, correlate, sort and plot" in answer.text
     assert answer.approved == []
+
+
+def test_a_column_that_is_named_goes_before_what_an_adjective_hints_at() -> None:
+    longest = FRAMES["penguins"]["flipper_length_mm"].max()
+    said = ask("What is the longest flipper in {penguins}?").text
+    assert "`flipper_length_mm`" in said
+    assert gives(said, longest)
 
 
 # Which calls it takes
