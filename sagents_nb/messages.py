@@ -336,6 +336,9 @@ ANSWER = "answer"
 # In the metadata of a result: with what the call was run, where a person changed its arguments.
 EDITED = "edited_arguments"
 
+# In the metadata of a result: its images stand in the cell that the run is of.
+SHOWN_IN_CELL = "shown_in_cell"
+
 
 # Of messages as dicts: "developer" is OpenAI's newer word.
 _ROLES = {role: role for role in ("user", "assistant", "system", "tool")} | {"developer": "system"}

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from IPython.core.autocall import ExitAutocall
 
+from ..messages import SHOWN_IN_CELL
 from ..redaction import masked, secrets_of_names
 from ..tools import ToolOutput
 from ..transcript import folded
@@ -136,7 +137,12 @@ def run_code(
         run.fail(short_traceback(error, shell))
         run.show_traceback(error)
     content = capture.content(run.masked)
-    return kind(content or "It ran and printed nothing.", artifact=value, is_error=run.failed)
+    return kind(
+        content or "It ran and printed nothing.",
+        artifact=value,
+        is_error=run.failed,
+        metadata={SHOWN_IN_CELL: True},
+    )
 
 
 class _Run:

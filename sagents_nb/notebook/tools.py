@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from .. import kinds
 from ..context import ToolContext
-from ..messages import image_of
+from ..messages import SHOWN_IN_CELL, image_of
 from ..middleware import Middleware
 from ..redaction import masked, secrets_of_names
 from ..tools import Tool, ToolOutput, tool
@@ -285,4 +285,4 @@ class NotebookTools(Middleware):
         text = f"A {kind} plot of {name}"
         text += f", of every {step}th of {len(frame):,} rows" if step > 1 else ""
         shown_in_cell(self.shell)({"text/plain": text, image.mime_type: image.data}, {})
-        return ToolOutput([f"{text}:", image])
+        return ToolOutput([f"{text}:", image], metadata={SHOWN_IN_CELL: True})

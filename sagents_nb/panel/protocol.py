@@ -25,7 +25,7 @@ from ..events import (
     MessageWithdrawn,
     ToolExecutionStart,
 )
-from ..messages import EDITED, Delta, Message, ToolCall, ToolCallDelta
+from ..messages import EDITED, SHOWN_IN_CELL, Delta, Message, ToolCall, ToolCallDelta
 from ..state import to_data
 from ..text import whole_data
 
@@ -193,7 +193,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     Its parts become one text, in which all other images and files are named.
 
     Of its metadata a page shows the arguments that somebody edited, which say how their numbers
-    are written, as :func:`with_numbers`; and the list of to-dos that was done and cleared.
+    are written, as :func:`with_numbers`; the list of to-dos that was done and cleared; and whether
+    its images stand in the cell too.
     """
     result = dict(result)
     metadata = result.pop("metadata", None) or {}
@@ -202,6 +203,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
         shown[EDITED] = edited
         if numbers := dict(_numbers(edited)):
             result["numbers"] = numbers
+    if metadata.get(SHOWN_IN_CELL) is True:
+        shown[SHOWN_IN_CELL] = True
     if metadata.get("cleared") is True and isinstance(metadata.get("todos"), list):
         shown["todos"] = metadata["todos"]
     if shown:

@@ -306,6 +306,10 @@ def test_what_changes_nothing_for_a_page_does_not_travel() -> None:
         assert state == new_view_state("s", "m") | {"queued": [waits]}
 
 
+def test_a_page_is_told_of_images_that_stand_in_the_cell_too() -> None:
+    assert told_result("done", shown_in_cell=True)["metadata"] == {"shown_in_cell": True}
+
+
 def test_of_what_a_result_is_marked_with_a_page_is_told_the_arguments_that_were_edited() -> None:
     told = told_result("done", edited_arguments={"a": 1}, rows=[1, 2, 3])
     assert told["metadata"] == {"edited_arguments": {"a": 1}}

@@ -12,12 +12,16 @@ import { foldsOf } from "./rows";
 import { Visible } from "./text-block";
 import { LooseCard, statusOfCall, type CallProps } from "./tool-card";
 import { Turn, type About } from "./turns";
-import { wants, type Entry, type ToolInfo, type ViewState } from "./protocol";
+import { wants, type Entry, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
 
 /** What a message costs beside its text, in characters. */
 const MESSAGE = 600;
 
 const NONE: Entry[] = [];
+
+/** Below a cell the images that a tool has put there too are seen once. */
+const besideItsCell = (result?: ToolResult) =>
+  result?.images && result.metadata?.shown_in_cell ? { ...result, images: undefined } : result;
 
 type Props = {
   state: ViewState;
@@ -49,7 +53,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false }: P
     return {
       info: mine ? (asked[call.id] ?? state.tools[call.id]) : undefined,
       decided: mine ? state.decided[call.id] : undefined,
-      result: results.get(entry)?.[call.id],
+      result: runId ? besideItsCell(results.get(entry)?.[call.id]) : results.get(entry)?.[call.id],
       over: isOver(state, entry.run_id),
     };
   };

@@ -1,7 +1,7 @@
 // What a conversation looks like: what happened, and nothing that says the same twice.
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
-import { asked, calls, el, find, gave, model, one, open, said, settle, show, showAgain } from "./page";
+import { asked, calls, el, find, gave, leave, model, one, open, said, settle, show, showAgain } from "./page";
 
 const reads = (id: string, path: string) => [said(calls(id, "read_file", { file_path: path })), gave({ tool_call_id: id, name: "read_file", content: "text" })];
 const names = () => find("tool-card").map((card) => card.dataset.tool);
@@ -150,4 +150,20 @@ test("a wide table is in a box of its own, which the keyboard can scroll", async
   await show(emptyState({ entries: [said({ type: "text", text: "| a | b |\n|---|---|\n| 1 | 2 |" })] }));
   const pane = el.querySelector("table")!.parentElement!;
   expect([pane.className, pane.tabIndex]).toEqual(["sagents-table-pane", 0]);
+});
+
+test("an image that stands in the cell too is not shown again below it, but in the whole panel", async () => {
+  const image = { media_type: "image/png", data: "iVBORw0KGgo=" };
+  const call = { type: "tool_call" as const, id: "p1", name: "plot", arguments: {} };
+  const result = { type: "tool_result" as const, tool_call_id: "p1", name: "plot", content: "A plot:", images: [image], metadata: { shown_in_cell: true } };
+  const entries = [
+    { seq: 1, run_id: "r1", ts: 1, message: { role: "assistant", parts: [call] } },
+    { seq: 2, run_id: "r1", ts: 2, message: { role: "tool", parts: [result] } },
+  ];
+  await show(emptyState({ entries, runs: { r1: { status: "completed", started: 1, ended: 2 } } }), "run", "r1");
+  expect(find("tool-card")).toHaveLength(1);
+  expect(find("result-image")).toHaveLength(0);
+  leave();
+  await show(emptyState({ entries }));
+  expect(find("result-image")).toHaveLength(1);
 });
