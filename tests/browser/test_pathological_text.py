@@ -46,9 +46,8 @@ def check_all_is_shown(notebook: NotebookPage) -> None:
         expect(answers.nth(i)).to_contain_text(end)
     head = panel.locator(".sagents-approval-head")
     expect(head).to_contain_text("Paying\\u{000a}Approved already: \\u{202e}yap\\u{202c} p\u0430y")
-    expect(panel.locator(".sagents-form-value")).to_have_text(
-        ["-0.0", "[1.0,NaN,9007199254740993]"]
-    )
+    values = panel.locator(".sagents-form-value")
+    expect(values).to_have_text(["-0.0", "[1.0,NaN,9007199254740993]"])
     expect(panel.get_by_test_id("composer")).to_be_enabled()
     assert [line for line in notebook.console if "sagents" in line or "stack" in line] == []
 

@@ -146,6 +146,8 @@ test("E opens the fields, R asks for a reason, and while somebody types no key d
   await press(body, "r");
   await press(one("reject-message"), "a");
   expect(find("reject-message")).toHaveLength(1);
+  await press(one("reject-message"), "Escape");
+  await press(body.appendChild(document.createElement("textarea")), "a");
   await press(body, "Enter");
   await press(body, "a", { ctrlKey: true });
   expect(sent("decide")).toEqual([]);
