@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -93,11 +94,7 @@ class Panel(anywidget.AnyWidget):
     def _received(self, content: Any, buffers: Any) -> None:
         # May run on any thread (the main one, or a subshell's): only enqueue.
         if isinstance(content, dict):
-            self.take(content)
-
-    def take(self, content: dict[str, Any]) -> None:
-        """Do what a page asks for, soon; from any thread."""
-        runtime.post(self._handle, content)
+            runtime.post(self._handle, content)
 
     def _handle(self, content: dict[str, Any]) -> None:
         kind, session = content.get("type"), self.session
@@ -157,7 +154,7 @@ _by_id: WeakValueDictionary[str, Panel] = WeakValueDictionary()
 
 def _taking(session_id: str) -> Callable[[dict[str, Any]], None] | None:
     panel = _by_id.get(session_id)
-    return None if panel is None else panel.take
+    return None if panel is None else partial(runtime.post, panel._handle)
 
 
 _control = Control(_taking)

@@ -198,7 +198,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     """
     result = dict(result)
     metadata = result.pop("metadata", None) or {}
-    edited, shown = metadata.get(EDITED), {}
+    edited = metadata.get(EDITED)
+    shown: dict[str, Any] = {}
     if isinstance(edited, dict):
         shown[EDITED] = edited
         if numbers := dict(_numbers(edited)):

@@ -178,7 +178,7 @@ def test_iterating_a_run_that_never_begins_ends() -> None:
         queued.cancel()
         return [event async for event in stream]
 
-    assert run(read()) == []
+    assert types(run(read())) == ["message_queued", "message_withdrawn"]
     gate.open()
 
 
