@@ -1,5 +1,5 @@
 // The agent's files: a tree, and the file that was picked.
-import { useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FileViewer } from "./file-viewer";
 import { bytes } from "./format";
 import { Icon } from "./icons";
@@ -7,75 +7,96 @@ import { Line } from "./text-block";
 import type { FileEntry } from "./protocol";
 
 type Props = { files: FileEntry[]; folding?: boolean; onRead?: (reading: boolean) => void };
-export type Row = { path: string; name: string; depth: number; file: FileEntry | null };
 
-/** The rows of the tree, directories first seen where their first file is. */
-export function rowsOf(files: FileEntry[], closed: Set<string>): Row[] {
-  const rows: Row[] = [];
-  const seen = new Set<string>();
-  for (const file of files) {
-    const names = file.path.split("/").filter(Boolean);
-    let path = "";
-    let hidden = false;
-    names.forEach((name, depth) => {
-      path += `/${name}`;
-      const directory = depth < names.length - 1 || file.is_directory === true;
-      if (!hidden && !(directory && seen.has(path))) {
-        rows.push({ path: directory ? path : file.path, name, depth, file: directory ? null : file });
-      }
-      if (directory) seen.add(path);
-      hidden ||= closed.has(path);
-    });
+/** A file, or a directory with what lies in it; `size` is that of all files in it. */
+type Node = { path: string; name: string; file: FileEntry | null; inside: Node[]; size: number };
+/** A node where it stands: how deep, as which of how many beside it, and in what. */
+export type Row = { node: Node; level: number; place: number; beside: number; above: string };
+
+/** Where sagents_nb keeps what it needs itself. */
+const OWN = ".sagents";
+/** So many files and directories are shown at once; of more, those in directories when these are opened. */
+const MOST_UNFOLDED = 200;
+
+const byName = new Intl.Collator("en", { numeric: true });
+
+/** What lies at the top: directories before files, each by name, and numbers in names as numbers. */
+export function treeOf(files: FileEntry[]): Node[] {
+  const top: Node[] = [];
+  const directories = new Map<string, Node>();
+  const within = (path: string): Node[] => (path ? directoryAt(path).inside : top);
+  function directoryAt(path: string): Node {
+    let node = directories.get(path);
+    if (!node) {
+      const cut = path.lastIndexOf("/");
+      node = { path, name: path.slice(cut + 1), file: null, inside: [], size: 0 };
+      directories.set(path, node);
+      within(path.slice(0, cut)).push(node);
+    }
+    return node;
   }
-  return rows;
+  for (const file of files) {
+    const path = `/${file.path.split("/").filter(Boolean).join("/")}`;
+    if (path === "/") continue;
+    if (file.is_directory) directoryAt(path);
+    else {
+      const cut = path.lastIndexOf("/");
+      within(path.slice(0, cut)).push({ path: file.path, name: path.slice(cut + 1), file, inside: [], size: file.size ?? 0 });
+    }
+  }
+  const finish = (nodes: Node[]): number => {
+    for (const node of nodes) if (!node.file) node.size = finish(node.inside);
+    nodes.sort((a, b) => Number(a.file !== null) - Number(b.file !== null) || byName.compare(a.name, b.name));
+    return nodes.reduce((sum, node) => sum + node.size, 0);
+  };
+  finish(top);
+  return top;
 }
+
+/** The rows that are to be seen. */
+export function rowsOf(nodes: Node[], isOpen: (path: string) => boolean, level = 1, above = ""): Row[] {
+  return nodes.flatMap((node, index) => [
+    { node, level, place: index + 1, beside: nodes.length, above },
+    ...(!node.file && isOpen(node.path) ? rowsOf(node.inside, isOpen, level + 1, node.path) : []),
+  ]);
+}
+
+const isOwn = (file: FileEntry) => file.path.split("/").includes(OWN);
 
 export function Files({ files, folding = false, onRead }: Props) {
   const [picked, setPicked] = useState("");
-  const [closed, setClosed] = useState(new Set<string>());
-  const rows = useMemo(() => rowsOf(files, closed), [files, closed]);
-  const count = files.filter((file) => !file.is_directory).length;
+  const shown = useMemo(() => files.filter((file) => !isOwn(file)), [files]);
+  const number = shown.filter((file) => !file.is_directory).length;
   const pick = (path: string) => {
     setPicked(path);
     onRead?.(path !== "");
   };
-  const toggle = (path: string) => {
-    const next = new Set(closed);
-    if (!next.delete(path)) next.add(path);
-    setClosed(next);
+  // Where a person was in the tree, for when they come back from a file.
+  const [place, setPlace] = useState("");
+  const [turned, setTurned] = useState(new Map<string, boolean>());
+  const back = useRef(false);
+  const close = () => {
+    back.current = true;
+    pick("");
   };
 
   const open = files.find((file) => file.path === picked);
   const content = open ? (
-    <FileViewer key={open.path} file={open} onClose={() => pick("")} />
+    <FileViewer key={open.path} file={open} onClose={close} />
   ) : (
-    <ul class="sagents-files" aria-label="Files">
-      {rows.map((row) => (
-        <li key={row.path}>
-          <button
-            type="button"
-            class="sagents-file"
-            data-testid={row.file ? "file" : "directory"}
-            data-path={row.path}
-            style={{ paddingInlineStart: `${8 + 14 * row.depth}px` }}
-            aria-expanded={row.file ? undefined : !closed.has(row.path)}
-            title={row.path}
-            onClick={() => (row.file ? pick(row.path) : toggle(row.path))}
-          >
-            <Icon name={row.file ? "file" : "folder"} />
-            <span class="sagents-file-name">
-              <Line text={row.name} />
-            </span>
-            {row.file?.size != null && <span class="sagents-faint">{bytes(row.file.size)}</span>}
-          </button>
-        </li>
-      ))}
-    </ul>
+    <>
+      <Tree files={shown} turned={turned} onTurn={setTurned} place={place} onPlace={setPlace} back={back} onPick={pick} />
+      {shown.length < files.length && (
+        <p class="sagents-files-note" data-testid="own-files">
+          <code>{OWN}</code> is not shown: sagents keeps its own data there.
+        </p>
+      )}
+    </>
   );
   const title = (
     <>
       <span class="sagents-section-title">Files</span>
-      <span class="sagents-faint">{count || ""}</span>
+      <span class="sagents-faint">{number || ""}</span>
     </>
   );
   if (folding) {
@@ -94,5 +115,106 @@ export function Files({ files, folding = false, onRead }: Props) {
       {!open && <div class="sagents-section-head">{title}</div>}
       {files.length > 0 ? content : <p class="sagents-empty">No files yet.</p>}
     </section>
+  );
+}
+
+type TreeProps = {
+  files: FileEntry[];
+  /** The directories that a person has opened or closed. */
+  turned: Map<string, boolean>;
+  onTurn: (turned: Map<string, boolean>) => void;
+  place: string;
+  onPlace: (path: string) => void;
+  /** Whether a person comes back to it from a file. */
+  back: { current: boolean };
+  onPick: (path: string) => void;
+};
+
+function Tree({ files, turned, onTurn, place, onPlace, back, onPick }: TreeProps) {
+  const root = useRef<HTMLUListElement>(null);
+  const nodes = useMemo(() => treeOf(files), [files]);
+  const isOpen = (path: string) => turned.get(path) ?? files.length <= MOST_UNFOLDED;
+  const rows = rowsOf(nodes, isOpen);
+  const at = Math.max(0, rows.findIndex(({ node }) => node.path === place));
+
+  const turn = (path: string) => onTurn(new Map(turned).set(path, !isOpen(path)));
+  const use = ({ node }: Row) => {
+    onPlace(node.path);
+    if (node.file) onPick(node.path);
+    else turn(node.path);
+  };
+  const go = (index: number) => {
+    const row = rows[index];
+    if (!row) return;
+    onPlace(row.node.path);
+    root.current!.querySelectorAll<HTMLElement>('[role="treeitem"]')[index]!.focus();
+  };
+  useLayoutEffect(() => {
+    // The button that was pressed in the viewer is gone, and the focus with it.
+    if (back.current) go(at);
+    back.current = false;
+  }, []);
+
+  // As https://www.w3.org/WAI/ARIA/apg/patterns/treeview says.
+  const onKeyDown = (event: KeyboardEvent) => {
+    const item = event.target instanceof Element && event.target.closest<HTMLElement>("[role=treeitem]");
+    const here = rows.findIndex(({ node }) => item && node.path === item.dataset.path);
+    const row = rows[here];
+    if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
+    const directory = row.node.file === null;
+    const unfolded = directory && isOpen(row.node.path);
+    const { key } = event;
+    if (key === "ArrowDown") go(here + 1);
+    else if (key === "ArrowUp") go(here - 1);
+    else if (key === "Home") go(0);
+    else if (key === "End") go(rows.length - 1);
+    else if (key === "ArrowRight") {
+      if (directory && !unfolded) turn(row.node.path);
+      else if (unfolded && row.node.inside.length > 0) go(here + 1);
+    } else if (key === "ArrowLeft") {
+      if (unfolded) turn(row.node.path);
+      else if (row.above) go(rows.findIndex(({ node }) => node.path === row.above));
+    } else if (key === "Enter" || key === " ") use(row);
+    else if (key.length === 1) {
+      const after = [...rows.slice(here + 1), ...rows.slice(0, here + 1)];
+      const found = after.find(({ node }) => node.name.toLowerCase().startsWith(key.toLowerCase()));
+      if (found) go(rows.indexOf(found));
+    } else return;
+    event.preventDefault();
+  };
+
+  return (
+    <ul class="sagents-files" role="tree" aria-label="Files" ref={root} onKeyDown={onKeyDown}>
+      {rows.map((row, index) => {
+        const { node } = row;
+        return (
+          <li
+            key={node.path}
+            role="treeitem"
+            class="sagents-file"
+            data-testid={node.file ? "file" : "directory"}
+            data-path={node.path}
+            style={{ paddingInlineStart: `${8 + 14 * (row.level - 1)}px` }}
+            tabIndex={index === at ? 0 : -1}
+            aria-level={row.level}
+            aria-posinset={row.place}
+            aria-setsize={row.beside}
+            aria-expanded={node.file ? undefined : isOpen(node.path)}
+            title={node.path}
+            onFocus={() => onPlace(node.path)}
+            onClick={() => use(row)}
+          >
+            {node.file ? <span class="sagents-file-turn" /> : <Icon name="chevron" />}
+            <Icon name={node.file ? "file" : "folder"} />
+            <span class="sagents-file-name">
+              <Line text={node.name} />
+            </span>
+            <span class="sagents-faint">
+              {node.file ? node.file.size != null && bytes(node.file.size) : node.inside.length > 0 ? bytes(node.size) : "empty"}
+            </span>
+          </li>
+        );
+      })}
+    </ul>
   );
 }
