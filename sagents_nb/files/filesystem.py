@@ -33,6 +33,7 @@ from .mounts import Mount, Mounts, Stored, listed, stored_in
 from .notices import Notices, Subscriber, updated
 from .saving import Clock, MoveOutcome, Saving, Versions, move_in_storage, unsaved
 from .snapshots import Snapshot, Snapshots, changed, difference, same
+from .storages.base import locator
 from .tree import FileStats, Limits, Move, Tree
 
 log = logging.getLogger(__name__)
@@ -239,6 +240,16 @@ class FileSystem:
                 now = self._tree.each(part)
             files_now = [entry for entry in now if entry and not entry.is_directory]
             yield [e for e in files_now if e.path not in failed] if failed else files_now
+
+    @kinds.checked(path=kinds.ANYTHING)
+    def location(self, path: str) -> str | None:
+        """Where on this machine's disk a file lies; None unless a mount keeps it on a disk."""
+        path = paths.normalize(path)
+        with self._lock:
+            self._check_open()
+            mount = self._mounts.keeping(path)
+        locate = None if mount is None else locator(mount.storage)
+        return None if mount is None or locate is None else locate(mount.inside(path))
 
     def stats(self) -> FileStats:
         """How many entries there are, of which kind, and how many bytes."""

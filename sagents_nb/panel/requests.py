@@ -15,9 +15,9 @@ from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
+from .files import read_file
 from .protocol import plain
 
-SHOWN_CHARACTERS = 200_000
 # Levels of lists and objects; of much more, Python can neither compare nor encode nor store any.
 DEEPEST = 100
 
@@ -26,9 +26,11 @@ Reply = Callable[[dict[str, Any]], None]
 
 def answer(session: Session, request: dict[str, Any], send: Reply) -> None:
     """Do what the page asks; a request that makes no sense is an error, never an exception."""
-    if session.resting is None:
+    kind = request.get("type")
+    stored = isinstance(kind, str) and kind in _OF_FILES and session.files.mounts
+    if session.resting is None and not stored:
         _answer(session, request, send)
-    else:  # it wakes once its store has answered, which the runtime loop must not wait for
+    else:  # it wakes, or reads, once its store has answered: the runtime loop must not wait for it
         back = functools.partial(runtime.post, send)
         runtime.loop.run_in_executor(None, _answer, session, request, back)
 
@@ -103,19 +105,6 @@ def _cancel(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _read_file(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    entry = session.files.read(request["path"])
-    text = entry.text
-    return {
-        "file": {
-            "path": entry.path,
-            "size": entry.size,
-            "content": None if text is None else text[:SHOWN_CHARACTERS],
-            "truncated": text is not None and len(text) > SHOWN_CHARACTERS,
-        }
-    }
-
-
 def _read_result(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     for message in reversed(session.messages):
         for result in message.tool_results:
@@ -124,10 +113,11 @@ def _read_result(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     raise ValueError("That tool call has no result here.")
 
 
+_OF_FILES = {"read_file": read_file}
 _HANDLERS = {
+    **_OF_FILES,
     "send": _send,
     "decide": _decide,
     "cancel": _cancel,
-    "read_file": _read_file,
     "read_result": _read_result,
 }

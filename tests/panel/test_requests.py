@@ -327,6 +327,7 @@ def test_read_file(content: Any, shown: str | None, truncated: bool) -> None:
         "size": entry.size,
         "content": shown,
         "truncated": truncated,
+        "media_type": entry.mime_type,
     }
 
 

@@ -1,12 +1,14 @@
 // A session model without a kernel: it answers what the panel asks from a given state.
 import type { AnyModel } from "@anywidget/types";
-import type { FromKernel, ViewState, WireEvent } from "../src/protocol";
+import type { FileContent, FromKernel, ViewState, WireEvent } from "../src/protocol";
 
 type Sent = { type: string; id?: string; [field: string]: unknown };
 
 export class FakeModel {
   sent: Sent[] = [];
   files: Record<string, string | null> = {};
+  /** What is told of a file besides. */
+  about: Record<string, Partial<FileContent>> = {};
   /** Called for each message of the panel; the default answers like a willing kernel. */
   answer: (message: Sent) => void = (message) => this.reply(message);
   #listeners = new Map<string, Set<(...args: never[]) => void>>();
@@ -52,7 +54,8 @@ export class FakeModel {
       const path = String(message.path);
       const whole = this.files[path] ?? null;
       const content = whole?.slice(0, 200_000) ?? null;
-      const file = { path, content, size: whole?.length ?? 48_213, truncated: content !== whole };
+      const data = message.whole && whole !== null ? { data: base64(whole) } : {};
+      const file = { path, content, size: whole?.length ?? 48_213, truncated: content !== whole, ...this.about[path], ...data };
       setTimeout(() => this.receive({ type: "reply", id, file }));
     } else if (id) {
       setTimeout(() => this.receive({ type: "reply", id }));
@@ -63,3 +66,5 @@ export class FakeModel {
     return this as unknown as AnyModel;
   }
 }
+
+const base64 = (text: string) => btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));

@@ -24,15 +24,16 @@ export async function copyText(text: string): Promise<boolean> {
 
 const said = (done: boolean) => (done ? "Copied" : "Not copied");
 
-export function CopyButton({ text }: { text: string }) {
+/** With a `label`, a button that says what it copies. */
+export function CopyButton({ text, label }: { text: string; label?: string }) {
   const [answer, setAnswer] = useState("");
   const copy = async () => {
     setAnswer(said(await copyText(text)));
     setTimeout(() => setAnswer(""), 1500);
   };
   return (
-    <button type="button" class="sagents-quiet" onClick={copy} aria-label="Copy" title="Copy">
-      {answer ? <span>{answer}</span> : <Icon name="copy" />}
+    <button type="button" class="sagents-quiet" onClick={copy} aria-label={label ?? "Copy"} title={label ?? "Copy"}>
+      {answer || label ? <span>{answer || label}</span> : <Icon name="copy" />}
     </button>
   );
 }

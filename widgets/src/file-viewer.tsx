@@ -1,55 +1,76 @@
-// One file: markdown as text, code in colours, CSV as a table; or all of them raw.
+// One file as what it is: text, code in colours, a table, a notebook, an image; or raw. And what a person
+// may do with it.
 import { useEffect, useState } from "preact/hooks";
 import { Boundary } from "./boundary";
+import { save, textOf } from "./bytes";
 import { CopyButton } from "./copy";
 import { parseCsv } from "./csv";
 import { bytes, count } from "./format";
 import { languageOf } from "./highlight";
 import { Icon } from "./icons";
+import { Notebook } from "./notebook";
 import { CodeBlock, RichText } from "./rich-text";
 import { Line, TextBlock } from "./text-block";
 import { useRequest } from "./use-store";
 import type { FileContent, FileEntry } from "./protocol";
 
 const MOST_ROWS = 200;
+/** Bytes of a notebook that are asked for whole: of one that was cut, nothing can be read. */
+const LONGEST_NOTEBOOK = 5_000_000;
+
+const IMAGE = /^image\/(?:png|jpeg|gif|webp)$/;
+const isNotebook = (path: string) => /\.ipynb$/i.test(path);
+const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => void }) {
+  const { path } = file;
   const { ask, error } = useRequest();
   const [content, setContent] = useState<FileContent | null>(null);
   const [raw, setRaw] = useState(false);
-  const pretty = /\.(md|markdown|csv|tsv)$/i.test(file.path);
+  const pretty = /\.(md|markdown|csv|tsv|ipynb)$/i.test(path);
 
   useEffect(() => {
     // A file may be written again while it is read: the last answer that was asked for counts.
     let current = true;
-    void ask("read_file", { path: file.path }).then((reply) => {
-      if (current && reply?.file) setContent(reply.file);
-    });
+    const read = async () => {
+      let told = (await ask("read_file", { path }))?.file;
+      if (told?.truncated && isNotebook(path) && told.size <= LONGEST_NOTEBOOK && current) {
+        const whole = (await ask("read_file", { path, whole: true }))?.file;
+        if (whole?.data) told = { ...whole, content: textOf(whole.data), truncated: false };
+      }
+      if (current && told) setContent(told);
+    };
+    void read();
     return () => {
       current = false;
     };
-  }, [file.path, file.modified, file.size]);
+  }, [path, file.modified, file.size]);
 
   return (
-    <div class="sagents-viewer" data-testid="file-viewer" data-path={file.path}>
+    <div class="sagents-viewer" data-testid="file-viewer" data-path={path}>
       <div class="sagents-viewer-head">
         <button type="button" class="sagents-quiet" data-testid="file-back" aria-label="Back to the files" title="Back" onClick={onClose}>
           <Icon name="back" />
         </button>
-        <span class="sagents-viewer-path" title={file.path}>
+        <span class="sagents-viewer-path" title={path}>
           <bdi>
-            <Line text={file.path} />
+            <Line text={path} />
           </bdi>
         </span>
         {content && <span class="sagents-faint">{bytes(content.size)}</span>}
+      </div>
+      <div class="sagents-viewer-tools" role="group" aria-label={`What to do with ${nameOf(path)}`}>
         {pretty && (
           <button type="button" class="sagents-quiet" data-testid="file-raw" aria-pressed={raw} onClick={() => setRaw(!raw)}>
             Raw
           </button>
         )}
-        {content?.content != null && <CopyButton text={content.content} />}
+        {content?.content != null && <CopyButton text={content.content} label="Copy" />}
+        <CopyButton text={path} label="Copy path" />
+        {content?.location && <CopyButton text={content.location} label="Copy path on disk" />}
+        <Download file={file} />
       </div>
-      <div class="sagents-viewer-body" tabIndex={0}>
+      <div class="sagents-viewer-body" tabIndex={0} role="region" aria-label={nameOf(path)}>
         {error && <p class="sagents-error-text">{error}</p>}
         {!content && !error && <p class="sagents-empty">Reading…</p>}
         {content && (
@@ -58,25 +79,57 @@ export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => 
           </Boundary>
         )}
       </div>
+      {content?.location && (
+        <p class="sagents-viewer-place" data-testid="file-location">
+          On the disk of the kernel: <code>{content.location}</code>
+        </p>
+      )}
     </div>
   );
 }
 
-function Content({ content: { path, content, size, truncated }, raw }: { content: FileContent; raw: boolean }) {
-  if (content === null) return <p class="sagents-empty">A binary file of {bytes(size)}.</p>;
+function Download({ file: { path } }: { file: FileEntry }) {
+  const { ask, busy, slow, error } = useRequest();
+  const download = async () => {
+    const whole = (await ask("read_file", { path, whole: true }))?.file;
+    if (whole?.data !== undefined) save(nameOf(path), whole.data);
+  };
+  return (
+    <>
+      <button type="button" class="sagents-quiet" data-testid="file-download" disabled={busy} onClick={download}>
+        {slow ? "Waiting for the kernel…" : "Download"}
+      </button>
+      {error && <p class="sagents-error-text" role="alert">{error}</p>}
+    </>
+  );
+}
+
+function Content({ content: file, raw }: { content: FileContent; raw: boolean }) {
+  const { path, content, size, truncated, media_type = "", data } = file;
+  if (content === null) {
+    if (data && IMAGE.test(media_type)) return <img class="sagents-image" data-testid="file-image" alt={nameOf(path)} src={`data:${media_type};base64,${data}`} />;
+    return IMAGE.test(media_type) ? (
+      <p class="sagents-empty">An image of {bytes(size)} ({media_type}), too large to be shown here: download it to see it.</p>
+    ) : (
+      <p class="sagents-empty">
+        A binary file of {bytes(size)}
+        {media_type && ` (${media_type})`}.
+      </p>
+    );
+  }
   const cut = truncated && (
     <p class="sagents-faint">The first {count(content.length, "character")}; the file goes on.</p>
   );
   const rows = !raw && /\.(csv|tsv)$/i.test(path) && parseCsv(content, /tsv$/i.test(path) ? "\t" : ",", truncated);
   if (rows && (rows.length > 1 || !truncated)) return <CsvTable rows={rows} cut={truncated} />;
-  if (raw || rows) {
-    return (
-      <>
-        <CodeBlock code={content} language={languageOf(path)} bare />
-        {cut}
-      </>
-    );
-  }
+  const written = (
+    <>
+      <CodeBlock code={content} language={languageOf(path)} bare />
+      {cut}
+    </>
+  );
+  if (raw || rows) return written;
+  if (isNotebook(path)) return <Notebook text={content} instead={written} />;
   return (
     <>
       <RichText text={content} />

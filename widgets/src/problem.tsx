@@ -4,11 +4,12 @@ import { TextBlock, Visible } from "./text-block";
 
 /** Colours of a terminal, which a traceback of IPython has. */
 const ANSI = /\u001b\[[\d;]*m/g;
+export const withoutColours = (text: string) => text.replace(ANSI, "");
 const LONGEST = 400;
 
 /** The sentence for people, and the whole text where it says more. */
 export function problemOf(text: string): { sentence: string; whole: string } {
-  const clean = text.replace(ANSI, "").trim();
+  const clean = withoutColours(text).trim();
   const lines = clean.split("\n");
   const traceback = lines.findIndex((line) => /^\s*Traceback \(most recent call last\)/.test(line) || /^-{20,}$/.test(line));
   // A traceback ends with what was raised; whatever else is long begins with what it is about.

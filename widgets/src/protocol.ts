@@ -172,7 +172,17 @@ export type FromKernel =
   | { type: "error"; id: string; kind: string; message: string; tool_call_id?: string }
   | { type: "closed" };
 export type Reply = Extract<FromKernel, { type: "reply" }>;
-export type FileContent = { path: string; content: string | null; size: number; truncated: boolean };
+export type FileContent = {
+  path: string;
+  content: string | null;
+  size: number;
+  truncated: boolean;
+  media_type?: string;
+  /** Where it lies on the kernel's disk. */
+  location?: string;
+  /** Base64: an image, or all of a file that was asked for whole. */
+  data?: string;
+};
 
 /** What a page knows after `event`. Pure: what did not change is the same object. */
 export function reduce(state: ViewState, event: WireEvent): ViewState {

@@ -1,7 +1,8 @@
 // The agent's files: the tree, what opens of it, and what a person may do with a file.
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { emptyState } from "../dev/scenes";
-import { find, model, one, press, settle, show } from "./page";
+import type { FileContent } from "../src/protocol";
+import { el, find, leave, model, one, press, sent, settle, show } from "./page";
 
 const file = (path: string, size = 1) => ({ path, size });
 const directory = (path: string) => ({ path, is_directory: true });
@@ -95,4 +96,140 @@ test("what sagents keeps for itself is not shown, and that is said", async () =>
   await showFiles([file("/a.md"), file("/.sagents/files/x"), file("/b/.sagents/y")]);
   expect(names()).toEqual(["a.md"]);
   expect(one("own-files").textContent).toContain(".sagents");
+});
+
+const openFile = async (path: string, content: string | null, about: Partial<FileContent> = {}) => {
+  await showFiles([file(path)]);
+  model.files[path] = content;
+  model.about[path] = about;
+  one("file").click();
+  await settle();
+  await settle();
+};
+const body = () => one("file-viewer").querySelector(".sagents-viewer-body")!;
+
+test("an image is shown as one, and is named", async () => {
+  await openFile("/plots/mass.png", null, { media_type: "image/png", data: "iVBORw0KGgo=" });
+  const image = one("file-image") as HTMLImageElement;
+  expect(image.src).toBe("data:image/png;base64,iVBORw0KGgo=");
+  expect(image.alt).toBe("mass.png");
+});
+
+test.each([
+  ["/all.zip", { media_type: "application/zip", size: 48_213 }, "A binary file of 48 kB (application/zip)."],
+  ["/large.png", { media_type: "image/png", size: 5_100_000 }, "An image of 5.1 MB (image/png), too large to be shown here: download it to see it."],
+  ["/page.svg", { media_type: "image/svg+xml", size: 10, data: "PHN2Zz4=" }, "A binary file of 10 B (image/svg+xml)."],
+])("a binary file says how large it is and of which type: %s", async (path, about, said) => {
+  await openFile(path, null, about);
+  expect(body().textContent).toBe(said);
+  expect(body().querySelector("img")).toBeNull();
+});
+
+test.each([
+  ["/a.json", '{"a": [1.0, null]}', ".hljs-number"],
+  ["/a.py", "def f(): pass", ".hljs-keyword"],
+])("code is coloured: %s", async (path, text, token) => {
+  await openFile(path, text);
+  expect(body().querySelector(token)).not.toBeNull();
+  expect(body().textContent).toBe(text);
+});
+
+const NOTEBOOK = {
+  metadata: { kernelspec: { language: "python" } },
+  cells: [
+    { cell_type: "markdown", source: ["# Penguins\n", "and **more**"] },
+    {
+      cell_type: "code",
+      execution_count: 3,
+      source: "import os\nprint(1)",
+      outputs: [
+        { output_type: "stream", name: "stdout", text: ["one\n", "\u001b[31mtwo\u001b[0m"] },
+        { output_type: "display_data", data: { "image/png": "iVBO\nRw0K", "text/plain": "<Figure>" } },
+        { output_type: "execute_result", data: { "text/html": "<b onclick='x'>x</b>", "text/plain": "'x'" } },
+        { output_type: "display_data", data: { "text/html": "<script>alert(1)</script>" } },
+        { output_type: "error", ename: "KeyError", evalue: "'a'", traceback: [] },
+      ],
+    },
+    { cell_type: "code", execution_count: null, source: [], outputs: "no list" },
+    7,
+  ],
+};
+
+test("a notebook is its cells, with their texts and images, and none of its HTML", async () => {
+  await openFile("/a.ipynb", JSON.stringify(NOTEBOOK));
+  expect(find("notebook-cell").map((cell) => cell.dataset.kind)).toEqual(["markdown", "code", "code"]);
+  expect(one("notebook-cell").querySelector("h1")!.textContent).toBe("Penguins");
+  const [, code] = find("notebook-cell");
+  expect(code!.querySelector(".hljs-keyword")!.textContent).toBe("import");
+  expect(code!.querySelector(".sagents-cell-number")!.textContent).toBe("[3]");
+  expect([...code!.querySelectorAll(".sagents-cell-output")].map((output) => output.textContent)).toEqual([
+    "one\ntwo", "", "'x'", "[text/html]", "KeyError: 'a'",
+  ]);
+  expect(code!.querySelector("img")!.src).toBe("data:image/png;base64,iVBORw0K");
+  one("file-raw").click();
+  await settle();
+  expect(body().textContent).toBe(JSON.stringify(NOTEBOOK));
+});
+
+test("a notebook that is longer than what is shown of a text is asked for whole", async () => {
+  const long = { ...NOTEBOOK, cells: [{ cell_type: "code", source: "# ü" + "x".repeat(250_000), outputs: [] }] };
+  await openFile("/a.ipynb", JSON.stringify(long), { size: 250_200 });
+  expect(sent("read_file").map((message) => message.whole)).toEqual([undefined, true]);
+  expect(find("notebook-cell")).toHaveLength(1);
+  expect(body().textContent).toContain("# üx");
+});
+
+test.each(["{", "[]", '{"cells": 3}', "null"])("what is no notebook is shown as it is: %s", async (text) => {
+  await openFile("/a.ipynb", text);
+  expect(find("notebook")).toHaveLength(0);
+  expect(body().textContent).toBe(text);
+});
+
+test("a download is all of the file under its own name, whatever is in it", async () => {
+  let saved: { name: string; type: string; text: Promise<string> } | undefined;
+  let blob: Blob;
+  vi.stubGlobal("URL", Object.assign(URL, { createObjectURL: (made: Blob) => ((blob = made), "blob:x"), revokeObjectURL: () => {} }));
+  const clicked = vi.spyOn(HTMLAnchorElement.prototype, "click").mockImplementation(function (this: HTMLAnchorElement) {
+    saved = { name: this.download, type: blob.type, text: textOf(blob) };
+  });
+  await openFile("/notes/ü.md", "# Für alle");
+  one("file-download").click();
+  await settle();
+  clicked.mockRestore();
+  vi.unstubAllGlobals();
+  expect(sent("read_file").at(-1)).toMatchObject({ path: "/notes/ü.md", whole: true });
+  expect(saved).toMatchObject({ name: "ü.md", type: "application/octet-stream" });
+  expect(await saved!.text).toBe("# Für alle");
+});
+
+const textOf = (blob: Blob) =>
+  new Promise<string>((resolve) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.readAsText(blob);
+  });
+
+test("a download that the kernel refuses says why", async () => {
+  await openFile("/a.md", "# A");
+  model.answer = ({ id }) => model.receive({ type: "error", id: id!, kind: "ValueError", message: "Too large." });
+  one("file-download").click();
+  await settle();
+  expect(one("file-viewer").querySelector('[role="alert"]')!.textContent).toBe("Too large.");
+});
+
+test("the path is copied, and where the file lies on the disk, if it does", async () => {
+  const copied: string[] = [];
+  vi.stubGlobal("navigator", { clipboard: { writeText: async (text: string) => void copied.push(text) } });
+  const button = (label: string) => el.querySelector<HTMLElement>(`[aria-label="${label}"]`);
+  await openFile("/a.md", "# A", { location: "/home/ada/study/a.md" });
+  expect(one("file-location").textContent).toContain("/home/ada/study/a.md");
+  button("Copy path")!.click();
+  button("Copy path on disk")!.click();
+  await settle();
+  expect(copied).toEqual(["/a.md", "/home/ada/study/a.md"]);
+  leave();
+  await openFile("/a.md", "# A");
+  expect(find("file-location")).toHaveLength(0);
+  expect(button("Copy path on disk")).toBeNull();
+  vi.unstubAllGlobals();
 });

@@ -53,6 +53,7 @@ class FileStorage(Protocol):
     - ``save_over(scope, entry, version)``: save a file if that is still its version ("": if it
       is not there), and give the new one; raises FileChanged. One that is gone is saved too.
       Without it, the version is asked for before a save and after it.
+    - ``location(path)``: where on this machine's disk a file lies, for people to find it there.
     """
 
     def list(self, scope: str) -> Iterable[FileEntry]:
@@ -80,6 +81,7 @@ Versions = Callable[[str, Sequence[str]], Mapping[str, str | None]]
 News = tuple[Any, Mapping[str, Iterable[FileEntry]]]
 ListSince = Callable[[str, Any], News]
 ListWithin = Callable[[str, Any, str, int | None], News]
+Locate = Callable[[str], str]
 
 
 def asker(storage: FileStorage) -> Version | None:
@@ -104,6 +106,12 @@ def teller_of_part(storage: FileStorage) -> ListWithin | None:
     """How it tells that of a directory only, if it does."""
     tell: ListWithin | None = getattr(storage, "list_within", None)
     return tell
+
+
+def locator(storage: FileStorage) -> Locate | None:
+    """How it says where on the disk a file lies, if it is one."""
+    locate: Locate | None = getattr(storage, "location", None)
+    return locate
 
 
 def loaded_content(storage: FileStorage, scope: str, path: str) -> str | bytes:

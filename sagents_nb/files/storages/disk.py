@@ -227,6 +227,10 @@ class DiskStorage:
         ):
             yield file
 
+    def location(self, path: str) -> str:
+        """The path on the disk."""
+        return os.path.join(self.path, *segments(path))
+
     def version(self, scope: str, path: str) -> str | None:
         """What is another text once the file is; None if there is none."""
         try:  # the path as it is: a link on the way gives a version of something, and no content
