@@ -16,6 +16,7 @@ from ..errors import ConfigurationError, pass_on
 from ..events import FileDeleted, FileMoved
 from ..runtime.thread import runtime
 from . import paths, patterns
+from .changes import Changes
 from .entry import FileEntry, new_directory, new_file, with_content
 from .errors import (
     REFUSALS,
@@ -95,6 +96,7 @@ class FileSystem:
         self._tree = Tree(self.limits, self._mounts)
         self._notices = Notices(self._lock)
         self._snapshots = Snapshots()
+        self._tracking: tuple[Changes, ...] = ()
         self._claims = Claims(self._lock)
         self._scope_text = text = paths.scope_text(scope or ())
         self._saving = Saving(self._lock, self._tree, self._claims, text, clock or Clock())
@@ -554,6 +556,22 @@ class FileSystem:
             self._check_open()
             return self._notices.add(callback)
 
+    @kinds.checked
+    def track(self, changes: Changes) -> Callable[[], None]:
+        """Have ``changes`` note what becomes of files from now on; gives the way to stop it.
+
+        Until then a stored file that is not large is read before it is first changed.
+        """
+        with self._lock:
+            self._check_open()
+            self._tracking = (*self._tracking, changes)
+
+        def stop() -> None:
+            with self._lock:
+                self._tracking = tuple(other for other in self._tracking if other is not changes)
+
+        return stop
+
     # Inside, the order is always: claim the paths that a storage is to be called for, then lock,
     # change the tree, say what waits to be saved and queue the events, unlock, call the storage,
     # give the claim back, deliver the events. Nothing waits with the lock held.
@@ -631,7 +649,7 @@ class FileSystem:
                 self._check_open()
                 self._mounts.check_writable(path)
                 stored, before = self._tree.get(path), look()
-            if stored is not None and not stored.loaded and (read or len(self._snapshots)):
+            if stored is not None and not stored.loaded and (read or self._remembered(stored)):
                 stored = self._with_content(path, needed=read)
                 if stored.loaded:
                     continue
@@ -654,6 +672,8 @@ class FileSystem:
                     if differs:
                         made = self._put(entry, content or stored is None, bool(claimed))
                         entry = made[-1]
+                        if content:
+                            self._note(stored, entry)
                         if stored is None:  # so a file that is there by now is another's
                             self._tree.versions[path] = ""
                 if differs and claimed:
@@ -711,6 +731,7 @@ class FileSystem:
             self._tree.put_back(stored)
         else:
             self._tree.pop(entry.path)
+        self._note(entry, stored)
         if not waited:
             self._saving.forget(entry.path)
         for directory in reversed(above):
@@ -796,7 +817,7 @@ class FileSystem:
     def _remove(self, path: str) -> FileEntry:
         """Delete one entry, in its storage first."""
         self._seen_anew(path)
-        self._keep_for_snapshots(path, below=False)
+        self._read_what_is_remembered(path, below=False)
         with self._lock:
             self._check_open()
             self._mounts.check_writable(path)
@@ -821,6 +842,7 @@ class FileSystem:
                     ) from error
             with self._lock:
                 entry = self._tree.delete(path)
+                self._note(entry, None)
                 self._saving.forget(path)
                 emptied = self._emptied([path])
                 self._notices.queue([FileDeleted(path=path)])
@@ -844,12 +866,24 @@ class FileSystem:
             with self._claims.on((), trees=[path]):
                 self._saving.save(path)
 
-    def _keep_for_snapshots(self, path: str, *, below: bool) -> None:
-        """Read what the snapshots, if there are any, would lose when that path changes."""
-        if len(self._snapshots):
+    # what is remembered
+
+    def _remembered(self, entry: FileEntry) -> bool:
+        """Whether somebody wants to know what a file was before it is changed."""
+        return len(self._snapshots) > 0 or any(each.wants(entry) for each in self._tracking)
+
+    def _read_what_is_remembered(self, path: str, *, below: bool) -> None:
+        """Read what would be lost when that path changes."""
+        if len(self._snapshots) or self._tracking:
             with self._lock:
                 entries = self._tree.below(path) if below else [self._tree.get(path)]
-            self._loading.load_all([e.path for e in entries if e is not None and not e.loaded])
+            unread = [e for e in entries if e is not None and not e.loaded]
+            self._loading.load_all([e.path for e in unread if self._remembered(e)])
+
+    def _note(self, before: FileEntry | None, after: FileEntry | None) -> None:
+        """Tell those who track it that one became the other; the lock is held."""
+        for changes in self._tracking:
+            changes.note(before, after)
 
     # moving
 
@@ -869,7 +903,7 @@ class FileSystem:
                 dirty = [e.path for e in self._tree.below(old) if self._saving.waits(e.path)]
             for path in dirty:  # what is saved is renamed with all that is in it
                 self._seen_anew(path, edits=True)
-        self._keep_for_snapshots(old, below=True)
+        self._read_what_is_remembered(old, below=True)
         while True:
             failed: dict[str, BaseException] = {}
             emptied: list[str] = []
@@ -909,6 +943,9 @@ class FileSystem:
             for old, new in move.pairs
         ]
         moved = self._tree.carry_out(Move(move.old, move.new, pairs, move.directories))
+        for old, new in pairs:
+            self._note(old, None)
+            self._note(None, new)
         for entry in move.directories:
             if self._mounts.keeping(entry.path):
                 self._saving.mark(entry.path)

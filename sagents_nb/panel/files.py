@@ -35,6 +35,12 @@ def read_file(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     return {"file": file}
 
 
+def shown_text(entry: FileEntry) -> str | None:
+    """The text of a file that is shown whole; None for a longer one and for what is no text."""
+    text = entry.text
+    return None if text is None or len(text) > SHOWN_CHARACTERS else text
+
+
 def _bytes(entry: FileEntry) -> bytes:
     if entry.size > WHOLE_FILE:
         raise ValueError(

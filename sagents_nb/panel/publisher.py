@@ -42,6 +42,7 @@ from .protocol import (
     travels,
     wire,
 )
+from .run_changes import run_changes_of
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +96,7 @@ class Publisher:
         self._unsubscribe = session.subscribe(self.push, since=0)
         self._take()
         self._read_session()
+        run_changes_of(session)  # a page will want to know what the next run does to files
 
     def _read_session(self) -> None:
         """Set what the session knows best by itself."""

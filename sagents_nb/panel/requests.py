@@ -17,6 +17,7 @@ from ..session import Session
 from ..state import to_data
 from .files import read_file
 from .protocol import plain
+from .run_changes import read_change, read_changes, undo_change
 
 # Levels of lists and objects; of much more, Python can neither compare nor encode nor store any.
 DEEPEST = 100
@@ -113,9 +114,10 @@ def _read_result(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     raise ValueError("That tool call has no result here.")
 
 
-_OF_FILES = {"read_file": read_file}
+_OF_FILES = {"read_file": read_file, "read_change": read_change, "undo_change": undo_change}
 _HANDLERS = {
     **_OF_FILES,
+    "read_changes": read_changes,
     "send": _send,
     "decide": _decide,
     "cancel": _cancel,

@@ -1,0 +1,130 @@
+"""What the last run of a session did to its files, and how that is undone."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..events import AgentEnd, AgentStart, Event
+from ..files.changes import LARGEST, Change, Changes
+from ..files.entry import FileEntry
+from ..session import Session
+from .files import shown_text
+
+
+class RunChanges:
+    """The files that were changed while the last run went on, from the first run that was seen.
+
+    ``going`` is whether that run still goes on. One that waited for an answer, and goes on after
+    it, is one run. Who else changes files of the session meanwhile is not told apart from it.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.changes = Changes()
+        self.going = False
+        self._waited = False
+        self._files = session.files
+        session.subscribe(self._hear)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, AgentStart) and not self.going:
+            if not self._waited:
+                self.changes = Changes()
+            self._stop = self._files.track(self.changes)
+            self.going = True
+        elif isinstance(event, AgentEnd) and self.going:
+            self.going, self._waited = False, event.status == "interrupted"
+            self._stop()
+
+    def undo(self, path: str) -> None:
+        """Make a file what it was before the run.
+
+        Raises ValueError, with a sentence for people, and FileError; nothing has changed then.
+        """
+        if self.going:
+            raise ValueError("The run still goes on; stop it or wait for its end, and undo then.")
+        change, files = self.of(path), self._files
+        before, after = change
+        if before is not None and before.content is None:
+            raise ValueError(f"What {path} was before is not known: {NOT_KEPT}")
+        if before is None:
+            _check_left(change, files.read(path))
+            files.delete(path)
+        elif after is None:
+            fields = (before.title, before.custom, before.mime_type)
+            files.write(path, before.content, *fields, overwrite=False)
+        else:
+            content = before.content
+
+            def written_back(entry: FileEntry) -> Any:
+                _check_left(change, entry)
+                return content
+
+            files.edit(path, written_back)
+        self.changes.forget(path)
+
+    def of(self, path: str) -> Change:
+        """What was done to that file; raises ValueError."""
+        change = self.changes.of(path) if isinstance(path, str) else None
+        if change is None:
+            raise ValueError("The last run has left that file as it was.")
+        return change
+
+
+NOT_KEPT = f"only texts of up to {LARGEST // 1000} kB are kept."
+
+
+def _check_left(change: Change, entry: FileEntry) -> None:
+    if not change.left(entry):
+        raise ValueError(
+            f"{entry.path} has changed since the run, so nothing was undone; change it by hand."
+        )
+
+
+def _kind(change: Change) -> str:
+    if change.before is None:
+        return "new"
+    return "deleted" if change.after is None else "changed"
+
+
+_of_sessions: WeakKeyDictionary[Session, RunChanges] = WeakKeyDictionary()
+
+
+def run_changes_of(session: Session) -> RunChanges:
+    """Those of that session, whose runs are seen from the first call on."""
+    found = _of_sessions.get(session)
+    if found is None:
+        found = _of_sessions[session] = RunChanges(session)
+    return found
+
+
+def read_changes(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    """Which files the last run has changed."""
+    changes = run_changes_of(session).changes
+    told = [(path, change) for path in changes.paths() if (change := changes.of(path))]
+    return {"changes": [{"path": path, "kind": _kind(change)} for path, change in told]}
+
+
+def read_change(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    """What a file was and is, and whether that can be undone or why not."""
+    run = run_changes_of(session)
+    change = run.of(request["path"])
+    files, path = session.files, request["path"]
+    now = files.read(path) if files.exists(path) else None
+    kept = change.before is None or change.before.content is not None
+    return {
+        "change": {
+            "path": path,
+            "kind": _kind(change),
+            "before": change.before and change.before.text,
+            "after": None if now is None else shown_text(now),
+            "kept": kept,
+            "since": not change.left(now),
+        }
+    }
+
+
+def undo_change(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    """Make a file what it was before the run."""
+    run_changes_of(session).undo(request["path"])
+    return {}
