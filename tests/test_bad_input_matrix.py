@@ -34,6 +34,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb import events, kinds
 from sagents_nb.files import FileSystem
+from sagents_nb.files.changes import Changes
 from sagents_nb.session.options import SessionOptions
 from tests.public_face import exposed
 from tests.talking import agent_of, call, run
@@ -452,6 +453,7 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "replace_text.new": lambda w: "y",
     "FileSystem.edit.change": lambda w: lambda entry: "y",
     "FileSystem.subscribe.callback": lambda w: lambda *event: None,
+    "FileSystem.track.changes": lambda w: Changes(),
     "FileSystem.read_lines.path": lambda w: "/a.md",
     "FileSystem.restore.id": lambda w: w.files.snapshot(),
     "FileSystem.scope": lambda w: ("test", 2),
