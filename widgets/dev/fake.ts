@@ -1,6 +1,6 @@
 // A session model without a kernel: it answers what the panel asks from a given state.
 import type { AnyModel } from "@anywidget/types";
-import type { FileContent, FromKernel, ViewState, WireEvent } from "../src/protocol";
+import type { ChangedFile, FileContent, FromKernel, ViewState, WireEvent } from "../src/protocol";
 
 type Sent = { type: string; id?: string; [field: string]: unknown };
 
@@ -9,6 +9,7 @@ export class FakeModel {
   files: Record<string, string | null> = {};
   /** What is told of a file besides. */
   about: Record<string, Partial<FileContent>> = {};
+  changes: ChangedFile[] = [];
   /** Called for each message of the panel; the default answers like a willing kernel. */
   answer: (message: Sent) => void = (message) => this.reply(message);
   #listeners = new Map<string, Set<(...args: never[]) => void>>();
@@ -57,6 +58,12 @@ export class FakeModel {
       const data = message.whole && whole !== null ? { data: base64(whole) } : {};
       const file = { path, content, size: whole?.length ?? 48_213, truncated: content !== whole, ...this.about[path], ...data };
       setTimeout(() => this.receive({ type: "reply", id, file }));
+    } else if (message.type === "read_changes") {
+      const changes = this.changes.map(({ path, kind }) => ({ path, kind }));
+      setTimeout(() => this.receive({ type: "reply", id, changes }));
+    } else if (message.type === "read_change") {
+      const change = this.changes.find(({ path }) => path === message.path);
+      setTimeout(() => this.receive({ type: "reply", id, change }));
     } else if (id) {
       setTimeout(() => this.receive({ type: "reply", id }));
     }

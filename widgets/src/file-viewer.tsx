@@ -5,6 +5,7 @@ import { Boundary } from "./boundary";
 import { save, textOf } from "./bytes";
 import { CopyButton } from "./copy";
 import { parseCsv } from "./csv";
+import { FileChanges, UndoButton, useChangedFile } from "./file-changes";
 import { bytes, count } from "./format";
 import { languageOf } from "./highlight";
 import { Icon } from "./icons";
@@ -12,7 +13,7 @@ import { Notebook } from "./notebook";
 import { CodeBlock, RichText } from "./rich-text";
 import { Line, TextBlock } from "./text-block";
 import { useRequest } from "./use-store";
-import type { FileContent, FileEntry } from "./protocol";
+import type { FileChange, FileContent, FileEntry } from "./protocol";
 
 const MOST_ROWS = 200;
 /** Bytes of a notebook that are asked for whole: of one that was cut, nothing can be read. */
@@ -22,11 +23,24 @@ const IMAGE = /^image\/(?:png|jpeg|gif|webp)$/;
 const isNotebook = (path: string) => /\.ipynb$/i.test(path);
 const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
-export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => void }) {
+type Props = {
+  file: FileEntry;
+  /** What the last run has done to it. */
+  kind?: FileChange["kind"];
+  /** Whether a run goes on. */
+  going: boolean;
+  onClose: () => void;
+};
+
+export function FileViewer({ file, kind, going, onClose }: Props) {
   const { path } = file;
+  const gone = kind === "deleted";
+  const changed = useChangedFile(file, kind);
   const { ask, error } = useRequest();
   const [content, setContent] = useState<FileContent | null>(null);
   const [raw, setRaw] = useState(false);
+  const [compared, setCompared] = useState(false);
+  const change = changed.change;
   const pretty = /\.(md|markdown|csv|tsv|ipynb)$/i.test(path);
 
   useEffect(() => {
@@ -40,11 +54,11 @@ export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => 
       }
       if (current && told) setContent(told);
     };
-    void read();
+    if (!gone) void read();
     return () => {
       current = false;
     };
-  }, [path, file.modified, file.size]);
+  }, [path, file.modified, file.size, gone]);
 
   return (
     <div class="sagents-viewer" data-testid="file-viewer" data-path={path}>
@@ -57,26 +71,38 @@ export function FileViewer({ file, onClose }: { file: FileEntry; onClose: () => 
             <Line text={path} />
           </bdi>
         </span>
-        {content && <span class="sagents-faint">{bytes(content.size)}</span>}
+        {content && !gone && <span class="sagents-faint">{bytes(content.size)}</span>}
       </div>
       <div class="sagents-viewer-tools" role="group" aria-label={`What to do with ${nameOf(path)}`}>
-        {pretty && (
+        {change && !gone && (
+          <button type="button" class="sagents-quiet" data-testid="file-compare" aria-pressed={compared} onClick={() => setCompared(!compared)}>
+            Changes
+          </button>
+        )}
+        {change && <UndoButton change={change} going={going} onDone={() => kind === "new" && onClose()} />}
+        {pretty && !gone && !compared && (
           <button type="button" class="sagents-quiet" data-testid="file-raw" aria-pressed={raw} onClick={() => setRaw(!raw)}>
             Raw
           </button>
         )}
-        {content?.content != null && <CopyButton text={content.content} label="Copy" />}
+        {content?.content != null && !gone && <CopyButton text={content.content} label="Copy" />}
         <CopyButton text={path} label="Copy path" />
         {content?.location && <CopyButton text={content.location} label="Copy path on disk" />}
-        <Download file={file} />
+        {!gone && <Download file={file} />}
       </div>
       <div class="sagents-viewer-body" tabIndex={0} role="region" aria-label={nameOf(path)}>
-        {error && <p class="sagents-error-text">{error}</p>}
-        {!content && !error && <p class="sagents-empty">Reading…</p>}
-        {content && (
-          <Boundary key={file.modified} instead={<TextBlock text={content.content ?? ""} />}>
-            <Content content={content} raw={raw || !pretty} />
-          </Boundary>
+        {change && (gone || compared) ? (
+          <FileChanges change={change} />
+        ) : (
+          <>
+            {(gone ? changed.error : error) && <p class="sagents-error-text">{gone ? changed.error : error}</p>}
+            {!content && !error && !changed.error && <p class="sagents-empty">Reading…</p>}
+            {content && !gone && (
+              <Boundary key={file.modified} instead={<TextBlock text={content.content ?? ""} />}>
+                <Content content={content} raw={raw || !pretty} />
+              </Boundary>
+            )}
+          </>
         )}
       </div>
       {content?.location && (

@@ -3,8 +3,10 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FileViewer } from "./file-viewer";
 import { bytes } from "./format";
 import { Icon } from "./icons";
+import { useRunChanges } from "./run-changes";
 import { Line } from "./text-block";
-import type { FileEntry } from "./protocol";
+import { useStore, useStoreState } from "./use-store";
+import type { FileChange, FileEntry } from "./protocol";
 
 type Props = { files: FileEntry[]; folding?: boolean; onRead?: (reading: boolean) => void };
 
@@ -65,8 +67,16 @@ const isOwn = (file: FileEntry) => file.path.split("/").includes(OWN);
 
 export function Files({ files, folding = false, onRead }: Props) {
   const [picked, setPicked] = useState("");
-  const shown = useMemo(() => files.filter((file) => !isOwn(file)), [files]);
-  const number = shown.filter((file) => !file.is_directory).length;
+  const kinds = useRunChanges();
+  const going = useStoreState(useStore())?.status === "running";
+  // What the last run has deleted stands where it was, so that it can be brought back.
+  const all = useMemo(() => {
+    const there = new Set(files.map((file) => file.path));
+    const gone = [...kinds].filter(([path, kind]) => kind === "deleted" && !there.has(path));
+    return gone.length > 0 ? [...files, ...gone.map(([path]): FileEntry => ({ path }))] : files;
+  }, [files, kinds]);
+  const shown = useMemo(() => all.filter((file) => !isOwn(file)), [all]);
+  const number = files.filter((file) => !file.is_directory && !isOwn(file)).length;
   const pick = (path: string) => {
     setPicked(path);
     onRead?.(path !== "");
@@ -80,13 +90,13 @@ export function Files({ files, folding = false, onRead }: Props) {
     pick("");
   };
 
-  const open = files.find((file) => file.path === picked);
+  const open = all.find((file) => file.path === picked);
   const content = open ? (
-    <FileViewer key={open.path} file={open} onClose={close} />
+    <FileViewer key={open.path} file={open} kind={kinds.get(open.path)} going={going} onClose={close} />
   ) : (
     <>
-      <Tree files={shown} turned={turned} onTurn={setTurned} place={place} onPlace={setPlace} back={back} onPick={pick} />
-      {shown.length < files.length && (
+      <Tree files={shown} kinds={kinds} turned={turned} onTurn={setTurned} place={place} onPlace={setPlace} back={back} onPick={pick} />
+      {shown.length < all.length && (
         <p class="sagents-files-note" data-testid="own-files">
           <code>{OWN}</code> is not shown: sagents keeps its own data there.
         </p>
@@ -120,6 +130,8 @@ export function Files({ files, folding = false, onRead }: Props) {
 
 type TreeProps = {
   files: FileEntry[];
+  /** What the last run has done to them. */
+  kinds: Map<string, FileChange["kind"]>;
   /** The directories that a person has opened or closed. */
   turned: Map<string, boolean>;
   onTurn: (turned: Map<string, boolean>) => void;
@@ -130,7 +142,7 @@ type TreeProps = {
   onPick: (path: string) => void;
 };
 
-function Tree({ files, turned, onTurn, place, onPlace, back, onPick }: TreeProps) {
+function Tree({ files, kinds, turned, onTurn, place, onPlace, back, onPick }: TreeProps) {
   const root = useRef<HTMLUListElement>(null);
   const nodes = useMemo(() => treeOf(files), [files]);
   const isOpen = (path: string) => turned.get(path) ?? files.length <= MOST_UNFOLDED;
@@ -209,6 +221,11 @@ function Tree({ files, turned, onTurn, place, onPlace, back, onPick }: TreeProps
             <span class="sagents-file-name">
               <Line text={node.name} />
             </span>
+            {kinds.has(node.path) && (
+              <span class="sagents-file-change" data-kind={kinds.get(node.path)}>
+                {kinds.get(node.path)}
+              </span>
+            )}
             <span class="sagents-faint">
               {node.file ? node.file.size != null && bytes(node.file.size) : node.inside.length > 0 ? bytes(node.size) : "empty"}
             </span>

@@ -168,10 +168,20 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
 export type FromKernel =
   | { type: "snapshot"; seq: number; state: ViewState }
   | { type: "events"; after: number; seq: number; events: WireEvent[] }
-  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult }
+  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; changes?: FileChange[]; change?: ChangedFile }
   | { type: "error"; id: string; kind: string; message: string; tool_call_id?: string }
   | { type: "closed" };
 export type Reply = Extract<FromKernel, { type: "reply" }>;
+/** What the last run has done to a file. */
+export type FileChange = { path: string; kind: "new" | "changed" | "deleted" };
+export type ChangedFile = FileChange & {
+  before: string | null;
+  after: string | null;
+  /** Whether it is known what it was. */
+  kept: boolean;
+  /** Whether it has changed after the run. */
+  since: boolean;
+};
 export type FileContent = {
   path: string;
   content: string | null;

@@ -1,7 +1,7 @@
 // The agent's files: the tree, what opens of it, and what a person may do with a file.
 import { expect, test, vi } from "vitest";
 import { emptyState } from "../dev/scenes";
-import type { FileContent } from "../src/protocol";
+import type { ChangedFile, FileContent } from "../src/protocol";
 import { el, find, leave, model, one, press, sent, settle, show } from "./page";
 
 const file = (path: string, size = 1) => ({ path, size });
@@ -232,4 +232,90 @@ test("the path is copied, and where the file lies on the disk, if it does", asyn
   expect(find("file-location")).toHaveLength(0);
   expect(button("Copy path on disk")).toBeNull();
   vi.unstubAllGlobals();
+});
+
+const CHANGED = { path: "/a.md", kind: "changed" as const, before: "one\ntwo\n", after: "one\n2\n", kept: true, since: false };
+const GONE = { path: "/b/gone.md", kind: "deleted" as const, before: "bye\n", after: null, kept: true, since: false };
+const NEW = { path: "/new.md", kind: "new" as const, before: null, after: "x\n", kept: true, since: false };
+
+/** Files of which the last run has changed some; one of them is opened. */
+async function changedFiles(changes: ChangedFile[], path = "", status = "idle"): Promise<void> {
+  const paths = changes.filter(({ kind }) => kind !== "deleted").map(({ path }) => path);
+  await show(emptyState({ status, files: [file("/other.md"), ...paths.map((each) => file(each))] }), "files", "", {
+    answer: (message) => {
+      model.changes = changes;
+      model.reply(message);
+    },
+  });
+  for (const each of paths) model.files[each] = "text";
+  await settle();
+  if (path) find("file").find((row) => row.dataset.path === path)!.click();
+  await settle();
+  await settle();
+}
+const lines = (role: string) => [...body().querySelectorAll(`[role="${role}"] .sagents-diff-text`)].map((line) => line.textContent);
+
+test("the tree says what the last run did to files, and what it deleted stands where it was", async () => {
+  await changedFiles([CHANGED, GONE, NEW]);
+  expect(rows().map((row) => [row.dataset.path, row.querySelector(".sagents-file-change")?.textContent])).toEqual([
+    ["/b", undefined], ["/b/gone.md", "deleted"], ["/a.md", "changed"], ["/new.md", "new"], ["/other.md", undefined],
+  ]);
+});
+
+test("the changes of a file are its lines that went and came", async () => {
+  await changedFiles([CHANGED], "/a.md");
+  expect(find("file-changes")).toHaveLength(0);
+  one("file-compare").click();
+  await settle();
+  expect(one("file-compare").getAttribute("aria-pressed")).toBe("true");
+  expect([lines("deletion"), lines("insertion")]).toEqual([["two"], ["2"]]);
+});
+
+test("a deleted file opens as what it was, is not read, and can be brought back", async () => {
+  await changedFiles([GONE], "/b/gone.md");
+  expect(lines("deletion")).toEqual(["bye"]);
+  expect(sent("read_file")).toEqual([]);
+  expect(one("file-undo").textContent).toBe("Undo: bring it back");
+  expect(find("file-download")).toHaveLength(0);
+});
+
+test("Undo asks the kernel, and of a new file returns to the tree", async () => {
+  await changedFiles([NEW], "/new.md");
+  one("file-undo").click();
+  await settle();
+  expect(sent("undo_change")).toMatchObject([{ path: "/new.md" }]);
+  expect(find("file-viewer")).toHaveLength(0);
+});
+
+test("an Undo that is refused says why, and the file stays open", async () => {
+  await changedFiles([CHANGED], "/a.md");
+  model.answer = ({ id }) => model.receive({ type: "error", id: id!, kind: "ValueError", message: "It has changed." });
+  one("file-undo").click();
+  await settle();
+  expect(one("file-viewer").querySelector('[role="alert"]')!.textContent).toBe("It has changed.");
+});
+
+test.each([
+  [{ ...CHANGED, since: true }, "It has changed since"],
+  [{ ...CHANGED, kept: false, before: null }, "only texts of up to 200 kB are kept"],
+])("what cannot be undone offers no Undo, and says why", async (change, said) => {
+  await changedFiles([change], "/a.md");
+  expect(find("file-undo")).toHaveLength(0);
+  one("file-compare").click();
+  await settle();
+  expect(one("file-changes").textContent).toContain(said);
+});
+
+test("nothing is undone while a run goes on", async () => {
+  await changedFiles([CHANGED], "/a.md", "running");
+  expect((one("file-undo") as HTMLButtonElement).disabled).toBe(true);
+});
+
+test("what was changed is asked for again when files change, and a file without changes offers none", async () => {
+  await changedFiles([], "/other.md");
+  expect(find("file-compare")).toHaveLength(0);
+  const before = sent("read_changes").length;
+  model.events([{ type: "file_updated", seq: 9, path: "/other.md", entry: { path: "/other.md", size: 2 } }]);
+  await settle();
+  expect(sent("read_changes").length).toBe(before + 1);
 });
