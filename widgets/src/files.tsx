@@ -226,9 +226,11 @@ function Tree({ files, kinds, turned, onTurn, place, onPlace, back, onPick }: Tr
                 {kinds.get(node.path)}
               </span>
             )}
-            <span class="sagents-faint">
-              {node.file ? node.file.size != null && bytes(node.file.size) : node.inside.length > 0 ? bytes(node.size) : "empty"}
-            </span>
+            {kinds.get(node.path) !== "deleted" && (
+              <span class="sagents-faint">
+                {node.file ? node.file.size != null && bytes(node.file.size) : node.inside.length > 0 ? bytes(node.size) : "empty"}
+              </span>
+            )}
           </li>
         );
       })}
