@@ -79,7 +79,7 @@ test("an error rejects its request with kind and message", async () => {
 test("the examples of errors reject their requests with the call that was refused", async () => {
   const examples = JSON.parse(readFileSync("../tests/fixtures/protocol/messages.json", "utf8")).from_kernel as FromKernel[];
   const errors = examples.filter((message) => message.type === "error");
-  expect(errors.map((error) => error.tool_call_id)).toEqual(["w2", "q1", undefined]);
+  expect(errors.map((error) => error.tool_call_id)).toEqual(["w2", "q1", undefined, undefined]);
   for (const error of errors) {
     const request = store.request("decide");
     model.receive({ ...error, id: model.sent.at(-1)!.id! });
