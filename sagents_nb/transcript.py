@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .messages import CUT_SHORT, EDITED, Message, ToolCall, ToolResult
+from .messages import CUT_SHORT, EDITED, Message, ToolCall, ToolResult, Usage
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
@@ -53,7 +53,7 @@ def bounded(text: str) -> str:
     - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - hello
     ```
     """
-    return _fenced(text) if _too_much(text) else text
+    return fenced(text) if _too_much(text) else text
 
 
 def _too_much(text: str) -> bool:
@@ -115,9 +115,16 @@ def _depth(line: str) -> int:
     return levels if line.strip() else 0
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str, language: str = "text") -> str:
+    """``text`` as a code block of Markdown, whatever is in it.
+
+    >>> print(fenced("1 + 1", "python"))
+    ```python
+    1 + 1
+    ```
+    """
     fence = "`" * max(3, 1 + max((len(m) for m in re.findall("`+", text)), default=0))
-    return f"{fence}text\n{text}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 # The page of a notebook trusts what its cells have put out: HTML in their Markdown is run, an
@@ -171,7 +178,7 @@ def _inert_block(lines: list[str], indent: str) -> str:
     code = [line.removeprefix(indent) for line in lines[1:]]
     if code and not code[-1].strip(" \t>`~"):
         code.pop()
-    return f"{indent}<pre>{_as_entities(chr(10).join(code))}</pre>"
+    return f"{indent}<pre>{as_entities(chr(10).join(code))}</pre>"
 
 
 def _inert_prose(text: str) -> str:
@@ -197,7 +204,7 @@ def _inert_prose(text: str) -> str:
         parts.append(_inert_text(text[end : opened.start()]))
         whole = text[opened.start() : closed.end()]
         safe = _harmless(whole) == whole
-        parts.append(whole if safe else f"<code>{_as_entities(span)}</code>")
+        parts.append(whole if safe else f"<code>{as_entities(span)}</code>")
         end, place = closed.end(), close + 1
     return "".join([*parts, _inert_text(text[end:])])
 
@@ -217,7 +224,12 @@ def _without_script(link: re.Match[str]) -> str:
     return mark if _SAFE.match(address) else f"]&#{ord(mark[1])};"
 
 
-def _as_entities(text: str) -> str:
+def as_entities(text: str) -> str:
+    """``text`` as HTML in which nothing but letters stands for itself, for Markdown as well.
+
+    >>> as_entities("*a*")
+    '&#42;a&#42;'
+    """
     return _SPECIAL.sub(lambda special: f"&#{ord(special[0])};", text)
 
 
@@ -232,6 +244,19 @@ def run_summary(status: str, messages: Sequence[Message]) -> str:
     if status == "completed" and answers and answers[-1].stop_reason in CUT_SHORT:
         status = f"completed, cut ({answers[-1].stop_reason})"
     return f"Agent run {status}: {', '.join(parts)}"
+
+
+def usage_line(usage: Usage) -> str:
+    """Tokens and, where it is known, money.
+
+    >>> usage_line(Usage(1200, 34, cost_usd=0.5))
+    '1,234 tokens: 1,200 in, 34 out; 0.5000 USD'
+    """
+    line = f"{usage.total_tokens:,} tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out"
+    if usage.cache_read_tokens or usage.cache_write_tokens:
+        line += f", {usage.cache_read_tokens:,} read from the cache"
+        line += f", {usage.cache_write_tokens:,} written to it"
+    return line if usage.cost_usd is None else f"{line}; {usage.cost_usd:.4f} USD"
 
 
 def markdown(messages: Iterable[Message]) -> str:
@@ -249,7 +274,7 @@ def markdown(messages: Iterable[Message]) -> str:
             blocks += [_call_markdown(call, results.get(call.id)) for call in message.tool_calls]
             if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
                 note = visible(note)
-                blocks.append(_fenced(note) if _too_much(note) else f"**{note}**")
+                blocks.append(fenced(note) if _too_much(note) else f"**{note}**")
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -282,7 +307,7 @@ def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
     text = visible(result.text)
     not_run = result.metadata.get("not_run")  # as the loop marks what it did not run
     word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
-    return f"{line} {word}\n\n{_indent(_fenced(_short(text)))}"
+    return f"{line} {word}\n\n{_indent(fenced(_short(text)))}"
 
 
 def _arguments(arguments: dict[str, Any]) -> str:
