@@ -136,7 +136,7 @@ def document_of(
     hidden = {*secrets, *secrets_of_names({})}
 
     def clean(text: Any) -> str:
-        return visible(masked(whole(str(text)), hidden))
+        return visible(masked(whole(str(text)).replace("\r\n", "\n"), hidden))
 
     messages = conversation.state.messages
     models = [str(m.metadata["model"]) for m in messages if m.metadata.get("model")]

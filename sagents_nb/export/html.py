@@ -104,7 +104,8 @@ def _part(part: Text | Thought | Note | Picture | Call) -> str:
 
 def _call(call: Call) -> str:
     word = ", ".join([_STATUS_WORDS.get(call.status, call.status), *call.decisions])
-    brief = next((v for _, v in call.arguments if v and "\n" not in v), "")[:_SIMPLE]
+    told = [value for _, value in call.arguments if value not in ("", "true", "false", "null")]
+    brief = next((value for value in told if "\n" not in value), "")[:_SIMPLE]
     body = [_arguments(call.arguments)]
     if call.asked is not None:
         body.append(f'<div class="label">The model had asked for</div>{_arguments(call.asked)}')

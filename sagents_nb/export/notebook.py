@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
-from .. import __version__
 from ..errors import ConfigurationError
 from . import markdown
 from .document import Call, Document, Picture, Turn
@@ -35,7 +35,7 @@ def notebook_of(document: Document) -> str:
         metadata={
             "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
             "language_info": {"name": "python"},
-            "sagents_nb": {"exported_from": document.id, "version": __version__},
+            "sagents_nb": {"exported_from": document.id, "version": version("sagents-nb")},
         },
     )
     library.validate(made)
