@@ -131,27 +131,28 @@ def fenced(text: str, language: str = "text") -> str:
 # image is fetched, a link goes where it says. So is the notebook's export to HTML.
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # else it is no HTML: a number may be < another
 _ADDRESSED = re.compile(r"(\]\(|\]:)(?=\s*([^\s)]{0,101}))")
-_SAFE = re.compile(
-    r"https?://|mailto:|[\w.~%+=@,;!$*'(-]{0,100}(?:[/?#]|$)", re.I
-)  # or of no scheme
+_ABSOLUTE = re.compile(r"https?://|mailto:", re.I)
+_SAFE = re.compile(rf"{_ABSOLUTE.pattern}|[\w.~%+=@,;!$*'(-]{{0,100}}(?:[/?#]|$)", re.I)  # or local
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)
 _OPENS = re.compile(r"([ \t>]*)(`{3,}|~{3,})[^`]*$")
 _TICKS = re.compile(r"`+|\n[ \t>]*\n")  # and where a paragraph ends, and what is in it
 _MATH = re.compile(r"(\$\$[^$]+\$\$|\$[^$\n]+\$)")
 
 
-def inert(text: str) -> str:
+def inert(text: str, *, local: bool = True) -> str:
     """Markdown as a notebook may show it: no HTML of its own, no image, no link that is a script.
 
     Where that is in code, the code is HTML of ours, in which nothing but letters stands for
     itself; wherever a renderer sees code and this does not, an escape is seen, and no more.
+    Links may be ``local``: to what lies beside the notebook, or is on its server.
 
     >>> inert("1 < 2, *so* <b>bold</b> ![it](http://x/y.png) [is](javascript:alert)")
     '1 < 2, *so* &lt;b>bold&lt;/b> &#33;[it](http://x/y.png) [is]&#40;javascript:alert)'
     >>> inert("`a<b>`")
     '<code>a&#60;b&#62;</code>'
     """
-    if _harmless(text) == text:
+    safe = _SAFE if local else _ABSOLUTE
+    if _harmless(text, safe) == text:
         return text
     blocks: list[str] = []
     lines: list[str] = []
@@ -159,21 +160,23 @@ def inert(text: str) -> str:
     for line in text.split("\n"):
         opens = None if fence else _OPENS.match(line)
         if opens is not None:
-            blocks += [_inert_prose("\n".join(lines))] if lines else []
+            blocks += [_inert_prose("\n".join(lines), safe)] if lines else []
             lines, (indent, fence) = [], opens.groups()
         lines.append(line)
         end = "" if opens else line.strip(" \t>")
         if fence and end.startswith(fence) and not end.strip(fence[0]):
-            blocks.append(_inert_block(lines, indent))
+            blocks.append(_inert_block(lines, indent, safe))
             lines, fence = [], ""
     if lines:  # an answer may be cut in the middle of its code
-        blocks.append(_inert_block(lines, indent) if fence else _inert_prose("\n".join(lines)))
+        blocks.append(
+            _inert_block(lines, indent, safe) if fence else _inert_prose("\n".join(lines), safe)
+        )
     return "\n".join(blocks)
 
 
-def _inert_block(lines: list[str], indent: str) -> str:
+def _inert_block(lines: list[str], indent: str, safe: re.Pattern[str]) -> str:
     text = "\n".join(lines)
-    if _harmless(text) == text:
+    if _harmless(text, safe) == text:
         return text
     code = [line.removeprefix(indent) for line in lines[1:]]
     if code and not code[-1].strip(" \t>`~"):
@@ -181,7 +184,7 @@ def _inert_block(lines: list[str], indent: str) -> str:
     return f"{indent}<pre>{as_entities(chr(10).join(code))}</pre>"
 
 
-def _inert_prose(text: str) -> str:
+def _inert_prose(text: str, safe: re.Pattern[str]) -> str:
     marks = list(_TICKS.finditer(text))
     closing: list[int | None] = []  # by mark: where its code ends, if it begins some
     last: dict[str, int] = {}
@@ -201,27 +204,27 @@ def _inert_prose(text: str) -> str:
             continue
         opened, closed = marks[place], marks[close]
         span = text[opened.end() : closed.start()]
-        parts.append(_inert_text(text[end : opened.start()]))
+        parts.append(_inert_text(text[end : opened.start()], safe))
         whole = text[opened.start() : closed.end()]
-        safe = _harmless(whole) == whole
-        parts.append(whole if safe else f"<code>{as_entities(span)}</code>")
+        as_it_is = _harmless(whole, safe) == whole
+        parts.append(whole if as_it_is else f"<code>{as_entities(span)}</code>")
         end, place = closed.end(), close + 1
-    return "".join([*parts, _inert_text(text[end:])])
+    return "".join([*parts, _inert_text(text[end:], safe)])
 
 
-def _inert_text(text: str) -> str:
+def _inert_text(text: str, safe: re.Pattern[str]) -> str:
     pieces = _MATH.split(text)  # every other one is a formula, in which no entity counts
-    return "".join(_harmless(piece, "< " if n % 2 else "&lt;") for n, piece in enumerate(pieces))
+    less = ("&lt;", "< ")
+    return "".join(_harmless(piece, safe, less[n % 2]) for n, piece in enumerate(pieces))
 
 
-def _harmless(text: str, less: str = "&lt;") -> str:
+def _harmless(text: str, safe: re.Pattern[str], less: str = "&lt;") -> str:
+    def without_script(link: re.Match[str]) -> str:
+        mark, address = link.groups()
+        return mark if safe.match(address) else f"]&#{ord(mark[1])};"
+
     text = _TAG.sub(less, text).replace("![", "&#33;[")
-    return _ADDRESSED.sub(_without_script, text)
-
-
-def _without_script(link: re.Match[str]) -> str:
-    mark, address = link.groups()
-    return mark if _SAFE.match(address) else f"]&#{ord(mark[1])};"
+    return _ADDRESSED.sub(without_script, text)
 
 
 def as_entities(text: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from ..errors import ConfigurationError
 from ..transcript import bounded, usage_line
 from .document import Argument, Call, Document, File, Note, Picture, Text, Thought, Turn
+from .markdown import TODO_MARKS
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -26,7 +27,6 @@ POLICY = (
 _LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20]+", re.I)
 _SIMPLE = 120  # characters of a value that stands in the line of its name
 _STATUS_WORDS = {"completed": "done", "waiting": "waits for a decision"}
-_TODO_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "–"}
 
 
 def html_of(document: Document) -> str:
@@ -150,7 +150,7 @@ def _side(document: Document) -> Iterator[str]:
     if document.todos:
         items = "".join(
             f'<li data-status="{escape(todo.status)}">'
-            f"<span>{_TODO_MARKS.get(todo.status, '○')}</span> <span>{escape(todo.content)}</span>"
+            f"<span>{TODO_MARKS[todo.status]}</span> <span>{escape(todo.content)}</span>"
             "</li>"
             for todo in document.todos
         )
@@ -187,11 +187,12 @@ def rendered(text: str) -> str:
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` where markdown-it-py is not installed.
     """
-    return sanitized(_renderer().render(bounded(text)))
+    return sanitized(markdown_renderer().render(bounded(text)))
 
 
 @cache
-def _renderer() -> Any:
+def markdown_renderer() -> Any:
+    """What reads Markdown; it is asked for no image, and links are http, https and mailto."""
     try:
         from markdown_it import MarkdownIt
     except ImportError:

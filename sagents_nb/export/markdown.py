@@ -9,7 +9,7 @@ from html import escape
 from ..transcript import as_entities, bounded, fenced, inert, usage_line
 from .document import Argument, Call, Document, File, Note, Picture, Text, Thought, Turn
 
-TODO_MARKS = {"completed": "x", "cancelled": "-", "in_progress": ">"}
+TODO_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "–", "pending": "○"}
 _SIMPLE = 120  # characters of a value that stands in the line of its name
 _MEANS_SOMETHING = re.compile(r"[^\w ,;:./'-]|_")
 _OPENS = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
@@ -84,7 +84,7 @@ def _arguments(arguments: tuple[Argument, ...], tool: str) -> Iterator[str]:
 def appendix(document: Document) -> Iterator[str]:
     """To-do list, files and usage, a block for each."""
     if document.todos:
-        lines = [f"- [{TODO_MARKS.get(t.status, ' ')}] {plain(t.content)}" for t in document.todos]
+        lines = [f"- {TODO_MARKS[t.status]} {plain(t.content)}" for t in document.todos]
         yield "## To-do list\n\n" + "\n".join(lines)
     if document.files:
         yield "\n\n".join(["## Files", *(file_markdown(file) for file in document.files)])
@@ -115,7 +115,7 @@ def prose(text: str) -> str:
             fence = opens[1]
         elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
             fence = ""
-    return inert(f"{text}\n{fence}" if fence else text)
+    return inert(f"{text}\n{fence}" if fence else text, local=False)
 
 
 def code(text: str, language: str = "text") -> str:
