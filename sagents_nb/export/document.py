@@ -194,7 +194,7 @@ class _Turns:
         parts = list(self._parts(message))
         if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
             parts.append(Note(self._clean(note), is_error=True))
-        return Turn(message.role, tuple(parts))
+        return Turn(self._clean(message.role), tuple(parts))
 
     def _parts(self, message: Message) -> Iterator[Text | Thought | Note | Picture | Call]:
         for part in message.parts:

@@ -272,11 +272,14 @@ def test_a_missing_library_is_named(
 
 def test_half_characters_and_data_that_is_no_json_are_exported(tmp_path: Path) -> None:
     call = sa.ToolCall("c1", "look", {"a": "\ud83d", "b": {"\udcff": float("nan")}})
-    state = sa.State(messages=[sa.Message.assistant("half \ud83d", [call])])
+    told = [sa.Message.assistant("half \ud83d", [call]), sa.Message(f"\ud83d {KEY}", "x")]
+    state = sa.State(messages=told)
     session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=state)
     for format in FORMATS:
         getattr(session, format)(tmp_path / "a")
-        assert "half ?" in (tmp_path / "a").read_text(encoding="utf-8")
+        text = (tmp_path / "a").read_text(encoding="utf-8")
+        assert "half ?" in text
+        assert KEY not in text
     session.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
@@ -49,12 +51,15 @@ def test_a_frozen_panel_of_them_is_text_only(batch: list[str]) -> None:
     session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=sa.State(messages=said))
     shown = frozen_bundle(session)[0]
     session.close()
-    assert Page(markdown2html(shown["text/markdown"])).live == []
+    live = Page(markdown2html(shown["text/markdown"])).live
+    # A notebook that is gone on with may have links to what lies beside it.
+    assert [found for found in live if not re.fullmatch("a href=[^:]*", found)] == []
 
 
 def test_a_notebook_of_all_of_them_adds_nothing_to_the_page_that_nbconvert_makes() -> None:
-    def scripts(payloads: list[str]) -> list[str]:
+    def elements(payloads: list[str]) -> list[str]:
         notebook = nbformat.reads(notebook_of(document_with(payloads)), as_version=4)
-        return Page(HTMLExporter().from_notebook_node(notebook)[0], frame=True).live
+        page = Page(HTMLExporter().from_notebook_node(notebook)[0], frame=True)
+        return [found for found in page.live if re.match(r"<|\S+ (on|src|action|style)", found)]
 
-    assert scripts(ALL) == scripts(["*nothing*"])
+    assert elements(ALL) == elements(["*nothing*"])
