@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .messages import CUT_SHORT, EDITED, Message, ToolCall, ToolResult
+from .messages import CUT_SHORT, EDITED, Message, ToolCall, ToolResult, Usage
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
@@ -53,7 +53,7 @@ def bounded(text: str) -> str:
     - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - hello
     ```
     """
-    return _fenced(text) if _too_much(text) else text
+    return fenced(text) if _too_much(text) else text
 
 
 def _too_much(text: str) -> bool:
@@ -115,36 +115,44 @@ def _depth(line: str) -> int:
     return levels if line.strip() else 0
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str, language: str = "text") -> str:
+    """``text`` as a code block of Markdown, whatever is in it.
+
+    >>> print(fenced("1 + 1", "python"))
+    ```python
+    1 + 1
+    ```
+    """
     fence = "`" * max(3, 1 + max((len(m) for m in re.findall("`+", text)), default=0))
-    return f"{fence}text\n{text}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 # The page of a notebook trusts what its cells have put out: HTML in their Markdown is run, an
 # image is fetched, a link goes where it says. So is the notebook's export to HTML.
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # else it is no HTML: a number may be < another
 _ADDRESSED = re.compile(r"(\]\(|\]:)(?=\s*([^\s)]{0,101}))")
-_SAFE = re.compile(
-    r"https?://|mailto:|[\w.~%+=@,;!$*'(-]{0,100}(?:[/?#]|$)", re.I
-)  # or of no scheme
+_ABSOLUTE = re.compile(r"https?://|mailto:", re.I)
+_SAFE = re.compile(rf"{_ABSOLUTE.pattern}|[\w.~%+=@,;!$*'(-]{{0,100}}(?:[/?#]|$)", re.I)  # or local
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)
 _OPENS = re.compile(r"([ \t>]*)(`{3,}|~{3,})[^`]*$")
 _TICKS = re.compile(r"`+|\n[ \t>]*\n")  # and where a paragraph ends, and what is in it
 _MATH = re.compile(r"(\$\$[^$]+\$\$|\$[^$\n]+\$)")
 
 
-def inert(text: str) -> str:
+def inert(text: str, *, local: bool = True) -> str:
     """Markdown as a notebook may show it: no HTML of its own, no image, no link that is a script.
 
     Where that is in code, the code is HTML of ours, in which nothing but letters stands for
     itself; wherever a renderer sees code and this does not, an escape is seen, and no more.
+    Links may be ``local``: to what lies beside the notebook, or is on its server.
 
     >>> inert("1 < 2, *so* <b>bold</b> ![it](http://x/y.png) [is](javascript:alert)")
     '1 < 2, *so* &lt;b>bold&lt;/b> &#33;[it](http://x/y.png) [is]&#40;javascript:alert)'
     >>> inert("`a<b>`")
     '<code>a&#60;b&#62;</code>'
     """
-    if _harmless(text) == text:
+    safe = _SAFE if local else _ABSOLUTE
+    if _harmless(text, safe) == text:
         return text
     blocks: list[str] = []
     lines: list[str] = []
@@ -152,29 +160,31 @@ def inert(text: str) -> str:
     for line in text.split("\n"):
         opens = None if fence else _OPENS.match(line)
         if opens is not None:
-            blocks += [_inert_prose("\n".join(lines))] if lines else []
+            blocks += [_inert_prose("\n".join(lines), safe)] if lines else []
             lines, (indent, fence) = [], opens.groups()
         lines.append(line)
         end = "" if opens else line.strip(" \t>")
         if fence and end.startswith(fence) and not end.strip(fence[0]):
-            blocks.append(_inert_block(lines, indent))
+            blocks.append(_inert_block(lines, indent, safe))
             lines, fence = [], ""
     if lines:  # an answer may be cut in the middle of its code
-        blocks.append(_inert_block(lines, indent) if fence else _inert_prose("\n".join(lines)))
+        blocks.append(
+            _inert_block(lines, indent, safe) if fence else _inert_prose("\n".join(lines), safe)
+        )
     return "\n".join(blocks)
 
 
-def _inert_block(lines: list[str], indent: str) -> str:
+def _inert_block(lines: list[str], indent: str, safe: re.Pattern[str]) -> str:
     text = "\n".join(lines)
-    if _harmless(text) == text:
+    if _harmless(text, safe) == text:
         return text
     code = [line.removeprefix(indent) for line in lines[1:]]
     if code and not code[-1].strip(" \t>`~"):
         code.pop()
-    return f"{indent}<pre>{_as_entities(chr(10).join(code))}</pre>"
+    return f"{indent}<pre>{as_entities(chr(10).join(code))}</pre>"
 
 
-def _inert_prose(text: str) -> str:
+def _inert_prose(text: str, safe: re.Pattern[str]) -> str:
     marks = list(_TICKS.finditer(text))
     closing: list[int | None] = []  # by mark: where its code ends, if it begins some
     last: dict[str, int] = {}
@@ -194,30 +204,35 @@ def _inert_prose(text: str) -> str:
             continue
         opened, closed = marks[place], marks[close]
         span = text[opened.end() : closed.start()]
-        parts.append(_inert_text(text[end : opened.start()]))
+        parts.append(_inert_text(text[end : opened.start()], safe))
         whole = text[opened.start() : closed.end()]
-        safe = _harmless(whole) == whole
-        parts.append(whole if safe else f"<code>{_as_entities(span)}</code>")
+        as_it_is = _harmless(whole, safe) == whole
+        parts.append(whole if as_it_is else f"<code>{as_entities(span)}</code>")
         end, place = closed.end(), close + 1
-    return "".join([*parts, _inert_text(text[end:])])
+    return "".join([*parts, _inert_text(text[end:], safe)])
 
 
-def _inert_text(text: str) -> str:
+def _inert_text(text: str, safe: re.Pattern[str]) -> str:
     pieces = _MATH.split(text)  # every other one is a formula, in which no entity counts
-    return "".join(_harmless(piece, "< " if n % 2 else "&lt;") for n, piece in enumerate(pieces))
+    less = ("&lt;", "< ")
+    return "".join(_harmless(piece, safe, less[n % 2]) for n, piece in enumerate(pieces))
 
 
-def _harmless(text: str, less: str = "&lt;") -> str:
+def _harmless(text: str, safe: re.Pattern[str], less: str = "&lt;") -> str:
+    def without_script(link: re.Match[str]) -> str:
+        mark, address = link.groups()
+        return mark if safe.match(address) else f"]&#{ord(mark[1])};"
+
     text = _TAG.sub(less, text).replace("![", "&#33;[")
-    return _ADDRESSED.sub(_without_script, text)
+    return _ADDRESSED.sub(without_script, text)
 
 
-def _without_script(link: re.Match[str]) -> str:
-    mark, address = link.groups()
-    return mark if _SAFE.match(address) else f"]&#{ord(mark[1])};"
+def as_entities(text: str) -> str:
+    """``text`` as HTML in which nothing but letters stands for itself, for Markdown as well.
 
-
-def _as_entities(text: str) -> str:
+    >>> as_entities("*a*")
+    '&#42;a&#42;'
+    """
     return _SPECIAL.sub(lambda special: f"&#{ord(special[0])};", text)
 
 
@@ -232,6 +247,19 @@ def run_summary(status: str, messages: Sequence[Message]) -> str:
     if status == "completed" and answers and answers[-1].stop_reason in CUT_SHORT:
         status = f"completed, cut ({answers[-1].stop_reason})"
     return f"Agent run {status}: {', '.join(parts)}"
+
+
+def usage_line(usage: Usage) -> str:
+    """Tokens and, where it is known, money.
+
+    >>> usage_line(Usage(1200, 34, cost_usd=0.5))
+    '1,234 tokens: 1,200 in, 34 out; 0.5000 USD'
+    """
+    line = f"{usage.total_tokens:,} tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out"
+    if usage.cache_read_tokens or usage.cache_write_tokens:
+        line += f", {usage.cache_read_tokens:,} read from the cache"
+        line += f", {usage.cache_write_tokens:,} written to it"
+    return line if usage.cost_usd is None else f"{line}; {usage.cost_usd:.4f} USD"
 
 
 def markdown(messages: Iterable[Message]) -> str:
@@ -249,7 +277,7 @@ def markdown(messages: Iterable[Message]) -> str:
             blocks += [_call_markdown(call, results.get(call.id)) for call in message.tool_calls]
             if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
                 note = visible(note)
-                blocks.append(_fenced(note) if _too_much(note) else f"**{note}**")
+                blocks.append(fenced(note) if _too_much(note) else f"**{note}**")
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -282,7 +310,7 @@ def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
     text = visible(result.text)
     not_run = result.metadata.get("not_run")  # as the loop marks what it did not run
     word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
-    return f"{line} {word}\n\n{_indent(_fenced(_short(text)))}"
+    return f"{line} {word}\n\n{_indent(fenced(_short(text)))}"
 
 
 def _arguments(arguments: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -10,6 +11,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 
 from ..errors import SagentsError
 from ..models.recorded import RecordedModel, with_mode
+from ..redaction import secrets_of_names
 from ..session import Session
 from .cell_options import OPTIONS, names
 from .conversations import Conversations
@@ -39,6 +41,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent load ID            go on with one of them, also after a restart of the kernel
 %agent save               see that this one is kept
 %agent freeze             make its panels static, for a notebook that is given to others
+%agent export PATH        write it to a .md, .html or .ipynb file, with its files and costs
 %agent frame KIND         messages, tool_calls, todos, usage, files or decisions as a DataFrame
 %agent help               this text
 """
@@ -47,7 +50,19 @@ TEXT = HELP + "\nOptions of %%agent:\n"
 TEXT += "\n".join(f"  {name:13} {option['help']}" for name, option in OPTIONS.items())
 
 COMMANDS = (
-    *("approve", "cancel", "files", "fix", "frame", "freeze", "help", "list", "load", "model"),
+    *(
+        "approve",
+        "cancel",
+        "export",
+        "files",
+        "fix",
+        "frame",
+        "freeze",
+        "help",
+        "list",
+        "load",
+        "model",
+    ),
     *("reject", "replay", "reset", "save", "status", "todos", "tools", "usage", "use"),
 )
 
@@ -181,6 +196,19 @@ class AgentMagics(Magics):
         session = self._session()
         session.freeze()
         return Text(f"The panels of {session.id!r} are static now; the next cell has a live one.")
+
+    def _export(self, rest: str) -> Text:
+        session = self._session()
+        path = rest.strip().strip("\"'")
+        written = {
+            ".md": session.to_markdown,
+            ".html": session.to_html,
+            ".ipynb": session.to_notebook,
+        }.get(Path(path).suffix.lower())
+        if written is None:
+            raise UsageError("%agent export needs a path that ends in .md, .html or .ipynb.")
+        written(Path(path).expanduser(), secrets=secrets_of_names(self.conversations.shell.user_ns))
+        return Text(f"{session.id!r} is written to {path}.")
 
     def _frame(self, rest: str) -> Any:
         return self._session().to_frame(rest or "messages")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..interrupts import Interrupt
 from ..session import Session, sessions
-from ..transcript import visible
+from ..transcript import usage_line, visible
 
 TODO_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
 
@@ -94,9 +94,4 @@ def files_text(session: Session) -> str:
 
 def usage_text(session: Session) -> str:
     """Tokens and, where it is known, money."""
-    usage = session.usage
-    line = f"{usage.total_tokens:,} tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out"
-    if usage.cache_read_tokens or usage.cache_write_tokens:
-        line += f", {usage.cache_read_tokens:,} read from the cache"
-        line += f", {usage.cache_write_tokens:,} written to it"
-    return line if usage.cost_usd is None else f"{line}; {usage.cost_usd:.4f} USD"
+    return usage_line(session.usage)

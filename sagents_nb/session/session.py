@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,6 +35,8 @@ from ..state import State, Todo, restore_or_new, restore_state
 if TYPE_CHECKING:
     import pandas
 
+    from ..export import Document
+    from ..frames import Conversation
     from ..loop.approvals import bound_anew
     from ..loop.execution import Prompt, check_unanswered, messages_of
     from ..runtime.futures import in_tool
@@ -95,6 +98,8 @@ _STATE = kinds.Kind(
     lambda value: isinstance(value, State),
 )
 
+
+_PATH = kinds.or_none(kinds.PATH)
 
 # What can be seen to go away, as most objects can, but no text and no number. Below 0 where Python
 # keeps it before the object, from 3.12 on.
@@ -725,15 +730,89 @@ class Session:
         ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or
         "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
         """
-        from ..frames import Conversation, frame_of
+        from ..frames import frame_of
+
+        return frame_of(kind, [self._conversation(kind == "files")])
+
+    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    def to_markdown(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        files: bool = True,
+        secrets: Iterable[str] = (),
+    ) -> str:
+        """The conversation as Markdown, also written to ``path``.
+
+        What ran, what the model had asked for where a person changed it, who decided, results
+        and thoughts are folded; at the end are the to-do list, the ``files`` (text of up to
+        200 kB, images of up to 1 MB, of others the names), the tokens and what they cost.
+        Whatever a model, a tool or a person wrote stays text: no HTML, no image from elsewhere,
+        no link but to http, https and mailto. Keys are masked, and so are ``secrets``, the values
+        of ``tool_context`` and what the environment holds under the name of a secret; what an
+        image shows is not.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` where ``path`` cannot be written.
+        """
+        from ..export import markdown_of, written
+
+        return written(markdown_of(self._document(files, secrets)), path)
+
+    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        files: bool = True,
+        secrets: Iterable[str] = (),
+    ) -> str:
+        """The conversation as one HTML page that looks like the panel; see :meth:`to_markdown`.
+
+        It has no script and asks nobody for anything. Needs the extra ``export``, else it raises
+        :class:`~sagents_nb.errors.ConfigurationError`.
+        """
+        from ..export import html_of, written
+
+        return written(html_of(self._document(files, secrets)), path)
+
+    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    def to_notebook(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        files: bool = True,
+        secrets: Iterable[str] = (),
+    ) -> str:
+        """The conversation as a notebook, its JSON; see :meth:`to_markdown`.
+
+        Calls of ``run_python`` are code cells with what they put out. Needs the extra ``export``,
+        else it raises :class:`~sagents_nb.errors.ConfigurationError`.
+        """
+        from ..export import notebook_of, written
+
+        return written(notebook_of(self._document(files, secrets)), path)
+
+    def _document(self, files: bool, secrets: Iterable[str]) -> Document:
+        from ..export import document_of
+        from ..redaction import texts_in
+
+        return document_of(
+            self._conversation(files),
+            usage=self.usage,
+            model=self.agent.model.name,
+            read=self.files.read,
+            secrets=[*secrets, *texts_in(self.agent.tool_context)],
+        )
+
+    def _conversation(self, with_files: bool) -> Conversation:
+        from ..frames import Conversation
 
         events = runtime.call(self.actor.log.kept)
         state = self.state
         if self.options.store is not None:
             kept = conversations_of(self.options.store, self.scope).history(self.id)
             events = [*stored_events(kept, state, events), *events]
-        files = self.files.entries() if kind == "files" else []
-        return frame_of(kind, [Conversation(self.id, state, events, files)])
+        return Conversation(self.id, state, events, self.files.entries() if with_files else [])
 
     # how it is done
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -32,6 +33,8 @@ from .scope import owner_of
 if TYPE_CHECKING:
     import pandas
 
+    from ..export import Document
+
 
 _LET_OTHERS = 0.02
 """Seconds between two pieces of a long work: SQLite has no queue, so who waits for the file in
@@ -44,6 +47,7 @@ Query = Callable[Concatenate[sql.Connection, Tables, str, P], T]
 
 # What is no JSON is kept as what it says.
 _METADATA = kinds.or_none(kinds.of(Mapping[Any, Any]))
+_PATH = kinds.or_none(kinds.PATH)
 
 
 class ScopedStore:
@@ -279,6 +283,54 @@ class ScopedStore:
     def history(self, id: str) -> Framed:
         """What frames are made of for one conversation: its state, and events of what is known."""
         return self._run_on(id, framing.one, id).read()
+
+    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    def to_markdown(
+        self,
+        id: str,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        secrets: Iterable[str] = (),
+    ) -> str:
+        """The conversation of that id as :meth:`Session.to_markdown` writes it, without files.
+
+        Only a session knows the files: ``Session.open(id, …).to_markdown()`` has them.
+        """
+        from ..export import markdown_of, written
+
+        return written(markdown_of(self._document(id, secrets)), path)
+
+    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    def to_html(
+        self,
+        id: str,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        secrets: Iterable[str] = (),
+    ) -> str:
+        """The conversation of that id as :meth:`Session.to_html` writes it, without files."""
+        from ..export import html_of, written
+
+        return written(html_of(self._document(id, secrets)), path)
+
+    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    def to_notebook(
+        self,
+        id: str,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        secrets: Iterable[str] = (),
+    ) -> str:
+        """The conversation of that id as :meth:`Session.to_notebook` writes it, without files."""
+        from ..export import notebook_of, written
+
+        return written(notebook_of(self._document(id, secrets)), path)
+
+    def _document(self, id: str, secrets: Iterable[str]) -> Document:
+        from ..export import document_of
+
+        title = self.get_conversation(id).title
+        return document_of(self.history(id), title=title, secrets=secrets)
 
     # what a session calls: AgentPersistence and DisplayMessagePersistence
 

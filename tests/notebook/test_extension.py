@@ -318,6 +318,25 @@ def test_help_names_every_command_and_option(shell: InteractiveShell) -> None:
         assert f"  {option} " in text
 
 
+def test_a_conversation_is_exported_by_the_ending_and_without_the_notebooks_secrets(
+    shell: InteractiveShell, tmp_path: Path
+) -> None:
+    shell.user_ns["db_password"] = "hunter-22"
+    use(shell, sa.Agent(sa.ScriptedModel(["It is hunter-22."])))
+    run(shell, "%%agent\nWhat is it?")
+    for ending in ("md", "html", "ipynb"):
+        path = tmp_path / f"my talk.{ending}"
+        assert str(path) in say(shell, f'export "{path}"')
+        text = path.read_text(encoding="utf-8")
+        assert "It is [key]." in text
+        assert "hunter-22" not in text
+    for wrong in ("", "talk", "talk.txt"):
+        with pytest.raises(UsageError, match=r"\.md, \.html or \.ipynb"):
+            say(shell, f"export {wrong}")
+    with pytest.raises(UsageError, match="a folder that exists"):
+        say(shell, f"export {tmp_path}/no/a.md")
+
+
 def test_a_question_mark_shows_help(shell: InteractiveShell) -> None:
     with capture_output() as captured:
         shell.run_cell("%agent?")

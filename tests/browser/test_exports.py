@@ -1,0 +1,79 @@
+"""What is exported, opened in Chromium and in JupyterLab: nothing runs, nothing is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbconvert import HTMLExporter
+from nbconvert.filters import markdown2html
+from playwright.sync_api import Browser, expect
+
+from sagents_nb.export import html_of, markdown_of, notebook_of
+from tests.browser.lab import Lab
+from tests.export.payloads import ASKING, SCRIPTS, document_with
+
+pytestmark = pytest.mark.browser
+
+DOCUMENT = document_with([*SCRIPTS, *ASKING])
+
+
+def a_page(body: str) -> str:
+    return f"<!DOCTYPE html><meta charset=utf-8><title>x</title>{body}"
+
+
+def notebook_page() -> str:
+    notebook = nbformat.reads(notebook_of(DOCUMENT), as_version=4)
+    return a_page(HTMLExporter(template_name="basic").from_notebook_node(notebook)[0])
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "page": lambda: html_of(DOCUMENT),
+    # Text has to be text without the help of the policy, too.
+    "page without its policy": lambda: html_of(DOCUMENT).replace("Content-Security-Policy", "x"),
+    "markdown": lambda: a_page(markdown2html(markdown_of(DOCUMENT))),
+    "notebook": notebook_page,
+}
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+def test_an_export_runs_nothing_and_asks_for_nothing(
+    made: Callable[[], str], browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "export.html"
+    path.write_text(made(), encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    seen: list[str] = []
+    page.on("request", lambda request: seen.append(request.url))
+    page.on("dialog", lambda dialog: (seen.append(dialog.message), dialog.dismiss()))
+    page.on("pageerror", lambda error: seen.append(str(error)))
+    page.add_init_script("window.alert = () => { window.ran = true }")
+    page.goto(path.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    page.mouse.move(200, 200)
+    page.mouse.wheel(0, 4000)
+    page.keyboard.press("Tab")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    assert page.evaluate("window.ran") is None
+    assert [url for url in seen if url != path.as_uri() and not url.startswith("data:image/")] == []
+    live = "script, iframe, object, embed, form, link, base, svg, math, [onerror], [onload]"
+    assert page.locator(live).count() == 0
+    links = page.locator("a[href]").evaluate_all("(all) => all.map((one) => one.protocol)")
+    assert set(links) <= {"http:", "https:", "mailto:", "file:"}  # file: within the page
+    context.close()
+
+
+def test_an_exported_notebook_opens_in_jupyterlab_and_runs_nothing(lab: Lab) -> None:
+    path = lab.server.root / "exported.ipynb"
+    path.write_text(notebook_of(document_with(["*so*", *SCRIPTS[:40], *ASKING])), encoding="utf-8")
+    notebook = lab.open_file(path)
+    expect(notebook.cell(0)).to_contain_text("so")
+    expect(notebook.cell(1).locator("blockquote").first).to_be_visible()
+    live = "script, iframe, object, embed, form, [onerror], img:not([src^='data:image/'])"
+    content = notebook.page.locator(".jp-Notebook .jp-RenderedMarkdown")
+    assert content.locator(live).count() == 0
+    assert notebook.foreign_requests == []
+    notebook.screenshot("exported-notebook")
