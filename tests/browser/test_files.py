@@ -72,12 +72,21 @@ def row(notebook: NotebookPage, path: str) -> Locator:
     return notebook.cell(1).locator(f"[role=treeitem][data-path='{path}']")
 
 
+def pictures(notebook: NotebookPage, name: str) -> None:
+    """One in each theme, the light one last: the theme is that of the other tests too."""
+    notebook.set_theme("dark")
+    try:
+        of(notebook, "sagents-panel").scroll_into_view_if_needed()
+        notebook.screenshot(f"{name}-dark")
+    finally:
+        notebook.set_theme("light")
+    of(notebook, "sagents-panel").scroll_into_view_if_needed()
+    notebook.screenshot(f"{name}-light")
+
+
 def test_the_tree_is_walked_by_keyboard_and_enter_opens(lab: Lab) -> None:
     notebook = files_view(lab)
-    for theme in ("light", "dark"):
-        notebook.set_theme(theme)  # type: ignore[arg-type]
-        of(notebook, "sagents-panel").scroll_into_view_if_needed()
-        notebook.screenshot(f"files-tree-{theme}")
+    pictures(notebook, "files-tree")
     keyboard = notebook.page.keyboard
     row(notebook, "/data").focus()
     keyboard.press("ArrowDown")
@@ -106,10 +115,7 @@ def test_images_and_notebooks_are_seen_in_both_themes(lab: Lab) -> None:
     expect(of(notebook, "notebook-cell")).to_have_count(2)
     cell = of(notebook, "notebook-cell").last
     assert cell.locator("img").evaluate("image => image.naturalWidth") == 120
-    for theme in ("light", "dark"):
-        notebook.set_theme(theme)  # type: ignore[arg-type]
-        of(notebook, "sagents-panel").scroll_into_view_if_needed()
-        notebook.screenshot(f"files-notebook-{theme}")
+    pictures(notebook, "files-notebook")
     assert notebook.console == []
     assert notebook.foreign_requests == []
 
@@ -132,10 +138,7 @@ def test_what_the_run_did_is_shown_and_undone(lab: Lab) -> None:
     of(notebook, "file-compare").click()
     changes = of(notebook, "file-changes")
     expect(changes.get_by_role("insertion").first).to_contain_text("- measure flippers")
-    for theme in ("light", "dark"):
-        notebook.set_theme(theme)  # type: ignore[arg-type]
-        of(notebook, "sagents-panel").scroll_into_view_if_needed()
-        notebook.screenshot(f"files-changes-{theme}")
+    pictures(notebook, "files-changes")
     of(notebook, "file-undo").click()
     expect(of(notebook, "file-compare")).to_have_count(0)
     expect(of(notebook, "file-viewer").locator("li")).to_have_text(["look", "measure", "write"])
