@@ -15,7 +15,7 @@ from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
-from .protocol import plain
+from .protocol import plain, queued_text
 
 SHOWN_CHARACTERS = 200_000
 # Levels of lists and objects; of much more, Python can neither compare nor encode nor store any.
@@ -78,7 +78,25 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     text = request["text"]
     if not isinstance(text, str) or not text.strip():
         raise ValueError("There is nothing to send.")
-    return {"run_id": session.send(text).id}
+    when = request.get("when", "queue")
+    if when not in ("queue", "steer"):
+        raise ValueError(f"A message is sent by 'queue' or 'steer', not {reprlib.repr(when)}.")
+    return {"run_id": session.send(text, when=when).id}
+
+
+def _withdraw(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    meant = tuple(request[name] for name in ("run_id", "when", "text"))
+    for run_id, when, message in session.queued:
+        if (run_id, when, queued_text(to_data(message.shown))) == meant:
+            session.withdraw(message)
+            return {}
+    raise ValueError(
+        "That message does not wait any more: the agent has it, or it was taken back."
+    )
+
+
+def _retry(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    return {"run_id": session.retry().id}
 
 
 def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +144,8 @@ def _read_result(session: Session, request: dict[str, Any]) -> dict[str, Any]:
 
 _HANDLERS = {
     "send": _send,
+    "withdraw": _withdraw,
+    "retry": _retry,
     "decide": _decide,
     "cancel": _cancel,
     "read_file": _read_file,

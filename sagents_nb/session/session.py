@@ -433,6 +433,15 @@ class Session:
         """
         self._act(self.actor.clear_queue, which)
 
+    @kinds.checked
+    def withdraw(self, message: Message) -> None:
+        """Take back one message of :attr:`queued`: the very object, not one that is equal.
+
+        A run that it would have begun ends as cancelled, with all it was sent with. Raises
+        :class:`~sagents_nb.errors.NotRunning` if it does not wait any more.
+        """
+        self._act(self.actor.withdraw, message)
+
     @property
     def queued(self) -> list[Queued]:
         """What waits: steered messages, follow-ups, and those that begin runs of their own."""
@@ -473,11 +482,12 @@ class Session:
     def retry(self) -> Run:
         """Run again without a new message; what it does depends on where the session stopped.
 
-        Calls that people have answered, or that a pause left open, are gone on with. Else a
-        failed or refused answer is taken back, and the model asked again for the user or tool
-        message before it; what is queued runs after that. Where all is answered, what is queued
-        runs now. Raises :class:`~sagents_nb.errors.NotRunning` where nothing is left to do, and
-        :class:`~sagents_nb.errors.Busy` while a run is active or waits for people.
+        Calls that people have answered, or that a pause left open, are gone on with. Else an
+        answer that failed, was stopped, refused or cut is taken back, and the model asked again
+        for the user or tool message before it; what is queued runs after that. Where all is
+        answered, what is queued runs now. Raises :class:`~sagents_nb.errors.NotRunning` where
+        nothing is left to do, and :class:`~sagents_nb.errors.Busy` while a run is active or waits
+        for people.
         """
         return self._act(self.actor.retry)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.panel.pages import Page, Wire, hello, session_of, write
 from tests.session.hours import Hours
-from tests.talking import until
+from tests.talking import PATIENCE, until
 
 MESSAGES = Path(__file__).parents[2] / "tests/fixtures/protocol/messages.json"
 
@@ -99,6 +100,81 @@ def test_send_while_a_run_is_active_waits_behind_it() -> None:
     first.result()
     until(lambda: session.status == "idle")
     assert session.messages[-1].text == "Second."
+
+
+def test_a_steered_message_goes_to_the_active_run() -> None:
+    session, run, release = held_session("Shorter, then.")
+    reply = ask(session, {"type": "send", "id": "1", "text": "Shorter", "when": "steer"})
+    assert reply == {"type": "reply", "id": "1", "run_id": run.id}
+    release.set()
+    assert run.result().text == "Shorter, then."
+    assert [m.text for m in session.messages if m.role == "user"] == ["Go.", "Shorter"]
+
+
+def test_steering_where_nothing_runs_starts_a_run() -> None:
+    session = session_of("Hello.")
+    ask(session, {"type": "send", "id": "1", "text": "hi", "when": "steer"})
+    assert session.current_run.result().text == "Hello."
+
+
+@pytest.mark.parametrize("when", ["raise", "later", None, ["steer"]])
+def test_a_message_is_queued_or_steered_and_nothing_else(when: Any) -> None:
+    session = session_of("Hello.")
+    reply = ask(session, {"type": "send", "id": "1", "text": "hi", "when": when})
+    assert (reply["type"], reply["kind"]) == ("error", "ValueError")
+    assert session.messages == []
+
+
+def test_each_message_that_waits_is_taken_back_as_the_page_knows_it() -> None:
+    session, run, release = held_session("Done.")
+    page = page_of(session)
+    session.steer("Shorter")
+    session.follow_up("And then?")
+    session.send("Next")
+    until(lambda: len(page.state["queued"]) == 3)
+    for waits in page.state["queued"]:
+        assert ask(session, {"type": "withdraw", "id": "1", **waits})["type"] == "reply"
+    until(lambda: page.state["queued"] == [])
+    reply = ask(session, {"type": "withdraw", "id": "2", **waits})
+    assert reply["type"] == "error"
+    assert "does not wait any more" in reply["message"]
+    release.set()
+    assert run.result().text == "Done."
+    assert [m.text for m in session.messages if m.role == "user"] == ["Go."]
+
+
+def held_session(*turns: Any) -> tuple[Any, Any, threading.Event]:
+    """A session in the middle of a run, that run, and what lets it go on."""
+    began, release = threading.Event(), threading.Event()
+
+    @sa.tool
+    def hold() -> str:
+        """Wait."""
+        began.set()
+        assert release.wait(PATIENCE)
+        return "done"
+
+    session = session_of(sa.ToolCall("h1", "hold", {}), *turns, tools=[hold])
+    run = session.send("Go.")
+    assert began.wait(PATIENCE)
+    return session, run, release
+
+
+def test_retry_asks_again_after_a_failure() -> None:
+    session = session_of(ConnectionError("cable"), "Hello.")
+    with pytest.raises(sa.ModelError):
+        session.send("hi").result()
+    reply = ask(session, {"type": "retry", "id": "1"})
+    assert reply == {"type": "reply", "id": "1", "run_id": session.current_run.id}
+    assert session.current_run.result().text == "Hello."
+
+
+def test_retry_where_all_is_answered_says_so_in_a_sentence() -> None:
+    session = session_of("Hello.")
+    session.send("hi").result()
+    reply = ask(session, {"type": "retry", "id": "1"})
+    assert (reply["type"], reply["kind"]) == ("error", "NotRunning")
+    assert reply["message"] == "There is nothing to retry: the last message is an answer."
 
 
 @pytest.mark.parametrize("text", ["", "   \n", None, 3, ["hi"], {"a": 1}])

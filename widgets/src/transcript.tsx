@@ -7,6 +7,7 @@ import { useLatestFirst } from "./latest-first";
 import { MemoryContext, type Place } from "./memory";
 import { Problem } from "./problem";
 import { QuestionProvider, useQuestion, type Question } from "./question";
+import { Retry } from "./retry";
 import { Drawn } from "./rich-text";
 import { foldsOf } from "./rows";
 import { Visible } from "./text-block";
@@ -111,6 +112,8 @@ export function Transcript({ state, runId = "", loose = true, typed = false }: P
               <Problem text={state.error} />
             </div>
           )}
+          {/* A further run is not of this one's view. */}
+          {!runId && <Retry state={state} />}
         </div>
       </QuestionProvider>
       {pane.away && (
@@ -237,7 +240,7 @@ function useStickyPane(state: ViewState, from: number) {
       follow();
     });
   }, []);
-  useLayoutEffect(follow, [state.entries, state.partial, state.tools, state.error]);
+  useLayoutEffect(follow, [state.entries, state.partial, state.tools, state.error, state.status]);
   useLayoutEffect(soon, [from]);
   useLayoutEffect(() => {
     const pane = ref.current!;
