@@ -90,9 +90,7 @@ def _withdraw(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         if (run_id, when, queued_text(to_data(message.shown))) == meant:
             session.withdraw(message)
             return {}
-    raise ValueError(
-        "That message does not wait any more: the agent has it, or it was taken back."
-    )
+    raise ValueError("That message does not wait any more: the agent has it, or it was taken back.")
 
 
 def _retry(session: Session, request: dict[str, Any]) -> dict[str, Any]:
