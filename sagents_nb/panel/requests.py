@@ -15,6 +15,7 @@ from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
+from .models import choices, choose
 from .protocol import plain, queued_text
 
 SHOWN_CHARACTERS = 200_000
@@ -97,6 +98,15 @@ def _retry(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     return {"run_id": session.retry().id}
 
 
+def _models(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    return {"models": choices(session)}
+
+
+def _model(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    choose(session, request["name"])
+    return {}
+
+
 def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     decisions, digests = {}, {}
     for tool_call_id, fields in request["decisions"].items():
@@ -144,6 +154,8 @@ _HANDLERS = {
     "send": _send,
     "withdraw": _withdraw,
     "retry": _retry,
+    "models": _models,
+    "model": _model,
     "decide": _decide,
     "cancel": _cancel,
     "read_file": _read_file,

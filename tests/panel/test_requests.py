@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jupyter_client.session import json_packer
 
 import sagents_nb as sa
-from sagents_nb.panel.publisher import Publisher
 from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
-from tests.panel.pages import Page, Wire, hello, session_of, write
+from tests.panel.pages import ask, held_session, page_of, session_of, write
 from tests.session.hours import Hours
-from tests.talking import PATIENCE, until
+from tests.talking import until
 
 MESSAGES = Path(__file__).parents[2] / "tests/fixtures/protocol/messages.json"
-
-
-def ask(session: Any, request: Any) -> dict[str, Any]:
-    """The one answer to a request."""
-    answers: list[dict[str, Any]] = []
-    runtime.call(answer, session, request, answers.append)
-    assert len(answers) == 1
-    json_packer(answers[0])
-    return answers[0]
-
-
-def page_of(session: Any) -> Page:
-    """A page that shows the session."""
-    wire = Wire()
-    publisher = Publisher(session)
-    page = Page(lambda have: hello(publisher, wire, have))
-    wire.pages.append(page)
-    page.ask()
-    return page
 
 
 def waiting_session(*more: Any) -> Any:
@@ -141,23 +119,6 @@ def test_each_message_that_waits_is_taken_back_as_the_page_knows_it() -> None:
     release.set()
     assert run.result().text == "Done."
     assert [m.text for m in session.messages if m.role == "user"] == ["Go."]
-
-
-def held_session(*turns: Any) -> tuple[Any, Any, threading.Event]:
-    """A session in the middle of a run, that run, and what lets it go on."""
-    began, release = threading.Event(), threading.Event()
-
-    @sa.tool
-    def hold() -> str:
-        """Wait."""
-        began.set()
-        assert release.wait(PATIENCE)
-        return "done"
-
-    session = session_of(sa.ToolCall("h1", "hold", {}), *turns, tools=[hold])
-    run = session.send("Go.")
-    assert began.wait(PATIENCE)
-    return session, run, release
 
 
 def test_retry_asks_again_after_a_failure() -> None:

@@ -54,6 +54,13 @@ export class FakeModel {
       const content = whole?.slice(0, 200_000) ?? null;
       const file = { path, content, size: whole?.length ?? 48_213, truncated: content !== whole };
       setTimeout(() => this.receive({ type: "reply", id, file }));
+    } else if (message.type === "models") {
+      const models = [
+        { name: "", label: this.state.model, missing: "", current: true },
+        { name: "anthropic:claude-sonnet-5-5", label: "anthropic:claude-sonnet-5-5", missing: "ANTHROPIC_API_KEY", current: false },
+        { name: "demo", label: "demo", missing: "", current: false },
+      ];
+      setTimeout(() => this.receive({ type: "reply", id, models }));
     } else if (id) {
       setTimeout(() => this.receive({ type: "reply", id }));
     }

@@ -168,10 +168,12 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
 export type FromKernel =
   | { type: "snapshot"; seq: number; state: ViewState }
   | { type: "events"; after: number; seq: number; events: WireEvent[] }
-  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult }
+  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; models?: ModelChoice[] }
   | { type: "error"; id: string; kind: string; message: string; tool_call_id?: string }
   | { type: "closed" };
 export type Reply = Extract<FromKernel, { type: "reply" }>;
+/** A model to choose; `missing` names the variable that has no key, "" if none is needed. */
+export type ModelChoice = { name: string; label: string; missing: string; current: boolean };
 export type FileContent = { path: string; content: string | null; size: number; truncated: boolean };
 
 /** What a page knows after `event`. Pure: what did not change is the same object. */
