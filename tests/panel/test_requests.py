@@ -89,6 +89,93 @@ def test_a_steered_message_goes_to_the_active_run() -> None:
     assert [m.text for m in session.messages if m.role == "user"] == ["Go.", "Shorter"]
 
 
+def attaching(session: Any, text: str, *files: tuple[str, Any], **more: Any) -> dict[str, Any]:
+    """The answer to a message with these files."""
+    sent = [{"name": name, "text": content} for name, content in files]
+    answers: list[dict[str, Any]] = []
+    request = {"type": "send", "id": "1", "text": text, "files": sent, **more}
+    runtime.call(answer, session, request, answers.append)
+    until(lambda: answers)
+    return answers[0]
+
+
+PNG = {"media_type": "image/png", "data": "iVBORw0KGgo="}
+
+
+@pytest.mark.parametrize("text", ["What is this?", ""])
+def test_images_are_parts_of_the_message_and_the_page_shows_them(text: str) -> None:
+    session = session_of("A penguin.")
+    page = page_of(session)
+    reply = ask(session, {"type": "send", "id": "1", "text": text, "images": [PNG, PNG]})
+    assert reply["type"] == "reply"
+    session.current_run.result()
+    image = sa.ImagePart("iVBORw0KGgo=", "image/png")
+    said = [sa.TextPart(text)] if text else []
+    assert list(session.messages[0].parts) == [*said, image, image]
+    until(lambda: page.state["status"] == "idle" and page.state["entries"])
+    shown = page.state["entries"][0]["message"]["parts"]
+    assert [part["data"] for part in shown if part["type"] == "image"] == [PNG["data"]] * 2
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        [PNG] * 9,
+        [{**PNG, "media_type": "image/svg+xml"}],
+        [{**PNG, "data": "no base64!"}],
+        [{**PNG, "data": ""}],
+        [{**PNG, "data": "A" * 6_700_000}],
+        [{**PNG, "data": None}],
+        [{}],
+        ["x"],
+        "x",
+        {"a": PNG},
+    ],
+)
+def test_what_is_no_image_or_too_large_is_refused_and_nothing_is_sent(images: Any) -> None:
+    session = session_of("Hello.")
+    reply = ask(session, {"type": "send", "id": "1", "text": "See", "images": images})
+    assert reply["type"] == "error"
+    assert len(reply["message"]) < 300
+    assert session.messages == []
+
+
+def test_texts_are_saved_beside_what_is_there_and_named_in_the_message() -> None:
+    session = session_of("Read.")
+    session.files.write("/uploads/data.csv", "mine")
+    files = [("data.csv", "a,b"), ("C:\\tmp\\notes.txt", "n"), ("notes.txt", "m")]
+    assert attaching(session, "Look", *files)["type"] == "reply"
+    session.current_run.result()
+    saved = {path: session.files.read(path).text for path in session.files.list()}
+    assert saved == {
+        "/uploads/data.csv": "mine",
+        "/uploads/data-2.csv": "a,b",
+        "/uploads/notes.txt": "n",
+        "/uploads/notes-2.txt": "m",
+    }
+    assert session.messages[0].text == (
+        "Look\n\nAttached file: /uploads/data-2.csv\nAttached file: /uploads/notes.txt\n"
+        "Attached file: /uploads/notes-2.txt"
+    )
+
+
+@pytest.mark.parametrize(
+    "file", [("..", "x"), ("", "x"), ("a.txt", None), ("a.txt", "x" * 5_000_001), (None, "x")]
+)
+def test_a_file_that_cannot_be_saved_leaves_nothing_behind(file: tuple[Any, Any]) -> None:
+    session = session_of("Hello.")
+    assert attaching(session, "Look", ("good.txt", "x"), file)["type"] == "error"
+    assert session.files.list() == []
+    assert session.messages == []
+
+
+def test_files_of_a_message_that_is_refused_are_not_kept() -> None:
+    session = session_of("Hello.")
+    session.close()
+    assert attaching(session, "Look", ("good.txt", "x"))["kind"] == "NotRunning"
+    assert session.files.list() == []
+
+
 def test_steering_where_nothing_runs_starts_a_run() -> None:
     session = session_of("Hello.")
     ask(session, {"type": "send", "id": "1", "text": "hi", "when": "steer"})

@@ -1,5 +1,6 @@
 // Where a person writes to the agent.
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Attachments, fieldsOf, useAttachments } from "./attachments";
 import { useHistory } from "./history";
 import { Icon } from "./icons";
 import type { ViewState } from "./protocol";
@@ -10,7 +11,7 @@ const MAC = /^(Mac|iP)/.test(globalThis.navigator?.platform ?? "");
 const STEER_KEY = MAC ? "⌘ Enter" : "Ctrl+Enter";
 
 const HINTS: Record<string, string> = {
-  running: `Enter sends when this run is over, ${STEER_KEY} tells this run now`,
+  running: `Enter: after this run. ${STEER_KEY}: to this run now`,
   // The kernel answers the waiting calls as cancelled.
   interrupted: "Message, sent instead of an answer",
 };
@@ -20,11 +21,14 @@ export function Composer({ state }: { state: ViewState }) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
   const { text, write, clear, go, recalls } = useHistory(state.entries);
+  const { items, problem, add, remove } = useAttachments();
+  const blind = useBlind(state.model, items.some((item) => item.kind === "image"));
   const area = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
   const brought = useRef(false);
   const now = useRef(text);
   now.current = text;
-  const ready = store.open && !busy && text.trim() !== "";
+  const ready = store.open && !busy && (text.trim() !== "" || items.length > 0);
   const running = state.status === "running";
 
   useLayoutEffect(() => {
@@ -35,12 +39,13 @@ export function Composer({ state }: { state: ViewState }) {
     // The caret stands behind what the arrows brought.
     if (brought.current) box.setSelectionRange(text.length, text.length);
     brought.current = false;
-  }, [text]);
+  }, [text, state.status]);
 
   const send = async (when: "queue" | "steer") => {
     if (!ready) return;
-    const reply = await ask("send", when === "steer" ? { text, when } : { text });
+    const reply = await ask("send", { text, ...(when === "steer" && { when }), ...fieldsOf(items) });
     // What was typed meanwhile is not lost, nor is what the kernel did not take.
+    if (reply) remove(items);
     if (reply && now.current === text) clear();
     area.current?.focus();
   };
@@ -60,10 +65,47 @@ export function Composer({ state }: { state: ViewState }) {
     }
   };
 
+  const take = (event: Event, data: DataTransfer | null) => {
+    const files = [...(data?.files ?? [])];
+    if (files.length === 0 || !store.open) return;
+    event.preventDefault();
+    // Else the notebook takes what is dropped.
+    event.stopPropagation();
+    void add(files);
+  };
+
   return (
-    <div class="sagents-composer">
+    <div
+      class="sagents-composer"
+      data-testid="composer-frame"
+      onDragOver={(event) => event.dataTransfer?.types.includes("Files") && event.preventDefault()}
+      onDrop={(event) => take(event, event.dataTransfer)}
+    >
       <Queue queued={state.queued} active={running} />
+      <Attachments items={items} remove={remove} />
       <div class="sagents-composer-box">
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          data-testid="picker"
+          onChange={(event) => {
+            void add([...(event.currentTarget.files ?? [])]);
+            event.currentTarget.value = "";
+          }}
+        />
+        <button
+          type="button"
+          class="sagents-button sagents-quiet sagents-attach"
+          data-testid="attach"
+          aria-label="Attach images or text files"
+          title="Attach images or text files (or paste and drop them)"
+          disabled={!store.open}
+          onClick={() => picker.current!.click()}
+        >
+          <Icon name="clip" />
+        </button>
         <textarea
           ref={area}
           data-testid="composer"
@@ -74,6 +116,7 @@ export function Composer({ state }: { state: ViewState }) {
           aria-label={`Message to the agent. ${running ? `${HINTS.running}. ` : ""}${KEYS}`}
           onInput={(event) => write(event.currentTarget.value)}
           onKeyDown={onKeyDown}
+          onPaste={(event) => take(event, event.clipboardData)}
         />
         {running && (
           <button
@@ -99,14 +142,38 @@ export function Composer({ state }: { state: ViewState }) {
           <Icon name="send" />
         </button>
       </div>
-      {error && (
+      {blind && (
+        <p class="sagents-faint" role="status" data-testid="blind">
+          {state.model} is not known to read images: it may refuse them, or answer without having seen them.
+        </p>
+      )}
+      {(error || problem) && (
         <p class="sagents-error-text" role="alert">
-          {error}
+          {error || problem}
         </p>
       )}
       {slow && <p class="sagents-faint">The kernel is busy; the message goes out when it listens again.</p>}
     </div>
   );
+}
+
+/** Whether there are images for a model that is not known to read any. */
+function useBlind(model: string, images: boolean): boolean {
+  const store = useStore();
+  const [blind, setBlind] = useState(false);
+  useEffect(() => {
+    setBlind(false);
+    if (!images || !store.open) return;
+    let current = true;
+    store.request("models").then(
+      (reply) => current && setBlind(reply.reads_images === false),
+      () => {}, // sending says what is wrong
+    );
+    return () => {
+      current = false;
+    };
+  }, [model, images]);
+  return blind;
 }
 
 /** Whether Arrow up has nowhere to go in the text; a draft whose lines are broken is left to the caret. */

@@ -168,7 +168,7 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
 export type FromKernel =
   | { type: "snapshot"; seq: number; state: ViewState }
   | { type: "events"; after: number; seq: number; events: WireEvent[] }
-  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; models?: ModelChoice[] }
+  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; models?: ModelChoice[]; reads_images?: boolean }
   | { type: "error"; id: string; kind: string; message: string; tool_call_id?: string }
   | { type: "closed" };
 export type Reply = Extract<FromKernel, { type: "reply" }>;
