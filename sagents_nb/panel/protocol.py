@@ -360,6 +360,7 @@ def following_state(before: dict[str, Any], session_id: str, model: str) -> dict
     return {
         **new_view_state(session_id, model),
         "past": [*before["past"], *entries][-SHOWN_ENTRIES:],
+        "usage": before["usage"],
         "tools": before["tools"],
         "decided": before["decided"],
         "runs": {

@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..errors import InvalidDecision, SagentsError, StaleApproval
+from ..errors import Busy, InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import FileSystem
 from ..messages import ImagePart, Message, TextPart
 from ..runtime.thread import runtime
 from ..session import Session
-from ..state import to_data
+from ..state import State, to_data
 from .models import choices, choose
 from .protocol import plain, queued_text
 
@@ -92,18 +92,38 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("There is nothing to send.")
     if when not in ("queue", "steer"):
         raise ValueError(f"A message is sent by 'queue' or 'steer', not {reprlib.repr(when)}.")
-    saved: list[str] = []
+    before, replaced, saved = session.state, False, list[str]()
+    earlier = None if request.get("instead") is None else _before(session, request["instead"])
     try:
         for name, content in files.items():
             saved.append(_saved(session.files, name, content))
         named = "\n".join(f"Attached file: {path}" for path in saved)
         said = "\n\n".join(filter(None, [text, named]))
         parts = [TextPart(said), *images] if said.strip() else images
+        if earlier is not None:
+            session.replace(state=earlier)
+            replaced = True
         return {"run_id": session.send(Message.user(parts) if images else said, when=when).id}
     except Exception:
         for path in saved:  # what was not sent has left nothing behind
             session.files.delete(path)
+        if replaced:
+            session.replace(state=before)
         raise
+
+
+def _before(session: Session, instead: Any) -> State:
+    """The state without the last message of a person, which is the one meant, and what followed.
+
+    Todos, metadata and files are as they are now.
+    """
+    if session.status in ("running", "interrupted"):
+        raise Busy("A run is active or waits for an answer; stop it, then send the edited message.")
+    messages = session.messages
+    place = next((i for i in reversed(range(len(messages))) if messages[i].role == "user"), None)
+    if place is None or instead != queued_text(to_data(messages[place].shown)):
+        raise ValueError("The conversation went on meanwhile, so the edited message was not sent.")
+    return session.state.set_messages(messages[:place])
 
 
 def _images(sent: Any) -> list[ImagePart]:

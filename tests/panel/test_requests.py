@@ -176,6 +176,65 @@ def test_files_of_a_message_that_is_refused_are_not_kept() -> None:
     assert session.files.list() == []
 
 
+def edited(session: Any, instead: Any, **more: Any) -> dict[str, Any]:
+    return ask(session, {"type": "send", "id": "1", "text": "Edited", "instead": instead, **more})
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
+def test_an_edited_message_goes_on_from_before_the_last(kept: bool, tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path / "agents.db") if kept else None
+    session = session_of("One.", "Two.", "Three.", store=store, id="c1")
+    page = page_of(session)
+    session.send("First").result()
+    session.send("Second").result()
+    assert edited(session, "Second")["type"] == "reply"
+    session.current_run.result()
+    said = ["First", "One.", "Edited", "Three."]
+    assert [message.text for message in session.messages] == said
+
+    def shown() -> list[str]:
+        return [entry["message"]["parts"][0]["text"] for entry in page.state["entries"]]
+
+    until(lambda: shown() == said)
+    session.close()
+    if store is not None:
+        opened = sa.Session.open("c1", agent=session.agent, store=store)
+        assert [message.text for message in opened.messages] == said
+        opened.close()
+        store.close()
+
+
+@pytest.mark.parametrize("instead", ["First", "", "Third", 3, ["Second"]])
+def test_an_edit_of_what_is_not_the_last_message_changes_nothing(instead: Any) -> None:
+    session = session_of("One.", "Two.", "Three.")
+    session.send("First").result()
+    session.send("Second").result()
+    assert edited(session, instead)["kind"] == "ValueError"
+    assert [m.text for m in session.messages] == ["First", "One.", "Second", "Two."]
+
+
+def test_while_a_run_is_active_or_waits_nothing_is_edited() -> None:
+    session, run, release = held_session("Done.")
+    assert edited(session, "Go.")["kind"] == "Busy"
+    release.set()
+    assert run.result().text == "Done."
+    waiting = waiting_session()
+    assert edited(waiting, "Write.")["kind"] == "Busy"
+    assert waiting.status == "interrupted"
+
+
+def test_what_an_edit_would_replace_stays_if_the_message_is_refused() -> None:
+    def refuse(message: Any, ctx: Any) -> Any:
+        if message.text == "Edited":
+            raise ValueError("Not that.")
+        return message, message
+
+    session = session_of("One.", "Two.", message_preprocessor=refuse)
+    session.send("First").result()
+    assert edited(session, "First")["type"] == "error"
+    assert [message.text for message in session.messages] == ["First", "One."]
+
+
 def test_steering_where_nothing_runs_starts_a_run() -> None:
     session = session_of("Hello.")
     ask(session, {"type": "send", "id": "1", "text": "hi", "when": "steer"})

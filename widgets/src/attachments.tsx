@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { bytes } from "./format";
 import { Icon } from "./icons";
+import type { Entry } from "./protocol";
 import { Line } from "./text-block";
 
 type Attached =
@@ -36,7 +37,16 @@ export function useAttachments() {
     setProblem("");
     put(now.current.filter((item) => !gone.includes(item)));
   };
-  return { items, problem, add, remove };
+  return { items, problem, add, remove, put };
+}
+
+/** The images of a message, to be sent once more. */
+export function imagesOf({ message: { parts = [] } }: Entry): Attached[] {
+  return parts.flatMap((part, place): Attached[] => {
+    if (part.type !== "image" || !part.data) return [];
+    const { data, mime_type: media_type = "image/png" } = part;
+    return [{ kind: "image", name: `Image ${place + 1}`, size: (data.length * 3) / 4, media_type, data }];
+  });
 }
 
 /** What a request to send has of them. */

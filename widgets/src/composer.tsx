@@ -1,9 +1,9 @@
 // Where a person writes to the agent.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Attachments, fieldsOf, useAttachments } from "./attachments";
-import { useHistory } from "./history";
+import { Attachments, fieldsOf, imagesOf, useAttachments } from "./attachments";
+import { textOf, useHistory } from "./history";
 import { Icon } from "./icons";
-import type { ViewState } from "./protocol";
+import { queuedText, type Entry, type ViewState } from "./protocol";
 import { Queue } from "./queue";
 import { useRequest, useStore } from "./use-store";
 
@@ -17,11 +17,18 @@ const HINTS: Record<string, string> = {
 };
 const KEYS = "Enter sends, Shift and Enter make a new line, Arrow up brings earlier messages.";
 
-export function Composer({ state }: { state: ViewState }) {
+type Props = {
+  state: ViewState;
+  /** The message that is said anew: it goes out instead of itself and of what came after it. */
+  edited?: Entry | null;
+  onEdited?: () => void;
+};
+
+export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
   const { text, write, clear, go, recalls } = useHistory(state.entries);
-  const { items, problem, add, remove } = useAttachments();
+  const { items, problem, add, remove, put } = useAttachments();
   const blind = useBlind(state.model, items.some((item) => item.kind === "image"));
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -41,9 +48,26 @@ export function Composer({ state }: { state: ViewState }) {
     brought.current = false;
   }, [text, state.status]);
 
+  // What was being written meanwhile comes back afterwards.
+  const draft = useRef({ text, items });
+  useEffect(() => {
+    if (!edited) return;
+    draft.current = { text, items };
+    clear(textOf(edited));
+    put(imagesOf(edited));
+    area.current?.focus();
+  }, [edited]);
+  const leaveEdit = () => {
+    onEdited();
+    clear(draft.current.text);
+    put(draft.current.items);
+    area.current?.focus();
+  };
+
   const send = async (when: "queue" | "steer") => {
     if (!ready) return;
-    const reply = await ask("send", { text, ...(when === "steer" && { when }), ...fieldsOf(items) });
+    const reply = await ask("send", { text, ...(when === "steer" && { when }), ...fieldsOf(items), ...(edited && { instead: queuedText(edited.message) }) });
+    if (reply && edited) return leaveEdit();
     // What was typed meanwhile is not lost, nor is what the kernel did not take.
     if (reply) remove(items);
     if (reply && now.current === text) clear();
@@ -82,6 +106,14 @@ export function Composer({ state }: { state: ViewState }) {
       onDrop={(event) => take(event, event.dataTransfer)}
     >
       <Queue queued={state.queued} active={running} />
+      {edited && (
+        <p class="sagents-editing" data-testid="editing">
+          <span>Instead of your last message: it and all after it leave the conversation when you send. Files and to-dos stay.</span>
+          <button type="button" class="sagents-button sagents-quiet" data-testid="leave-edit" onClick={leaveEdit}>
+            Keep it
+          </button>
+        </p>
+      )}
       <Attachments items={items} remove={remove} />
       <div class="sagents-composer-box">
         <input

@@ -2,11 +2,11 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Entry } from "./protocol";
 
+export const textOf = ({ message: { parts = [] } }: Entry): string => parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
+
 /** What people have said in the conversation, oldest first; what was said twice in a row is there once. */
 export function saidIn(entries: Entry[]): string[] {
-  const texts = entries
-    .filter(({ message }) => message.role === "user")
-    .map(({ message }) => (message.parts ?? []).flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n"));
+  const texts = entries.filter(({ message }) => message.role === "user").map(textOf);
   return texts.filter((text, place) => text.trim() !== "" && text !== texts[place - 1]);
 }
 
@@ -22,10 +22,11 @@ export function useHistory(entries: Entry[]) {
     written.current.set(place.current, next);
     setText(next);
   };
-  const clear = () => {
+  /** Begins anew, with nothing or with that text. */
+  const clear = (draft = "") => {
     place.current = null;
     written.current.clear();
-    setText("");
+    write(draft);
   };
   /** Goes to the message before or after; whether there is one. */
   const go = (step: -1 | 1): boolean => {

@@ -303,7 +303,7 @@ function without(queued: Queued[], run_id: string, text: string): Queued[] {
   return place < 0 ? queued : queued.toSpliced(place, 1);
 }
 
-const queuedText = (message: Message) =>
+export const queuedText = (message: Message) =>
   (message.parts ?? [])
     .map((part) => ("text" in part && part.text) || `[${part.type}]`)
     .join("\n")
