@@ -83,7 +83,6 @@ def test_a_message_steers_or_waits_is_found_again_and_takes_files_along(lab: Lab
     )
     expect(part(notebook, "attached")).to_have_count(2)
     expect(part(notebook, "blind")).to_contain_text("not known to read images")
-    notebook.screenshot("composer-attached")
     composer.press("Enter")
     expect(part(notebook, "attached")).to_have_count(0)
     expect(notebook.cell(0).locator("[data-role=user] img")).to_have_count(1)
@@ -94,9 +93,7 @@ def test_a_message_steers_or_waits_is_found_again_and_takes_files_along(lab: Lab
     expect(notebook.cell_output(1)).to_contain_text("/uploads/data.csv a,b")
 
     part(notebook, "model").click()
-    notebook.set_theme("dark")
     expect(part(notebook, "model-choice").first).to_contain_text("this session's own")
-    notebook.screenshot("composer-models")
     part(notebook, "model-choice").filter(has_text="demo").click()
     expect(part(notebook, "model")).to_have_text("demo")
     expect(printed(notebook, "print(s.agent.model.name)")).to_have_text("demo")
