@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import kinds
 from ..errors import ConfigurationError
@@ -57,6 +57,36 @@ def default_spec() -> tuple[str, str]:
         if provider.default and os.environ.get(variable := provider.sdk.key_variable):
             return f"{provider.name}:{provider.default}", f"${variable} is set"
     return "demo", "no provider's key is set: a planner that works offline"
+
+
+class ModelChoice(NamedTuple):
+    """A model that can be named, and the variable of the key it lacks, "" if it lacks none."""
+
+    name: str
+    missing: str
+
+
+def model_choices() -> list[ModelChoice]:
+    """The models that people need not know by name.
+
+    They are that of ``$SAGENTS_MODEL``, the default of each provider, and "demo".
+    """
+    names = [os.environ.get("SAGENTS_MODEL", "")]
+    names += [f"{each.name}:{each.default}" for each in PROVIDERS.values() if each.default]
+    return [
+        ModelChoice(name, _missing_key(name)) for name in dict.fromkeys([*names, "demo"]) if name
+    ]
+
+
+def _missing_key(name: str) -> str:
+    provider = PROVIDERS.get(name.partition(":")[0])
+    if provider is None:
+        return ""
+    sdk = provider.sdk
+    others = sdk.other_credentials if sdk.own_credentials else ()
+    # A compatible server may want no key.
+    enough = (sdk.key_variable, sdk.url_variable, *others)
+    return "" if any(os.environ.get(variable) for variable in enough) else sdk.key_variable
 
 
 def _default(options: dict[str, Any]) -> ChatModel:

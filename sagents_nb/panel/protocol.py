@@ -33,6 +33,7 @@ SHOWN_ENTRIES = 200
 SHORTENED_AT = 20_000
 SHOWN_IMAGES = 4
 LARGEST_IMAGE = 512 * 1024  # characters of base64
+ATTACHED_IMAGES = 2 * 1024 * 1024  # characters of base64, of all images of a message
 SNAPSHOT_IMAGES = 4 * 1024 * 1024  # of all images together, the newest first
 _EXACT = 2**53 - 1  # up to here a page knows each integer
 
@@ -179,8 +180,17 @@ def plain(data: Any) -> Any:
 
 
 def shortened_message(message: dict[str, Any]) -> dict[str, Any]:
-    """A message whose tool results are not longer than the wire allows, and its calls exact."""
+    """A message whose tool results are not longer than the wire allows, and its calls exact.
+
+    Of a person's message the first images travel; of the others it is only said that they are.
+    """
     parts = message.get("parts")
+    if message["role"] == "user" and parts:
+        left, kept = ATTACHED_IMAGES, []
+        for part in parts:
+            left -= _image_size(part)
+            kept.append(part if left >= 0 else _without_image(part))
+        return {**message, "parts": kept}
     if message["role"] not in ("tool", "assistant") or not parts:
         return message
     change = {"tool_result": shortened, "tool_call": with_numbers}
@@ -242,6 +252,15 @@ def _image_named(data: str) -> str:
     return f"[image of {len(data) * 3 // 4:,} bytes]"
 
 
+def _image_size(part: dict[str, Any]) -> int:
+    """The characters of base64 of a part that is an image of a message."""
+    return len(part.get("data") or "") if part["type"] == "image" else 0
+
+
+def _without_image(part: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in part.items() if k != "data"} if _image_size(part) else part
+
+
 def _with_new_images(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The entries with no more images than a snapshot carries; the older are named."""
     left = SNAPSHOT_IMAGES
@@ -250,7 +269,9 @@ def _with_new_images(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         parts = []
         for part in entry["message"].get("parts", ()):
             images = part.get("images", ())
-            left -= sum(len(image["data"]) for image in images)
+            left -= sum(len(image["data"]) for image in images) + _image_size(part)
+            if left < 0:
+                part = _without_image(part)
             if images and left < 0:
                 names = [_image_named(image["data"]) for image in images]
                 part = {**part, "content": "\n".join(filter(None, [part["content"], *names]))}
@@ -339,6 +360,7 @@ def following_state(before: dict[str, Any], session_id: str, model: str) -> dict
     return {
         **new_view_state(session_id, model),
         "past": [*before["past"], *entries][-SHOWN_ENTRIES:],
+        "usage": before["usage"],
         "tools": before["tools"],
         "decided": before["decided"],
         "runs": {

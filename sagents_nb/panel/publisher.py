@@ -22,7 +22,7 @@ from ..events import (
     Event,
     StatusChanged,
 )
-from ..messages import Message
+from ..messages import Message, Usage
 from ..runtime.thread import runtime
 from ..session import Session
 from ..state import to_data
@@ -93,6 +93,8 @@ class Publisher:
         session = self.session
         self._closed = session.status == "closed" and session.resting is None
         self._set_entries(session.initial_messages)
+        used = sum((each.usage for each in session.initial_messages if each.usage), Usage())
+        self.state["usage"].update(plain(to_data(used)))
         self._unsubscribe = session.subscribe(self.push, since=0)
         self._take()
         self._read_session()

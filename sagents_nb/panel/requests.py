@@ -5,20 +5,31 @@ Runs on the runtime loop; whoever takes a page's messages only posts them there.
 
 from __future__ import annotations
 
+import base64
 import functools
+import itertools
 import json
+import mimetypes
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import PurePosixPath
 from typing import Any
 
-from ..errors import InvalidDecision, SagentsError, StaleApproval
+from ..errors import Busy, InvalidDecision, SagentsError, StaleApproval
+from ..files.filesystem import FileSystem
+from ..messages import ImagePart, Message, TextPart
 from ..runtime.thread import runtime
 from ..session import Session
-from ..state import to_data
+from ..state import State, to_data
 from .files import read_file
-from .protocol import plain
+from .models import choices, choose
+from .protocol import plain, queued_text
 from .run_changes import read_change, read_changes, undo_change
 
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+MOST_ATTACHED = 8
+LARGEST_ATTACHED = 5_000_000  # bytes of an image, characters of a text
+UPLOADS = "/uploads"
 # Levels of lists and objects; of much more, Python can neither compare nor encode nor store any.
 DEEPEST = 100
 
@@ -29,9 +40,9 @@ def answer(session: Session, request: dict[str, Any], send: Reply) -> None:
     """Do what the page asks; a request that makes no sense is an error, never an exception."""
     kind = request.get("type")
     stored = isinstance(kind, str) and kind in _OF_FILES and session.files.mounts
-    if session.resting is None and not stored:
+    if session.resting is None and not stored and not request.get("files"):
         _answer(session, request, send)
-    else:  # it wakes, or reads, once its store has answered: the runtime loop must not wait for it
+    else:  # it wakes, reads or saves once a store has answered: the runtime loop must not wait
         back = functools.partial(runtime.post, send)
         runtime.loop.run_in_executor(None, _answer, session, request, back)
 
@@ -78,10 +89,116 @@ def _too_deep(data: Any) -> bool:
 
 
 def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    text = request["text"]
-    if not isinstance(text, str) or not text.strip():
+    text, when = request["text"], request.get("when", "queue")
+    images, files = _images(request.get("images", [])), _texts(request.get("files", []))
+    if not isinstance(text, str) or not (text.strip() or images or files):
         raise ValueError("There is nothing to send.")
-    return {"run_id": session.send(text).id}
+    if when not in ("queue", "steer"):
+        raise ValueError(f"A message is sent by 'queue' or 'steer', not {reprlib.repr(when)}.")
+    before, replaced, saved = session.state, False, list[str]()
+    earlier = None if request.get("instead") is None else _before(session, request["instead"])
+    try:
+        for name, content in files.items():
+            saved.append(_saved(session.files, name, content))
+        named = "\n".join(f"Attached file: {path}" for path in saved)
+        said = "\n\n".join(filter(None, [text, named]))
+        parts = [TextPart(said), *images] if said.strip() else images
+        if earlier is not None:
+            session.replace(state=earlier)
+            replaced = True
+        return {"run_id": session.send(Message.user(parts) if images else said, when=when).id}
+    except Exception:
+        for path in saved:  # what was not sent has left nothing behind
+            session.files.delete(path)
+        if replaced:
+            session.replace(state=before)
+        raise
+
+
+def _before(session: Session, instead: Any) -> State:
+    """The state without the last message of a person, which is the one meant, and what followed.
+
+    Todos, metadata and files are as they are now.
+    """
+    if session.status in ("running", "interrupted"):
+        raise Busy("A run is active or waits for an answer; stop it, then send the edited message.")
+    messages = session.messages
+    place = next((i for i in reversed(range(len(messages))) if messages[i].role == "user"), None)
+    if place is None or instead != queued_text(to_data(messages[place].shown)):
+        raise ValueError("The conversation went on meanwhile, so the edited message was not sent.")
+    return session.state.set_messages(messages[:place])
+
+
+def _images(sent: Any) -> list[ImagePart]:
+    """The parts of the images that were attached; raises ValueError for what is none."""
+    if not isinstance(sent, list) or len(sent) > MOST_ATTACHED:
+        raise ValueError(f"A message has at most {MOST_ATTACHED} images.")
+    parts = []
+    for image in sent:
+        kind, data = image["media_type"], image["data"]
+        if kind not in IMAGE_TYPES:
+            raise ValueError("An attached image is a PNG, JPEG, GIF or WebP.")
+        try:
+            size = len(base64.b64decode(data, validate=True))
+        except (TypeError, ValueError):
+            size = 0
+        if not 0 < size <= LARGEST_ATTACHED:
+            raise ValueError(
+                f"An attached image has at most {LARGEST_ATTACHED // 1_000_000} MB, in base64."
+            )
+        parts.append(ImagePart(data, kind))
+    return parts
+
+
+def _texts(sent: Any) -> dict[str, str]:
+    """The texts that were attached, by the name that each is saved under."""
+    if not isinstance(sent, list) or len(sent) > MOST_ATTACHED:
+        raise ValueError(f"A message has at most {MOST_ATTACHED} files.")
+    texts: dict[str, str] = {}
+    for file in sent:
+        name, text = PurePosixPath(file["name"].replace("\\", "/")).name, file["text"]
+        if not name or not isinstance(text, str) or len(text) > LARGEST_ATTACHED:
+            raise ValueError("An attached file has a name and at most 5 MB of text.")
+        texts[_free(name, texts)] = text
+    return texts
+
+
+def _saved(files: FileSystem, name: str, text: str) -> str:
+    """Save a text where no other file is; its path."""
+    taken = [path.rpartition("/")[2] for path in files.list(f"{UPLOADS}/*")]
+    path = f"{UPLOADS}/{_free(name, taken)}"
+    kind = mimetypes.guess_type(path)[0] or "text/plain"
+    return files.write(path, text, mime_type=kind, overwrite=False).path
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name, or the first of ``name-2``, ``name-3`` … that is not taken."""
+    path = PurePosixPath(name)
+    names = (name if n == 1 else f"{path.stem}-{n}{path.suffix}" for n in itertools.count(1))
+    return next(each for each in names if each not in taken)
+
+
+def _withdraw(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    meant = tuple(request[name] for name in ("run_id", "when", "text"))
+    for run_id, when, message in session.queued:
+        if (run_id, when, queued_text(to_data(message.shown))) == meant:
+            session.withdraw(message)
+            return {}
+    raise ValueError("That message does not wait any more: the agent has it, or it was taken back.")
+
+
+def _retry(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    return {"run_id": session.retry().id}
+
+
+def _models(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    reads_images = session.agent.model.reads_images
+    return {"models": choices(session), "reads_images": reads_images}
+
+
+def _model(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    choose(session, request["name"])
+    return {}
 
 
 def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
@@ -119,6 +236,10 @@ _HANDLERS = {
     **_OF_FILES,
     "read_changes": read_changes,
     "send": _send,
+    "withdraw": _withdraw,
+    "retry": _retry,
+    "models": _models,
+    "model": _model,
     "decide": _decide,
     "cancel": _cancel,
     "read_result": _read_result,

@@ -40,7 +40,7 @@ from ..loop.config import Outcome, Unfinished
 from ..loop.execution import new_run_id, run_result
 from ..loop.loop import PAUSE_REASON, Loop
 from ..loop.open_calls import closing_message, end_of, given_up, open_calls, placeholders
-from ..messages import Message, ToolResult, Usage
+from ..messages import CUT_SHORT, Message, ToolResult, Usage
 from ..middleware.human_in_the_loop import ask_again
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled, woken_by
@@ -579,6 +579,20 @@ class Actor:
         for run in runs:
             self._never_begins(run)
 
+    def withdraw(self, message: Message) -> None:
+        """Forget one message that waits, and with it the run that it would have begun."""
+        self.check_open()
+        found = next((each for each in self.inbox.queued if each.message is message), None)
+        if found is None:
+            raise NotRunning(
+                "That message does not wait any more: the agent has it, or it was taken back."
+            )
+        if found.run_id:
+            self.cancel_run(next(run for run in self.inbox.runs if run.id == found.run_id))
+        else:
+            self.inbox.forget(message)
+            self._withdraw([found])
+
     def cancel_run(self, run: Run) -> None:
         """Stop that run, or take it out of the queue."""
         messages = self.inbox.remove(run)
@@ -1030,8 +1044,8 @@ class Actor:
 
 
 def _is_no_answer(message: Message) -> bool:
-    """Whether it only says that there is no answer: it failed, or was refused."""
-    return message.role == "assistant" and bool(message.error or message.stop_reason == "refusal")
+    """Whether it is no whole answer: it failed, was stopped, refused or cut."""
+    return message.role == "assistant" and bool(message.error or message.stop_reason in CUT_SHORT)
 
 
 def _after(future: Future[None] | None, do: Callable[[], Any], undo: Callable[..., Any]) -> None:

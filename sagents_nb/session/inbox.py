@@ -65,7 +65,7 @@ class Inbox:
         (self._steering if when == "steer" else self._follow_ups).append(message)
 
     def forget(self, message: Message) -> None:
-        """Take a message out that was refused after all."""
+        """Take a message out that was refused after all, or taken back."""
         for queue in (self._steering, self._follow_ups):
             queue[:] = [waiting for waiting in queue if waiting is not message]
 

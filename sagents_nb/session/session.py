@@ -13,7 +13,7 @@ import os
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -438,6 +438,15 @@ class Session:
         """
         self._act(self.actor.clear_queue, which)
 
+    @kinds.checked
+    def withdraw(self, message: Message) -> None:
+        """Take back one message of :attr:`queued`: the very object, not one that is equal.
+
+        A run that it would have begun ends as cancelled, with all it was sent with. Raises
+        :class:`~sagents_nb.errors.NotRunning` if it does not wait any more.
+        """
+        self._act(self.actor.withdraw, message)
+
     @property
     def queued(self) -> list[Queued]:
         """What waits: steered messages, follow-ups, and those that begin runs of their own."""
@@ -478,11 +487,12 @@ class Session:
     def retry(self) -> Run:
         """Run again without a new message; what it does depends on where the session stopped.
 
-        Calls that people have answered, or that a pause left open, are gone on with. Else a
-        failed or refused answer is taken back, and the model asked again for the user or tool
-        message before it; what is queued runs after that. Where all is answered, what is queued
-        runs now. Raises :class:`~sagents_nb.errors.NotRunning` where nothing is left to do, and
-        :class:`~sagents_nb.errors.Busy` while a run is active or waits for people.
+        Calls that people have answered, or that a pause left open, are gone on with. Else an
+        answer that failed, was stopped, refused or cut is taken back, and the model asked again
+        for the user or tool message before it; what is queued runs after that. Where all is
+        answered, what is queued runs now. Raises :class:`~sagents_nb.errors.NotRunning` where
+        nothing is left to do, and :class:`~sagents_nb.errors.Busy` while a run is active or waits
+        for people.
         """
         return self._act(self.actor.retry)
 
@@ -734,13 +744,13 @@ class Session:
 
         return frame_of(kind, [self._conversation(kind == "files")])
 
-    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    @kinds.checked(path=_PATH)
     def to_markdown(
         self,
         path: str | os.PathLike[str] | None = None,
         *,
         files: bool = True,
-        secrets: Iterable[str] = (),
+        secrets: Collection[str] = (),
     ) -> str:
         """The conversation as Markdown, also written to ``path``.
 
@@ -758,13 +768,13 @@ class Session:
 
         return written(markdown_of(self._document(files, secrets)), path)
 
-    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    @kinds.checked(path=_PATH)
     def to_html(
         self,
         path: str | os.PathLike[str] | None = None,
         *,
         files: bool = True,
-        secrets: Iterable[str] = (),
+        secrets: Collection[str] = (),
     ) -> str:
         """The conversation as one HTML page that looks like the panel; see :meth:`to_markdown`.
 
@@ -775,13 +785,13 @@ class Session:
 
         return written(html_of(self._document(files, secrets)), path)
 
-    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    @kinds.checked(path=_PATH)
     def to_notebook(
         self,
         path: str | os.PathLike[str] | None = None,
         *,
         files: bool = True,
-        secrets: Iterable[str] = (),
+        secrets: Collection[str] = (),
     ) -> str:
         """The conversation as a notebook, its JSON; see :meth:`to_markdown`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -284,13 +284,13 @@ class ScopedStore:
         """What frames are made of for one conversation: its state, and events of what is known."""
         return self._run_on(id, framing.one, id).read()
 
-    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    @kinds.checked(path=_PATH)
     def to_markdown(
         self,
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
-        secrets: Iterable[str] = (),
+        secrets: Collection[str] = (),
     ) -> str:
         """The conversation of that id as :meth:`Session.to_markdown` writes it, without files.
 
@@ -300,26 +300,26 @@ class ScopedStore:
 
         return written(markdown_of(self._document(id, secrets)), path)
 
-    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    @kinds.checked(path=_PATH)
     def to_html(
         self,
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
-        secrets: Iterable[str] = (),
+        secrets: Collection[str] = (),
     ) -> str:
         """The conversation of that id as :meth:`Session.to_html` writes it, without files."""
         from ..export import html_of, written
 
         return written(html_of(self._document(id, secrets)), path)
 
-    @kinds.checked(path=_PATH, secrets=kinds.LIST)
+    @kinds.checked(path=_PATH)
     def to_notebook(
         self,
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
-        secrets: Iterable[str] = (),
+        secrets: Collection[str] = (),
     ) -> str:
         """The conversation of that id as :meth:`Session.to_notebook` writes it, without files."""
         from ..export import notebook_of, written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,9 @@ import sagents_nb as sa
 from sagents_nb.events import Event
 from sagents_nb.panel.protocol import merged, new_view_state, plain, reduce, wire
 from sagents_nb.panel.publisher import Publisher
+from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
+from tests.talking import PATIENCE
 
 
 class Page:
@@ -117,3 +120,39 @@ def reduced(events: Sequence[Event], *, join: bool) -> dict[str, Any]:
     for event in merged(events) if join else events:
         reduce(state, plain(wire(event)))
     return state
+
+
+def ask(session: Any, request: Any) -> dict[str, Any]:
+    """The one answer to a request."""
+    answers: list[dict[str, Any]] = []
+    runtime.call(answer, session, request, answers.append)
+    assert len(answers) == 1
+    json_packer(answers[0])
+    return answers[0]
+
+
+def page_of(session: Any) -> Page:
+    """A page that shows the session."""
+    wire = Wire()
+    publisher = Publisher(session)
+    page = Page(lambda have: hello(publisher, wire, have))
+    wire.pages.append(page)
+    page.ask()
+    return page
+
+
+def held_session(*turns: Any) -> tuple[Any, Any, threading.Event]:
+    """A session in the middle of a run, that run, and what lets it go on."""
+    began, release = threading.Event(), threading.Event()
+
+    @sa.tool
+    def hold() -> str:
+        """Wait."""
+        began.set()
+        assert release.wait(PATIENCE)
+        return "done"
+
+    session = session_of(sa.ToolCall("h1", "hold", {}), *turns, tools=[hold])
+    run = session.send("Go.")
+    assert began.wait(PATIENCE)
+    return session, run, release

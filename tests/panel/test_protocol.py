@@ -351,6 +351,27 @@ def test_of_many_or_large_images_the_rest_is_named() -> None:
     assert told["content"] == "[image of 393,219 bytes]"
 
 
+def test_of_a_persons_message_the_images_travel_that_fit_and_the_others_are_said_to_be() -> None:
+    images = [sa.ImagePart("A" * (protocol.ATTACHED_IMAGES // 2)) for _ in range(3)]
+    message = sa.Message.user([sa.TextPart("See"), *images])
+    told = wire(ev.MessageEnd(seq=1, message=message))["message"]["parts"]
+    assert [(part["type"], "data" in part) for part in told] == [
+        ("text", False),
+        ("image", True),
+        ("image", True),
+        ("image", False),
+    ]
+    state = new_view_state("s", "m")
+    for seq in range(1, 4):
+        reduce(state, plain(wire(ev.MessageEnd(seq=seq, message=message))))
+    shown = [e["message"]["parts"] for e in snapshot_of(state)["entries"]]
+    assert [["data" in part for part in parts[1:3]] for parts in shown] == [
+        [False, False],
+        [True, True],
+        [True, True],
+    ]
+
+
 def test_a_snapshot_carries_the_newest_images_and_names_the_older_ones() -> None:
     size = protocol.LARGEST_IMAGE
     state = new_view_state("s", "m")

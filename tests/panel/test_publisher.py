@@ -708,3 +708,21 @@ def test_another_agent_leaves_what_was_said_where_it_is(no_clock: None) -> None:
     assert state is not None
     assert state["model"] == "demo"
     assert [entry["run_id"] for entry in state["entries"]] == [run.id, run.id]
+
+
+def test_what_a_conversation_has_cost_is_counted_from_its_first_message_on(no_clock: None) -> None:
+    def costs(tokens: int) -> sa.Message:
+        return sa.Message.assistant("a", usage=sa.Usage(tokens, 1, cost_usd=tokens / 100))
+
+    session = session_of(costs(10), costs(20))
+    session.send("One.").result()
+    later = sa.Session.restore(session.export_state(), agent=session.agent, id="later")
+    publisher, page = shown(later)
+    later.send("Two.").result()
+    flush(publisher)
+    assert page.state is not None
+    expected = {"input_tokens": 30, "output_tokens": 2, "cost_usd": pytest.approx(0.3)}
+    assert page.state["usage"] == expected
+    later.replace(state=later.state.set_messages([]))
+    flush(publisher)
+    assert page.state["usage"] == expected

@@ -9,37 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jupyter_client.session import json_packer
 
 import sagents_nb as sa
-from sagents_nb.panel.publisher import Publisher
 from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
-from tests.panel.pages import Page, Wire, hello, session_of, write
+from tests.panel.pages import ask, held_session, page_of, session_of, write
 from tests.session.hours import Hours
 from tests.talking import until
 
 MESSAGES = Path(__file__).parents[2] / "tests/fixtures/protocol/messages.json"
-
-
-def ask(session: Any, request: Any) -> dict[str, Any]:
-    """The one answer to a request."""
-    answers: list[dict[str, Any]] = []
-    runtime.call(answer, session, request, answers.append)
-    assert len(answers) == 1
-    json_packer(answers[0])
-    return answers[0]
-
-
-def page_of(session: Any) -> Page:
-    """A page that shows the session."""
-    wire = Wire()
-    publisher = Publisher(session)
-    page = Page(lambda have: hello(publisher, wire, have))
-    wire.pages.append(page)
-    page.ask()
-    return page
 
 
 def waiting_session(*more: Any) -> Any:
@@ -99,6 +78,210 @@ def test_send_while_a_run_is_active_waits_behind_it() -> None:
     first.result()
     until(lambda: session.status == "idle")
     assert session.messages[-1].text == "Second."
+
+
+def test_a_steered_message_goes_to_the_active_run() -> None:
+    session, run, release = held_session("Shorter, then.")
+    reply = ask(session, {"type": "send", "id": "1", "text": "Shorter", "when": "steer"})
+    assert reply == {"type": "reply", "id": "1", "run_id": run.id}
+    release.set()
+    assert run.result().text == "Shorter, then."
+    assert [m.text for m in session.messages if m.role == "user"] == ["Go.", "Shorter"]
+
+
+def attaching(session: Any, text: str, *files: tuple[str, Any], **more: Any) -> dict[str, Any]:
+    """The answer to a message with these files."""
+    sent = [{"name": name, "text": content} for name, content in files]
+    answers: list[dict[str, Any]] = []
+    request = {"type": "send", "id": "1", "text": text, "files": sent, **more}
+    runtime.call(answer, session, request, answers.append)
+    until(lambda: answers)
+    return answers[0]
+
+
+PNG = {"media_type": "image/png", "data": "iVBORw0KGgo="}
+
+
+@pytest.mark.parametrize("text", ["What is this?", ""])
+def test_images_are_parts_of_the_message_and_the_page_shows_them(text: str) -> None:
+    session = session_of("A penguin.")
+    page = page_of(session)
+    reply = ask(session, {"type": "send", "id": "1", "text": text, "images": [PNG, PNG]})
+    assert reply["type"] == "reply"
+    session.current_run.result()
+    image = sa.ImagePart("iVBORw0KGgo=", "image/png")
+    said = [sa.TextPart(text)] if text else []
+    assert list(session.messages[0].parts) == [*said, image, image]
+    until(lambda: page.state["status"] == "idle" and page.state["entries"])
+    shown = page.state["entries"][0]["message"]["parts"]
+    assert [part["data"] for part in shown if part["type"] == "image"] == [PNG["data"]] * 2
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        [PNG] * 9,
+        [{**PNG, "media_type": "image/svg+xml"}],
+        [{**PNG, "data": "no base64!"}],
+        [{**PNG, "data": ""}],
+        [{**PNG, "data": "A" * 6_700_000}],
+        [{**PNG, "data": None}],
+        [{}],
+        ["x"],
+        "x",
+        {"a": PNG},
+    ],
+)
+def test_what_is_no_image_or_too_large_is_refused_and_nothing_is_sent(images: Any) -> None:
+    session = session_of("Hello.")
+    reply = ask(session, {"type": "send", "id": "1", "text": "See", "images": images})
+    assert reply["type"] == "error"
+    assert len(reply["message"]) < 300
+    assert session.messages == []
+
+
+def test_texts_are_saved_beside_what_is_there_and_named_in_the_message() -> None:
+    session = session_of("Read.")
+    session.files.write("/uploads/data.csv", "mine")
+    files = [("data.csv", "a,b"), ("C:\\tmp\\notes.txt", "n"), ("notes.txt", "m")]
+    assert attaching(session, "Look", *files)["type"] == "reply"
+    session.current_run.result()
+    saved = {path: session.files.read(path).text for path in session.files.list()}
+    assert saved == {
+        "/uploads/data.csv": "mine",
+        "/uploads/data-2.csv": "a,b",
+        "/uploads/notes.txt": "n",
+        "/uploads/notes-2.txt": "m",
+    }
+    assert session.messages[0].text == (
+        "Look\n\nAttached file: /uploads/data-2.csv\nAttached file: /uploads/notes.txt\n"
+        "Attached file: /uploads/notes-2.txt"
+    )
+
+
+@pytest.mark.parametrize(
+    "file", [("..", "x"), ("", "x"), ("a.txt", None), ("a.txt", "x" * 5_000_001), (None, "x")]
+)
+def test_a_file_that_cannot_be_saved_leaves_nothing_behind(file: tuple[Any, Any]) -> None:
+    session = session_of("Hello.")
+    assert attaching(session, "Look", ("good.txt", "x"), file)["type"] == "error"
+    assert session.files.list() == []
+    assert session.messages == []
+
+
+def test_files_of_a_message_that_is_refused_are_not_kept() -> None:
+    session = session_of("Hello.")
+    session.close()
+    assert attaching(session, "Look", ("good.txt", "x"))["kind"] == "NotRunning"
+    assert session.files.list() == []
+
+
+def edited(session: Any, instead: Any, **more: Any) -> dict[str, Any]:
+    return ask(session, {"type": "send", "id": "1", "text": "Edited", "instead": instead, **more})
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a store"])
+def test_an_edited_message_goes_on_from_before_the_last(kept: bool, tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path / "agents.db") if kept else None
+    session = session_of("One.", "Two.", "Three.", store=store, id="c1")
+    page = page_of(session)
+    session.send("First").result()
+    session.send("Second").result()
+    assert edited(session, "Second")["type"] == "reply"
+    session.current_run.result()
+    said = ["First", "One.", "Edited", "Three."]
+    assert [message.text for message in session.messages] == said
+
+    def shown() -> list[str]:
+        return [entry["message"]["parts"][0]["text"] for entry in page.state["entries"]]
+
+    until(lambda: shown() == said)
+    session.close()
+    if store is not None:
+        opened = sa.Session.open("c1", agent=session.agent, store=store)
+        assert [message.text for message in opened.messages] == said
+        opened.close()
+        store.close()
+
+
+@pytest.mark.parametrize("instead", ["First", "", "Third", 3, ["Second"]])
+def test_an_edit_of_what_is_not_the_last_message_changes_nothing(instead: Any) -> None:
+    session = session_of("One.", "Two.", "Three.")
+    session.send("First").result()
+    session.send("Second").result()
+    assert edited(session, instead)["kind"] == "ValueError"
+    assert [m.text for m in session.messages] == ["First", "One.", "Second", "Two."]
+
+
+def test_while_a_run_is_active_or_waits_nothing_is_edited() -> None:
+    session, run, release = held_session("Done.")
+    assert edited(session, "Go.")["kind"] == "Busy"
+    release.set()
+    assert run.result().text == "Done."
+    waiting = waiting_session()
+    assert edited(waiting, "Write.")["kind"] == "Busy"
+    assert waiting.status == "interrupted"
+
+
+def test_what_an_edit_would_replace_stays_if_the_message_is_refused() -> None:
+    def refuse(message: Any, ctx: Any) -> Any:
+        if message.text == "Edited":
+            raise ValueError("Not that.")
+        return message, message
+
+    session = session_of("One.", "Two.", message_preprocessor=refuse)
+    session.send("First").result()
+    assert edited(session, "First")["type"] == "error"
+    assert [message.text for message in session.messages] == ["First", "One."]
+
+
+def test_steering_where_nothing_runs_starts_a_run() -> None:
+    session = session_of("Hello.")
+    ask(session, {"type": "send", "id": "1", "text": "hi", "when": "steer"})
+    assert session.current_run.result().text == "Hello."
+
+
+@pytest.mark.parametrize("when", ["raise", "later", None, ["steer"]])
+def test_a_message_is_queued_or_steered_and_nothing_else(when: Any) -> None:
+    session = session_of("Hello.")
+    reply = ask(session, {"type": "send", "id": "1", "text": "hi", "when": when})
+    assert (reply["type"], reply["kind"]) == ("error", "ValueError")
+    assert session.messages == []
+
+
+def test_each_message_that_waits_is_taken_back_as_the_page_knows_it() -> None:
+    session, run, release = held_session("Done.")
+    page = page_of(session)
+    session.steer("Shorter")
+    session.follow_up("And then?")
+    session.send("Next")
+    until(lambda: len(page.state["queued"]) == 3)
+    for waits in page.state["queued"]:
+        assert ask(session, {"type": "withdraw", "id": "1", **waits})["type"] == "reply"
+    until(lambda: page.state["queued"] == [])
+    reply = ask(session, {"type": "withdraw", "id": "2", **waits})
+    assert reply["type"] == "error"
+    assert "does not wait any more" in reply["message"]
+    release.set()
+    assert run.result().text == "Done."
+    assert [m.text for m in session.messages if m.role == "user"] == ["Go."]
+
+
+def test_retry_asks_again_after_a_failure() -> None:
+    session = session_of(ConnectionError("cable"), "Hello.")
+    with pytest.raises(sa.ModelError):
+        session.send("hi").result()
+    reply = ask(session, {"type": "retry", "id": "1"})
+    assert reply == {"type": "reply", "id": "1", "run_id": session.current_run.id}
+    assert session.current_run.result().text == "Hello."
+
+
+def test_retry_where_all_is_answered_says_so_in_a_sentence() -> None:
+    session = session_of("Hello.")
+    session.send("hi").result()
+    reply = ask(session, {"type": "retry", "id": "1"})
+    assert (reply["type"], reply["kind"]) == ("error", "NotRunning")
+    assert reply["message"] == "There is nothing to retry: the last message is an answer."
 
 
 @pytest.mark.parametrize("text", ["", "   \n", None, 3, ["hi"], {"a": 1}])

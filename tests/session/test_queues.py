@@ -60,6 +60,28 @@ def test_a_queue_is_emptied_while_the_run_goes_on(
         assert [m.text for m in folded(store).state.messages if m.role == "user"] == left
 
 
+@pytest.mark.parametrize("text", ["steered", "followed", "behind"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_one_message_that_waits_is_taken_back_and_the_others_are_answered(
+    text: str, stored: bool, gate: Gate, store: ConversationStore
+) -> None:
+    session, run, behind = waiting(gate, **({"store": store} if stored else {}))
+    mine = next(queued.message for queued in session.queued if queued.message.text == text)
+    session.withdraw(mine)
+    assert text not in [queued.message.text for queued in session.queued]
+    with pytest.raises(sa.NotRunning, match="does not wait any more"):
+        session.withdraw(mine)
+    gate.open()
+    assert run.result(PATIENCE).status == "completed"
+    assert behind.result(PATIENCE).status == ("cancelled" if text == "behind" else "completed")
+    assert users(session) == [
+        said for said in ("first", "steered", "followed", "behind") if said != text
+    ]
+    if stored:
+        session.close()
+        assert folded(store).queued == []
+
+
 @pytest.mark.spec("A2.2.6")
 @pytest.mark.parametrize("reopened", [False, True])
 def test_all_that_waits_survives_a_cancellation_and_is_answered_later(

@@ -294,6 +294,15 @@ def test_there_is_nothing_to_retry_after_an_answer_or_before_the_first_message()
         session.retry()
 
 
+@pytest.mark.parametrize("reason", ["max_tokens", "context_window"])
+def test_a_cut_answer_is_taken_back_by_retry(reason: str) -> None:
+    cut = sa.Message.assistant("The first h", stop_reason=reason)
+    session = session_of(cut, "All of it.")
+    session.send("Go.").result()
+    assert session.retry().result().text == "All of it."
+    assert [message.text for message in session.messages] == ["Go.", "All of it."]
+
+
 def test_a_run_cannot_be_retried_while_it_runs(gate: Gate) -> None:
     session, _ = held(gate, "one")
     with pytest.raises(sa.Busy):

@@ -64,6 +64,13 @@ export class FakeModel {
     } else if (message.type === "read_change") {
       const change = this.changes.find(({ path }) => path === message.path);
       setTimeout(() => this.receive({ type: "reply", id, change }));
+    } else if (message.type === "models") {
+      const models = [
+        { name: "", label: this.state.model, missing: "", current: true },
+        { name: "anthropic:claude-sonnet-5-5", label: "anthropic:claude-sonnet-5-5", missing: "ANTHROPIC_API_KEY", current: false },
+        { name: "demo", label: "demo", missing: "", current: false },
+      ];
+      setTimeout(() => this.receive({ type: "reply", id, models }));
     } else if (id) {
       setTimeout(() => this.receive({ type: "reply", id }));
     }

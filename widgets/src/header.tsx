@@ -1,7 +1,8 @@
 // Who answers, what it is doing, and the way to stop it.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { count, seconds, tokens } from "./format";
 import { Icon } from "./icons";
+import { ModelButton, ModelList } from "./models";
 import { addUsage, entriesOf, type Usage, type ViewState } from "./protocol";
 import type { Status } from "./status";
 import { useRequest, useStore } from "./use-store";
@@ -19,37 +20,42 @@ export function Header({ state, status, view, runId, armed }: Props) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
   const run = view === "run" ? state?.runs[runId] : undefined;
+  const [choosing, setChoosing] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const close = () => {
+    setChoosing(false);
+    button.current?.focus();
+  };
   return (
-    <header class="sagents-header">
-      <span class="sagents-status" data-testid="status" data-status={status.name}>
-        <span class="sagents-dot" />
-        {status.label}
-      </span>
-      {run?.started != null && <Elapsed from={run.started} to={run.ended} />}
-      <span class="sagents-title" title={state?.session_id}>
-        {view === "run" ? "" : givenName(state?.session_id)}
-      </span>
-      {state?.model && (
-        <span class="sagents-model" title={`Model: ${state.model}`}>
-          {state.model}
+    <>
+      <header class="sagents-header">
+        <span class="sagents-status" data-testid="status" data-status={status.name}>
+          <span class="sagents-dot" />
+          {status.label}
         </span>
-      )}
-      {state && <UsageLine usage={view === "run" ? usageOfRun(state, runId) : state.usage} />}
-      {error && <span class="sagents-error-text">{error}</span>}
-      {status.active && (
-        <button
-          type="button"
-          class="sagents-button sagents-stop"
-          data-testid="stop"
-          disabled={busy}
-          title="Stop the run (Esc twice)"
-          onClick={() => ask("cancel", { run_id: view === "run" ? runId : undefined })}
-        >
-          <Icon name="stop" />
-          {armed ? "Stop: Esc once more" : slow && !store.heardWhileBusy ? "Busy: interrupt the kernel" : "Stop"}
-        </button>
-      )}
-    </header>
+        {run?.started != null && <Elapsed from={run.started} to={run.ended} />}
+        <span class="sagents-title" title={state?.session_id}>
+          {view === "run" ? "" : givenName(state?.session_id)}
+        </span>
+        {state?.model && <ModelButton model={state.model} open={choosing} toggle={() => setChoosing(!choosing)} button={button} />}
+        {state && (view === "run" ? <UsageLine usage={usageOfRun(state, runId)} /> : <Meter state={state} />)}
+        {error && <span class="sagents-error-text">{error}</span>}
+        {status.active && (
+          <button
+            type="button"
+            class="sagents-button sagents-stop"
+            data-testid="stop"
+            disabled={busy}
+            title="Stop the run (Esc twice)"
+            onClick={() => ask("cancel", { run_id: view === "run" ? runId : undefined })}
+          >
+            <Icon name="stop" />
+            {armed ? "Stop: Esc once more" : slow && !store.heardWhileBusy ? "Busy: interrupt the kernel" : "Stop"}
+          </button>
+        )}
+      </header>
+      {choosing && store.open && <ModelList close={close} />}
+    </>
   );
 }
 
@@ -75,19 +81,45 @@ function usageOfRun(state: ViewState, runId: string): Usage {
     .reduce((sum, entry) => addUsage(sum, entry.message.usage!), {} as Usage);
 }
 
+/** The tokens of the last call of the model: what it read, and what it wrote behind that. */
+function contextOf({ entries }: ViewState): number {
+  const last = entries.findLast(({ message }) => message.usage && inputOf(message.usage) > 0)?.message.usage;
+  return last ? inputOf(last) + (last.output_tokens ?? 0) : 0;
+}
+
+const cachedOf = (usage: Usage) => (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0);
+const inputOf = (usage: Usage) => (usage.input_tokens ?? 0) + cachedOf(usage);
+
+function costOf({ cost_usd: cost }: Usage): string {
+  return cost === undefined ? "" : ` · $${cost.toFixed(cost < 0.1 ? 4 : 2)}`;
+}
+
+/** All that was read and written, in words. */
+const sumsOf = (usage: Usage) => [
+  `${count(inputOf(usage), "token")} in, of them ${cachedOf(usage).toLocaleString("en")} cached`,
+  `${count(usage.output_tokens ?? 0, "token")} out`,
+];
+
+/** How much of a model's context the conversation takes, and what it has cost. */
+function Meter({ state }: { state: ViewState }) {
+  const context = contextOf(state);
+  const cost = costOf(state.usage);
+  if (context === 0 && !cost) return null;
+  const title = [`The conversation takes ${count(context, "token")} of the model's context.`, "So far:", ...sumsOf(state.usage), ...(cost ? [cost.slice(3)] : [])];
+  return (
+    <span class="sagents-usage" data-testid="meter" title={title.join("\n")}>
+      {tokens(context)} context{cost}
+    </span>
+  );
+}
+
 function UsageLine({ usage }: { usage: Usage }) {
-  const cached = (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0);
-  const input = (usage.input_tokens ?? 0) + cached;
+  const input = inputOf(usage);
   const output = usage.output_tokens ?? 0;
   if (input + output === 0) return null;
-  const cost = usage.cost_usd === undefined ? "" : ` · $${usage.cost_usd.toFixed(usage.cost_usd < 0.1 ? 4 : 2)}`;
-  const title = [
-    `${count(input, "token")} in, of them ${cached.toLocaleString("en")} cached`,
-    `${count(output, "token")} out`,
-  ].join("\n");
   return (
-    <span class="sagents-usage" title={title}>
-      {tokens(input)} in · {tokens(output)} out{cost}
+    <span class="sagents-usage" title={sumsOf(usage).join("\n")}>
+      {tokens(input)} in · {tokens(output)} out{costOf(usage)}
     </span>
   );
 }

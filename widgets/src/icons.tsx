@@ -24,6 +24,8 @@ const outlines = {
     </>
   ),
   thought: <path d="M3 4.5h10M3 8h10M3 11.5h6" />,
+  clip: <path d="m12.8 7.6-5 5a3 3 0 0 1-4.3-4.2l5.4-5.4a2 2 0 0 1 2.8 2.8l-5.2 5.3a1 1 0 0 1-1.4-1.4l4.7-4.8" />,
+  again: <path d="M12.8 6.2A5.2 5.2 0 1 0 13 9.5M13 3v3.3H9.7" />,
   stop: <path d="M5 5h6v6H5z" fill="currentColor" />,
   stopped: <path d="M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM6.4 6.4h3.2v3.2H6.4z" />,
 } satisfies Record<string, ComponentChildren>;

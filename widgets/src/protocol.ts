@@ -168,10 +168,12 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
 export type FromKernel =
   | { type: "snapshot"; seq: number; state: ViewState }
   | { type: "events"; after: number; seq: number; events: WireEvent[] }
-  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; changes?: FileChange[]; change?: ChangedFile }
+  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; changes?: FileChange[]; change?: ChangedFile; models?: ModelChoice[]; reads_images?: boolean }
   | { type: "error"; id: string; kind: string; message: string; tool_call_id?: string }
   | { type: "closed" };
 export type Reply = Extract<FromKernel, { type: "reply" }>;
+/** A model to choose; `missing` names the variable that has no key, "" if none is needed. */
+export type ModelChoice = { name: string; label: string; missing: string; current: boolean };
 /** What the last run has done to a file. */
 export type FileChange = { path: string; kind: "new" | "changed" | "deleted" };
 export type ChangedFile = FileChange & {
@@ -321,7 +323,7 @@ function without(queued: Queued[], run_id: string, text: string): Queued[] {
   return place < 0 ? queued : queued.toSpliced(place, 1);
 }
 
-const queuedText = (message: Message) =>
+export const queuedText = (message: Message) =>
   (message.parts ?? [])
     .map((part) => ("text" in part && part.text) || `[${part.type}]`)
     .join("\n")

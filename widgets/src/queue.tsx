@@ -22,17 +22,15 @@ export function Queue({ queued, active }: { queued: Queued[]; active: boolean })
             <span class="sagents-queued-text" title={text}>
               {text}
             </span>
-            {run_id && (
-              <button
-                type="button"
-                class="sagents-button sagents-quiet"
-                disabled={busy || !store.open}
-                aria-label={`Take back: ${text.slice(0, 60)}`}
-                onClick={() => ask("cancel", { run_id })}
-              >
-                Take back
-              </button>
-            )}
+            <button
+              type="button"
+              class="sagents-button sagents-quiet"
+              disabled={busy || !store.open}
+              aria-label={`Take back: ${text.slice(0, 60)}`}
+              onClick={() => ask("withdraw", { run_id, when, text })}
+            >
+              Take back
+            </button>
           </li>
         ))}
       </ul>

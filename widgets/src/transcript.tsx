@@ -1,12 +1,14 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
 import { useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ownersOf, resultsByEntry } from "./calls";
+import { editable, EditButton } from "./edit-last";
 import { count } from "./format";
 import { Icon } from "./icons";
 import { useLatestFirst } from "./latest-first";
 import { MemoryContext, type Place } from "./memory";
 import { Problem } from "./problem";
 import { QuestionProvider, useQuestion, type Question } from "./question";
+import { Retry } from "./retry";
 import { Drawn } from "./rich-text";
 import { foldsOf } from "./rows";
 import { Visible } from "./text-block";
@@ -30,9 +32,11 @@ type Props = {
   loose?: boolean;
   /** Whether the cell above says the prompt word for word. */
   typed?: boolean;
+  /** Is told which message somebody wants to say anew. */
+  onEdit?: (entry: Entry) => void;
 };
 
-export function Transcript({ state, runId = "", loose = true, typed = false }: Props) {
+export function Transcript({ state, runId = "", loose = true, typed = false, onEdit }: Props) {
   const question = useQuestion(state);
   // The run of a view may be of a conversation before this one.
   const past = runId ? state.past : NONE;
@@ -71,12 +75,13 @@ export function Transcript({ state, runId = "", loose = true, typed = false }: P
   const from = useLatestFirst(entries.length, (index) => sizeOf(entries[index]!.entry));
   const first = useRef(from).current;
   const prompt = runId ? entries.findIndex(({ entry }) => entry.message.role === "user") : -1;
-  const turns = entries.slice(from).map(({ entry, key }, index) => {
+  const last = onEdit ? editable(state) : null;
+  const turns = entries.slice(from).flatMap(({ entry, key }, index) => {
     // Results stand in the cards of their calls.
-    if (entry.message.role === "tool") return null;
+    if (entry.message.role === "tool") return [];
     const asksThis = from + index === prompt;
-    if (asksThis && typed) return null;
-    return (
+    if (asksThis && typed) return [];
+    const turn = (
       <Turn
         key={key}
         entry={entry}
@@ -88,6 +93,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false }: P
         far={from + index < first}
       />
     );
+    return entry === last ? [turn, <EditButton key="edit" onEdit={() => onEdit!(entry)} />] : [turn];
   });
   const pane = useStickyPane(state, from);
   // With the key of the message that it becomes it keeps its place, and all that is on the screen.
@@ -111,6 +117,8 @@ export function Transcript({ state, runId = "", loose = true, typed = false }: P
               <Problem text={state.error} />
             </div>
           )}
+          {/* A further run is not of this one's view. */}
+          {!runId && <Retry state={state} />}
         </div>
       </QuestionProvider>
       {pane.away && (
@@ -237,7 +245,7 @@ function useStickyPane(state: ViewState, from: number) {
       follow();
     });
   }, []);
-  useLayoutEffect(follow, [state.entries, state.partial, state.tools, state.error]);
+  useLayoutEffect(follow, [state.entries, state.partial, state.tools, state.error, state.status]);
   useLayoutEffect(soon, [from]);
   useLayoutEffect(() => {
     const pane = ref.current!;

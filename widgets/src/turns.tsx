@@ -24,9 +24,13 @@ function UserTurn({ entry }: { entry: Entry }) {
     <article class="sagents-turn" data-testid="entry" data-role="user">
       <h6 class="sagents-sr">You</h6>
       {text && <div class="sagents-bubble">{text}</div>}
-      {others.map((part, index) => (
-        <OtherPart key={index} part={part} />
-      ))}
+      {others.length > 0 && (
+        <div class="sagents-others">
+          {others.map((part, index) => (
+            <OtherPart key={index} part={part} />
+          ))}
+        </div>
+      )}
     </article>
   );
 }
@@ -223,9 +227,9 @@ export function OtherPart({ part }: { part: ContentPart | Part }) {
   switch (part.type) {
     case "image":
       if (part.data && /^image\/(png|jpeg|gif|webp)$/.test(part.mime_type ?? "image/png")) {
-        return <img class="sagents-image" alt="" src={`data:${part.mime_type ?? "image/png"};base64,${part.data}`} />;
+        return <img class="sagents-image" alt="Image" src={`data:${part.mime_type ?? "image/png"};base64,${part.data}`} />;
       }
-      return <p class="sagents-faint">Image {part.url ?? part.mime_type ?? ""}</p>;
+      return <p class="sagents-faint">Image {part.url ?? part.mime_type ?? "image/png"}, not shown here</p>;
     case "file":
       return (
         <p class="sagents-attachment">

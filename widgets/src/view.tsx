@@ -13,7 +13,7 @@ import { spelledOut } from "./visible";
 import { doneIn, Todos, todosOf } from "./todos";
 import { Transcript, Waiting } from "./transcript";
 import { StoreContext, useStoreState } from "./use-store";
-import { entriesOf, undecided, type ViewState } from "./protocol";
+import { entriesOf, undecided, type Entry, type ViewState } from "./protocol";
 import type { Store } from "./store";
 
 export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approvals";
@@ -134,12 +134,13 @@ function Body({ state, name, runId, typed, wide }: BodyProps) {
 const UNSHOWN = <p class="sagents-empty">This conversation cannot be shown.</p>;
 
 function Conversation({ state }: { state: ViewState }) {
+  const [edited, setEdited] = useState<Entry | null>(null);
   return (
     <div class="sagents-conversation">
       <Boundary instead={UNSHOWN}>
-        <Transcript state={state} />
+        <Transcript state={state} onEdit={setEdited} />
       </Boundary>
-      <Composer state={state} />
+      <Composer state={state} edited={edited} onEdited={() => setEdited(null)} />
     </div>
   );
 }

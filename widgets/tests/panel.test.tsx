@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import type { FakeModel } from "../dev/fake";
 import { emptyState, scenes } from "../dev/scenes";
 import type { Json, Part } from "../src/protocol";
-import { click, el, find, leave, model, one, open, press, remove, said, sent, settle, show, type, waiting, write } from "./page";
+import { asked, click, el, find, leave, model, one, open, press, remove, said, sent, settle, show, type, waiting, write } from "./page";
 
 test("approve sends the digest, once, and locks the buttons until the kernel has answered", async () => {
   await show(waiting(write));
@@ -192,6 +192,98 @@ test("Enter sends, Shift+Enter does not, and a failed message is kept", async ()
   expect(el.textContent).toContain("Not now.");
 });
 
+test("while a run is active, Enter queues, and Ctrl or Cmd with Enter and the button steer", async () => {
+  await show(scenes.streaming!);
+  const area = one("composer") as HTMLTextAreaElement;
+  for (const key of ["Enter", "Ctrl+Enter"]) expect(area.placeholder).toContain(key);
+  for (const [text, how] of [["later", {}], ["now", { ctrlKey: true }], ["at once", { metaKey: true }]] as const) {
+    await type(area, text);
+    await press(area, "Enter", how);
+  }
+  await type(area, "by hand");
+  await click("steer");
+  expect(sent("send").map(({ text, when }) => [text, when])).toEqual([
+    ["later", undefined], ["now", "steer"], ["at once", "steer"], ["by hand", "steer"],
+  ]);
+  expect(area.value).toBe("");
+});
+
+const answer = (more: object) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts: [{ type: "text", text: "So f" }], ...more } }) as never;
+
+test.each([
+  ["failed", "error", [asked("Go."), answer({ error: "The key was not accepted." })]],
+  ["was stopped", "cancelled", [asked("Go."), answer({ error: "The run was cancelled.", stop_reason: "aborted" })]],
+  ["was stopped before a word", "cancelled", [asked("Go.")]],
+  ["was cut", "idle", [asked("Go."), answer({ stop_reason: "max_tokens" })]],
+])("an answer that %s can be asked for again, and why not is a sentence", async (_, status, entries) => {
+  await show(emptyState({ status, entries }));
+  await click("retry");
+  expect(sent("retry")).toHaveLength(1);
+  model.answer = (message) => model.receive({ type: "error", id: message.id!, kind: "Busy", message: "It is running." });
+  await click("retry");
+  expect(one("retry").parentElement!.querySelector('[role="alert"]')!.textContent).toBe("It is running.");
+  model.events([{ type: "status_changed", seq: 50, status: "running" }]);
+  await settle();
+  expect(find("retry")).toEqual([]);
+});
+
+test.each([
+  ["a whole answer", "session", { status: "idle", entries: [asked("Go."), answer({})] }],
+  ["nothing at all", "session", { status: "idle" }],
+  ["a failure in the view of a run, whose next would not be seen there", "run", { status: "error", entries: [asked("Go."), answer({ error: "No." })] }],
+])("after %s there is nothing to try again", async (_, view, state) => {
+  await show(emptyState(state as never), view, "r1");
+  expect(find("retry")).toEqual([]);
+});
+
+test("where nothing runs there is nothing to steer, and Ctrl+Enter just sends", async () => {
+  await show(emptyState());
+  expect(find("steer")).toEqual([]);
+  await type(one("composer"), "hello");
+  await press(one("composer"), "Enter", { ctrlKey: true });
+  expect(sent("send")[0]).not.toHaveProperty("when");
+});
+
+test("arrow up brings what was said before, arrow down the way back, and the draft is kept", async () => {
+  await show(emptyState({ entries: [asked("first"), said({ type: "text", text: "Yes." }), asked("second\nline"), asked("second\nline")] }));
+  const area = one("composer") as HTMLTextAreaElement;
+  const at = (place: number) => area.setSelectionRange(place, place);
+  await type(area, "draft");
+  const seen: string[] = [];
+  for (const key of ["ArrowUp", "ArrowUp", "ArrowUp", "ArrowDown", "ArrowDown", "ArrowDown"]) {
+    if (key === "ArrowUp") at(0);
+    await press(area, key);
+    seen.push(area.value);
+  }
+  expect(seen).toEqual(["second\nline", "first", "first", "second\nline", "draft", "draft"]);
+});
+
+test("an arrow moves the caret as long as there is a line for it", async () => {
+  await show(emptyState({ entries: [asked("first")] }));
+  const area = one("composer") as HTMLTextAreaElement;
+  await type(area, "one\ntwo");
+  area.setSelectionRange(5, 5);
+  await press(area, "ArrowUp");
+  expect(area.value).toBe("one\ntwo");
+  area.setSelectionRange(2, 2);
+  await press(area, "ArrowUp");
+  expect(area.value).toBe("first");
+});
+
+test("what was made of an earlier message is sent as it is, and its source stays", async () => {
+  await show(emptyState({ entries: [asked("first")] }));
+  const area = one("composer") as HTMLTextAreaElement;
+  await press(area, "ArrowUp");
+  await type(area, "first, again");
+  await press(area, "ArrowDown");
+  expect(area.value).toBe("");
+  await press(area, "ArrowUp");
+  await press(area, "Enter");
+  expect(sent("send")).toMatchObject([{ text: "first, again" }]);
+  await press(area, "ArrowUp");
+  expect(area.value).toBe("first");
+});
+
 test("keys typed in the panel do not reach the notebook", async () => {
   await show(emptyState());
   const heard = vi.fn();
@@ -231,12 +323,14 @@ test("what waits is listed, and can be taken back", async () => {
   ];
   await show({ ...scenes.streaming!, queued });
   expect(find("queued").map((item) => item.textContent)).toEqual([
-    "For this runShorter, please",
+    "For this runShorter, pleaseTake back",
     "NextAnd for 2025?Take back",
   ]);
-  one("queued").parentElement!.querySelector("button")!.click();
-  await settle();
-  expect(sent("cancel")).toMatchObject([{ run_id: "r9" }]);
+  for (const item of find("queued")) {
+    item.querySelector("button")!.click();
+    await settle();
+  }
+  expect(sent("withdraw")).toMatchObject(queued);
   model.events([{ type: "message_withdrawn", seq: 50, run_id: "r9", text: "And for 2025?" }]);
   await settle();
   expect(find("queued")).toHaveLength(1);

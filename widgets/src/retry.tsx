@@ -1,0 +1,41 @@
+// After an answer that is none, or not the whole one: the way to ask for it again.
+import { Icon } from "./icons";
+import type { ViewState } from "./protocol";
+import { useRequest, useStore } from "./use-store";
+
+const CUT = new Set(["max_tokens", "context_window", "refusal"]);
+
+/** Whether the last answer is missing, failed, or was stopped or cut. */
+export function canRetry({ status, entries }: ViewState): boolean {
+  if (["running", "interrupted", "paused", "closed"].includes(status)) return false;
+  const last = entries.at(-1)?.message;
+  if (!last) return false;
+  if (last.role === "assistant") return last.error != null || CUT.has(last.stop_reason ?? "");
+  return status === "error" || status === "cancelled";
+}
+
+export function Retry({ state }: { state: ViewState }) {
+  const store = useStore();
+  const { ask, busy, slow, error } = useRequest();
+  if (!store.open || !canRetry(state)) return null;
+  return (
+    <div class="sagents-retry">
+      <button
+        type="button"
+        class="sagents-button"
+        data-testid="retry"
+        disabled={busy}
+        title="Ask the model again for this answer"
+        onClick={() => ask("retry")}
+      >
+        <Icon name="again" />
+        {slow && !store.heardWhileBusy ? "The kernel is busy" : "Try again"}
+      </button>
+      {error && (
+        <p class="sagents-error-text" role="alert">
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}

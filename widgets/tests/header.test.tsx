@@ -1,0 +1,55 @@
+// What the header tells of the model: its name, the others, how full its context is, and the cost.
+import { expect, test } from "vitest";
+import { emptyState } from "../dev/scenes";
+import { click, find, model, one, press, sent, settle, show } from "./page";
+
+const told = (usage: object) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts: [], usage } }) as never;
+
+test("the meter says what the last call had in its context, and what all has cost", async () => {
+  const entries = [told({ input_tokens: 900, output_tokens: 100 }), told({ input_tokens: 1000, cache_read_tokens: 7000, output_tokens: 200 })];
+  await show(emptyState({ entries, usage: { input_tokens: 1900, cache_read_tokens: 7000, output_tokens: 300, cost_usd: 0.0123 } }));
+  expect(one("meter").textContent).toBe("8.2k context · $0.0123");
+  expect(one("meter").title).toContain("8,200 tokens of the model's context");
+  expect(one("meter").title).toContain("8,900 tokens in, of them 7,000 cached");
+});
+
+test("a model that tells nothing has no meter", async () => {
+  await show(emptyState());
+  expect(find("meter")).toEqual([]);
+});
+
+test("the model's name opens the list, and a choice is sent and closes it", async () => {
+  await show(emptyState());
+  expect(one("model").getAttribute("aria-expanded")).toBe("false");
+  await click("model");
+  expect(one("model").getAttribute("aria-expanded")).toBe("true");
+  expect(find("model-choice").map((choice) => choice.textContent)).toEqual([
+    `${model.state.model}this session's own`,
+    "anthropic:claude-sonnet-5-5ANTHROPIC_API_KEY is not set",
+    "demo",
+  ]);
+  expect(document.activeElement).toBe(one("model-choice"));
+  await press(document.activeElement!, "ArrowUp");
+  expect(document.activeElement!.textContent).toBe("demo");
+  await click("model-choice", 2);
+  expect(sent("model")).toMatchObject([{ name: "demo" }]);
+  expect(find("models")).toEqual([]);
+  expect(document.activeElement).toBe(one("model"));
+});
+
+test("why a model cannot be changed is a sentence, and the list stays", async () => {
+  await show(emptyState());
+  await click("model");
+  model.answer = (message) => model.receive({ type: "error", id: message.id!, kind: "Busy", message: "It is running." });
+  await click("model-choice", 2);
+  expect(one("models").querySelector('[role="alert"]')!.textContent).toBe("It is running.");
+});
+
+test("Escape closes the list and stops no run", async () => {
+  await show(emptyState({ status: "running" }));
+  await click("model");
+  await press(one("model-choice"), "Escape");
+  await settle();
+  expect(find("models")).toEqual([]);
+  expect(one("stop").textContent).toBe("Stop");
+});
