@@ -352,6 +352,12 @@ class World:
     def session(self) -> sa.Session:
         return sa.Session(agent_of("hi"))
 
+    @functools.cached_property
+    def queueing(self) -> sa.Session:
+        session = self.session()
+        session.steer("Go on.")
+        return session
+
     def waiting(self) -> sa.Session:
         session = sa.Session(agent_of(call("look"), "done", "done", **GATED))
         session.send("go").result()
@@ -425,6 +431,7 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "Session.id": lambda w: None,
     "Session.open.id": lambda w: "c1",
     "Session.restore.exported": lambda w: STATE.export(),
+    "Session.withdraw.message": lambda w: w.queueing.queued[0].message,
     "Session.cancel_run.run": lambda w: w.session().send("go"),
     "Session.publish.event": lambda w: events.Frozen(),
     "Session.follow.stream": lambda w: _stream(),
@@ -661,6 +668,7 @@ OBJECTS: dict[str, Callable[[World], Any]] = {
     "Session.approve": lambda w: w.waiting(),
     "Session.reject": lambda w: w.waiting(),
     "Session.decide": lambda w: w.told(),
+    "Session.withdraw": lambda w: w.queueing,
     "State": lambda w: STATE,
     "Run": lambda w: _ended(w),
     "RunContext": lambda w: w.context(),

@@ -13,7 +13,7 @@ import os
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -750,7 +750,7 @@ class Session:
         path: str | os.PathLike[str] | None = None,
         *,
         files: bool = True,
-        secrets: Collection[str] = (),
+        secrets: Iterable[str] = (),
     ) -> str:
         """The conversation as Markdown, also written to ``path``.
 
@@ -774,7 +774,7 @@ class Session:
         path: str | os.PathLike[str] | None = None,
         *,
         files: bool = True,
-        secrets: Collection[str] = (),
+        secrets: Iterable[str] = (),
     ) -> str:
         """The conversation as one HTML page that looks like the panel; see :meth:`to_markdown`.
 
@@ -791,7 +791,7 @@ class Session:
         path: str | os.PathLike[str] | None = None,
         *,
         files: bool = True,
-        secrets: Collection[str] = (),
+        secrets: Iterable[str] = (),
     ) -> str:
         """The conversation as a notebook, its JSON; see :meth:`to_markdown`.
 

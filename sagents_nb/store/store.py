@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -290,7 +290,7 @@ class ScopedStore:
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
-        secrets: Collection[str] = (),
+        secrets: Iterable[str] = (),
     ) -> str:
         """The conversation of that id as :meth:`Session.to_markdown` writes it, without files.
 
@@ -306,7 +306,7 @@ class ScopedStore:
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
-        secrets: Collection[str] = (),
+        secrets: Iterable[str] = (),
     ) -> str:
         """The conversation of that id as :meth:`Session.to_html` writes it, without files."""
         from ..export import html_of, written
@@ -319,7 +319,7 @@ class ScopedStore:
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
-        secrets: Collection[str] = (),
+        secrets: Iterable[str] = (),
     ) -> str:
         """The conversation of that id as :meth:`Session.to_notebook` writes it, without files."""
         from ..export import notebook_of, written
