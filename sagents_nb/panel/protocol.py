@@ -23,9 +23,19 @@ from ..events import (
     MessageStart,
     MessageUpdate,
     MessageWithdrawn,
+    ToolExecutionEnd,
     ToolExecutionStart,
 )
-from ..messages import EDITED, SHOWN_IN_CELL, Delta, Message, ToolCall, ToolCallDelta
+from ..messages import (
+    DECISION,
+    EDITED,
+    NOT_RUN,
+    SHOWN_IN_CELL,
+    Delta,
+    Message,
+    ToolCall,
+    ToolCallDelta,
+)
 from ..state import to_data
 from ..text import whole_data
 
@@ -58,8 +68,9 @@ def travels(event: Event) -> bool:
     return event.type in REDUCERS
 
 
-def wire(event: Event, partial: dict[str, Any] | None = None) -> dict[str, Any]:
-    """An event as it travels to pages whose view state has that ``partial``."""
+def wire(event: Event, state: dict[str, Any] | None = None) -> dict[str, Any]:
+    """An event as it travels to pages that have that view state."""
+    partial, entries = (None, []) if state is None else (state["partial"], state["entries"])
     if isinstance(event, MessageStart):
         event = replace(event, message=Message(event.message.role))
     elif isinstance(event, MessageEnd | MessageQueued | MessageWithdrawn):
@@ -68,6 +79,10 @@ def wire(event: Event, partial: dict[str, Any] | None = None) -> dict[str, Any]:
         event = replace(event, tool_call=ToolCall(event.tool_call.id, event.tool_call.name))
     data: dict[str, Any] = to_data(event)
     data.pop("session_id", None)
+    if isinstance(event, ToolExecutionEnd) and not event.result.is_interrupt:
+        asked = _is_asked(entries, event.tool_call_id)
+        if asked:  # no message comes that says what the answer is
+            data["answer"] = shortened(data["result"])
     for name in _LEFT_OUT.get(data["type"], ()):
         data.pop(name, None)
     if data["type"] not in _DATED:
@@ -192,12 +207,17 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
 
     Its parts become one text, in which all other images and files are named.
 
-    Of its metadata a page shows the arguments that somebody edited, which say how their numbers
-    are written, as :func:`with_numbers`; the list of to-dos that was done and cleared; and whether
-    its images stand in the cell too.
+    It says how its call ended, where :attr:`.ToolResult.status` is no matter of ``is_error``, and
+    what was decided on it. Of its metadata a page shows the arguments that somebody edited, which
+    say how their numbers are written, as :func:`with_numbers`; the list of to-dos that was
+    done and cleared; and whether its images stand in the cell too.
     """
     result = dict(result)
     metadata = result.pop("metadata", None) or {}
+    if (status := metadata.get(NOT_RUN)) in ("rejected", "skipped", "cancelled"):
+        result["status"] = status
+    if isinstance(decision := metadata.get(DECISION), dict):
+        result["decision"] = decision
     edited = metadata.get(EDITED)
     shown: dict[str, Any] = {}
     if isinstance(edited, dict):
@@ -435,6 +455,36 @@ def _tool_end(state: dict[str, Any], event: dict[str, Any]) -> None:
     tool["status"] = event["status"]
     tool["duration"] = event.get("duration", 0.0)
     tool.pop("progress", None)
+    if "answer" in event:
+        state["entries"] = _answered(state["entries"], event["answer"])
+
+
+def _is_asked(entries: list[dict[str, Any]], call_id: str) -> bool:
+    """Whether a question stands in the place of that call's result, in the newest turn."""
+    for entry in reversed(entries):
+        parts = entry["message"].get("parts", ())
+        if any(_asks(part, call_id) for part in parts):
+            return True
+        if any(part["type"] == "tool_call" for part in parts):
+            break
+    return False
+
+
+def _answered(entries: list[dict[str, Any]], answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries with the answer in the place of the newest question of its call."""
+    call_id = answer["tool_call_id"]
+    for place in range(len(entries) - 1, -1, -1):
+        message = entries[place]["message"]
+        parts = [answer if _asks(part, call_id) else part for part in message.get("parts", ())]
+        if any(part is answer for part in parts):
+            entry = {**entries[place], "message": {**message, "parts": parts}}
+            return [*entries[:place], entry, *entries[place + 1 :]]
+    return entries
+
+
+def _asks(part: dict[str, Any], call_id: str) -> bool:
+    asks = part["type"] == "tool_result" and part.get("is_interrupt") is True
+    return asks and bool(part["tool_call_id"] == call_id)
 
 
 def _todos(state: dict[str, Any], event: dict[str, Any]) -> None:

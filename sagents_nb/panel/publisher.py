@@ -206,7 +206,7 @@ class Publisher:
         for i, event in enumerate(waiting):
             self.seq = event.seq
             try:
-                data = encoded(wire(event, self.state["partial"]))
+                data = encoded(wire(event, self.state))
                 reduce(self.state, msgspec.json.decode(data))
             except Exception:  # the rest of the conversation is still worth seeing
                 logger.exception("A page cannot be told of %s", event.type)
