@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -340,11 +341,13 @@ def decisions(conversations: Conversations) -> Values:
         asked: dict[str, tuple[str, float]] = {}
         records = call_records(c.state.messages)
         names = {record.call.id: record.call.name for record in records}
-        told = {e.tool_call_id for _, e in unwrapped(c.events) if isinstance(e, DecisionMade)}
-        for record in records:  # of which only their results tell
-            made = None if record.call.id in told else _made(record)
-            if made is not None:
-                items.append((c.session_id, made, record.call.name, None))
+        kept = [(r.call.name, made) for r in records if (made := _made(r)) is not None]
+        left = Counter(made.tool_call_id for _, made in kept)
+        left -= Counter(e.tool_call_id for _, e in unwrapped(c.events) if type(e) is DecisionMade)
+        for name, made in kept:  # of the first of those with one id only their results tell
+            if left[made.tool_call_id] > 0:
+                left[made.tool_call_id] -= 1
+                items.append((c.session_id, made, name, None))
         for _, e in unwrapped(c.events):
             if isinstance(e, Interrupt):
                 requests = e.interrupt.action_requests

@@ -116,6 +116,17 @@ def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> T
     )
 
 
+def unasked_result(placeholder: ToolResult) -> ToolResult:
+    """The result of a call that asks people, in a run that ended before it could."""
+    return replace(
+        placeholder,
+        content="Cancelled: the run ended before people were asked.",
+        is_error=True,
+        is_interrupt=False,
+        metadata={**placeholder.metadata, NOT_RUN: "cancelled"},
+    )
+
+
 def lost_result(call: ToolCall) -> ToolResult:
     """The result of a call that a crash cut off, of which nobody said whether it ran."""
     text = "It is not known whether this call ran: its process ended meanwhile. Look before you"

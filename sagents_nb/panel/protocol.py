@@ -68,9 +68,13 @@ def travels(event: Event) -> bool:
     return event.type in REDUCERS
 
 
-def wire(event: Event, state: dict[str, Any] | None = None) -> dict[str, Any]:
-    """An event as it travels to pages that have that view state."""
-    partial, entries = (None, []) if state is None else (state["partial"], state["entries"])
+def wire(
+    event: Event, partial: dict[str, Any] | None = None, answers: bool = False
+) -> dict[str, Any]:
+    """An event as it travels to pages whose view state has that ``partial``.
+
+    ``answers``: it is the end of a call in the place of whose result they have a question.
+    """
     if isinstance(event, MessageStart):
         event = replace(event, message=Message(event.message.role))
     elif isinstance(event, MessageEnd | MessageQueued | MessageWithdrawn):
@@ -79,10 +83,8 @@ def wire(event: Event, state: dict[str, Any] | None = None) -> dict[str, Any]:
         event = replace(event, tool_call=ToolCall(event.tool_call.id, event.tool_call.name))
     data: dict[str, Any] = to_data(event)
     data.pop("session_id", None)
-    if isinstance(event, ToolExecutionEnd) and not event.result.is_interrupt:
-        asked = _is_asked(entries, event.tool_call_id)
-        if asked:  # no message comes that says what the answer is
-            data["answer"] = shortened(data["result"])
+    if answers:  # and no message comes that says what the answer is
+        data["answer"] = shortened(data["result"])
     for name in _LEFT_OUT.get(data["type"], ()):
         data.pop(name, None)
     if data["type"] not in _DATED:
@@ -426,6 +428,10 @@ def _message_end(state: dict[str, Any], event: dict[str, Any]) -> None:
     state["entries"].append({**entry, "message": message})
     if message["role"] == "assistant":
         state["partial"] = None
+        for part in message.get("parts", ()):
+            if part["type"] == "tool_call":  # nothing is known of it, whatever had its id before
+                state["tools"].pop(part["id"], None)
+                state["decided"].pop(part["id"], None)
     elif message["role"] == "user":
         _leave_queue(state, "", queued_text(message))  # else it began a run, as that said
     for name, number in (message.get("usage") or {}).items():
@@ -459,11 +465,13 @@ def _tool_end(state: dict[str, Any], event: dict[str, Any]) -> None:
         state["entries"] = _answered(state["entries"], event["answer"])
 
 
-def _is_asked(entries: list[dict[str, Any]], call_id: str) -> bool:
-    """Whether a question stands in the place of that call's result, in the newest turn."""
-    for entry in reversed(entries):
+def answers(state: dict[str, Any], event: Event) -> bool:
+    """Whether ``event`` ends a call of the newest turn that has a question for its result."""
+    if not isinstance(event, ToolExecutionEnd) or event.result.is_interrupt:
+        return False
+    for entry in reversed(state["entries"]):
         parts = entry["message"].get("parts", ())
-        if any(_asks(part, call_id) for part in parts):
+        if any(_asks(part, event.tool_call_id) for part in parts):
             return True
         if any(part["type"] == "tool_call" for part in parts):
             break

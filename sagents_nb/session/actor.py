@@ -727,6 +727,8 @@ class Actor:
         self._tell_given_up(given_up(before, self._state))
         if message is not None:
             self._state = self._state.add_message(message)
+            if self._transcript is not None:
+                self._transcript.save(message)
             emitter = self._emitter.for_run(self._run_id)
 
             def tell() -> None:

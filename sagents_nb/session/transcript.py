@@ -227,7 +227,7 @@ class Transcript:
                 continue
             elif result.tool_call_id not in self._ended:  # nothing was run, or a process ended
                 self._status(result.tool_call_id, _ENDS[result.status], {})
-        if message.tool_results:
+        if message.tool_results or message.tool_calls:  # new ones may have the ids of old ones
             self._ended.clear()
         self._put(DisplayMessageSaved, "save_message", message)
 
