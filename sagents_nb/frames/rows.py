@@ -344,10 +344,10 @@ def decisions(conversations: Conversations) -> Values:
         kept = [(r.call.name, made) for r in records if (made := _made(r)) is not None]
         left = Counter(made.tool_call_id for _, made in kept)
         left -= Counter(e.tool_call_id for _, e in unwrapped(c.events) if type(e) is DecisionMade)
-        for name, made in kept:  # of the first of those with one id only their results tell
+        for tool, made in kept:  # of the first of those with one id only their results tell
             if left[made.tool_call_id] > 0:
                 left[made.tool_call_id] -= 1
-                items.append((c.session_id, made, name, None))
+                items.append((c.session_id, made, tool, None))
         for _, e in unwrapped(c.events):
             if isinstance(e, Interrupt):
                 requests = e.interrupt.action_requests

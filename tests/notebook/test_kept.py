@@ -49,9 +49,10 @@ def test_a_conversation_and_its_files_survive_a_restart_of_the_kernel(
     kernel = new_kernel()
     listed = str(kernel.ok("%agent list", front_end=True).value["text/plain"])
     assert listed.startswith("  study: kept, last used")
+    assert listed.endswith(", “Say hello.”")
     assert "study: idle" in str(kernel.ok("%agent load study", front_end=True).value)
     listed = str(kernel.ok("%agent list", front_end=True).value["text/plain"])
-    assert listed == "* study: idle, 2 messages, model demo"
+    assert listed == "* study: idle, 2 messages, model demo, “Say hello.”"
     kernel.ok("s = sa.sessions.get('study')")
     assert kernel.ok("print([m.text for m in s.messages])").text == before
     assert kernel.ok("print(s.files.read('/notes.md').content)").text == "remember\n"
