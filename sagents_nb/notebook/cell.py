@@ -175,7 +175,7 @@ class _CellOutput:
         self.text = "*The agent is working.*"
         if self.panel is not None:
             bundle = self.panel.mimebundle(self.text)
-            show(session, display_id_of(run_id), bundle, lambda _: self._static())
+            show(session, display_id_of(self.panel), bundle, lambda _: self._static())
 
     def _static(self) -> MimeBundle:
         return {"text/plain": self.text, "text/markdown": inert(self.text)}, {}
@@ -218,7 +218,7 @@ class _CellOutput:
         if self.panel is None:
             display(self._static()[0], raw=True)
         else:
-            update(session, display_id_of(self.run_id), self.panel.mimebundle(self.text))
+            update(session, display_id_of(self.panel), self.panel.mimebundle(self.text))
 
 
 def _with_answer(message: Message, result: ToolResult) -> Message:

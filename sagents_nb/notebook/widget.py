@@ -193,7 +193,7 @@ def run_view(session: Session, run_id: str, *, typed: bool = False) -> Panel:
 def _forget(view: Panel) -> None:
     session, layout = view.session, view.layout
     if session is not None:
-        _displays.get(session, {}).pop(display_id_of(view.run_id), None)
+        _displays.get(session, {}).pop(display_id_of(view), None)
     view.close()
     layout.close()  # a model of its own, which nothing else shows
 
@@ -205,9 +205,9 @@ def cell_id() -> str:
     return str((parent.get("metadata") or {}).get("cellId") or "")
 
 
-def display_id_of(run_id: str) -> str:
-    """The id of the display that shows a run."""
-    return f"sagents-{run_id}"
+def display_id_of(view: Panel) -> str:
+    """The id of the display of a cell's view; another cell may show the same run."""
+    return f"sagents-{view.model_id}"
 
 
 def ChatView(session: Session) -> Panel:  # noqa: N802  (reads as the widget it makes)

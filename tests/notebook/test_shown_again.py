@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.notebook.kernel import WIDGET, Kernel
-from tests.talking import until
+from tests.notebook.kernel import WIDGET, Cell, Kernel
+from tests.talking import PATIENCE
 
 SETUP = """
 %load_ext sagents_nb
@@ -31,25 +33,22 @@ def live_models(kernel: Kernel) -> int:
     return int(kernel.ok("print(len(_instances))").text)
 
 
-def shown_at_last(kernel: Kernel, display_id: str) -> str:
-    """The Markdown that the display has by now, from cells that only let the loop turn."""
-    found: list[str] = []
-
-    def looked() -> bool:
-        cell = kernel.ok("import asyncio; await asyncio.sleep(0.05)")
-        found.extend(said(cell.messages, display_id))
-        return bool(found)
-
-    until(looked)
-    return found[-1]
+def wait_until_said(kernel: Kernel, cell: Cell, endings: dict[str, str]) -> None:
+    """Until each display, by its id, was given a text that ends so: maybe after its cell."""
+    messages = iter(cell.messages)
+    while endings:
+        message = next(messages, None) or kernel.client.get_iopub_msg(timeout=PATIENCE)
+        for place, ending in list(endings.items()):
+            if any(text.endswith(ending) for text in said([message], place)):
+                del endings[place]
 
 
-def said(messages: list[dict[str, object]], display_id: str) -> list[str]:
+def said(messages: list[dict[str, Any]], display_id: str) -> list[str]:
     contents = [m["content"] for m in messages if m["msg_type"] == "update_display_data"]
     return [
-        str(content["data"].get("text/markdown"))  # type: ignore[index]
+        str(content["data"].get("text/markdown"))
         for content in contents
-        if content["transient"]["display_id"] == display_id  # type: ignore[index]
+        if content["transient"]["display_id"] == display_id
     ]
 
 
@@ -73,8 +72,7 @@ def test_the_transcript_of_a_session_is_current_after_each_run(kernel: Kernel) -
     assert "First." in shown["data"]["text/markdown"]
     cell = kernel.ok("%%agent\nAgain.", front_end=True)
     place = shown["transient"]["display_id"]
-    found = said(cell.messages, place)
-    assert "Second." in (found[-1] if found else shown_at_last(kernel, place))
+    wait_until_said(kernel, cell, {place: "Second."})
 
 
 def test_a_cell_in_the_background_shows_what_was_said_once_it_was(kernel: Kernel) -> None:
@@ -82,8 +80,7 @@ def test_a_cell_in_the_background_shows_what_was_said_once_it_was(kernel: Kernel
     cell = kernel.ok("%%agent --background\nTell me.", front_end=True)
     (shown,) = cell.of("display_data")
     place = shown["transient"]["display_id"]
-    found = said(cell.messages, place)
-    assert "The answer." in (found[-1] if found else shown_at_last(kernel, place))
+    wait_until_said(kernel, cell, {place: "The answer."})
 
 
 def test_after_approve_the_answer_is_shown_there_and_below_the_cell_that_did_not_wait(
@@ -95,11 +92,8 @@ def test_after_approve_the_answer_is_shown_there_and_below_the_cell_that_did_not
     approved = kernel.ok("%agent approve", front_end=True)
     (second,) = approved.of("display_data")
     assert WIDGET in second["data"]
-    for display in (first, second):
-        place = display["transient"]["display_id"]
-        found = said(approved.messages, place)
-        text = found[-1] if found else shown_at_last(kernel, place)
-        assert text.endswith("It is written.")
+    places = [display["transient"]["display_id"] for display in (first, second)]
+    wait_until_said(kernel, approved, dict.fromkeys(places, "It is written."))
 
 
 def test_using_an_agent_again_goes_on_with_its_conversation_and_says_so(kernel: Kernel) -> None:
