@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -341,13 +340,13 @@ def decisions(conversations: Conversations) -> Values:
         asked: dict[str, tuple[str, float]] = {}
         records = call_records(c.state.messages)
         names = {record.call.id: record.call.name for record in records}
-        kept = [(r.call.name, made) for r in records if (made := _made(r)) is not None]
-        left = Counter(made.tool_call_id for _, made in kept)
-        left -= Counter(e.tool_call_id for _, e in unwrapped(c.events) if type(e) is DecisionMade)
-        for tool, made in kept:  # of the first of those with one id only their results tell
-            if left[made.tool_call_id] > 0:
-                left[made.tool_call_id] -= 1
-                items.append((c.session_id, made, tool, None))
+        told = {(e.tool_call_id, e.ts) for _, e in unwrapped(c.events) if type(e) is DecisionMade}
+        for record in records:  # of which only their results tell
+            made = _made(record)
+            if made is None or (made.tool_call_id, made.ts) in told:
+                continue
+            if math.isfinite(made.ts) or all(id != made.tool_call_id for id, _ in told):
+                items.append((c.session_id, made, record.call.name, None))
         for _, e in unwrapped(c.events):
             if isinstance(e, Interrupt):
                 requests = e.interrupt.action_requests

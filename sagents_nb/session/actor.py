@@ -703,7 +703,8 @@ class Actor:
 
         def tell() -> None:
             for tool_call_id, decision in decisions.items():
-                emitter.emit(DecisionMade, tool_call_id=tool_call_id, decision=decision, by=by)
+                about = {"tool_call_id": tool_call_id, "decision": decision, "by": by, "ts": at}
+                emitter.emit(DecisionMade, **about)
 
         def take_back(error: BaseException) -> None:
             """What cannot be written was not decided; it may be decided again."""
