@@ -82,7 +82,8 @@ class RunContext:
     stored. ``usage`` is the sum over the model calls of this run so far, those of sub-agents and
     summaries too. ``spawn`` starts a background task on the runtime loop, and
     ``notify(middleware_id, message)`` calls that middleware's ``handle_message`` between turns, or
-    soon after the run; both from the runtime loop only.
+    soon after the run; both from the runtime loop only. ``decided`` is what people decided on
+    calls of this run, by call id, as their results keep it: with who did and when.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class RunContext:
         self.usage = Usage()
         self.state = State() if state is None else state
         self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
+        self.decided: Mapping[str, dict[str, Any]] = {}
 
     _cancelled: threading.Event | None = None
 

@@ -324,11 +324,11 @@ class Emitter:
         return Emitter(self.sink, self.session_id, run_id, counter=self._counter)
 
     def emit(self, kind: type[Event], /, **fields: Any) -> None:
-        """Make the event and hand it on."""
+        """Make the event and hand it on; it happened now, unless ``ts`` says when."""
         if self.sink is not None:
             event = kind(
                 seq=next(self._counter),
-                ts=time.time(),
+                ts=fields.pop("ts", 0.0) or time.time(),
                 session_id=self.session_id,
                 run_id=self.run_id,
                 **fields,

@@ -14,6 +14,7 @@ import msgspec
 
 from . import kinds
 from .errors import ConfigurationError, InvalidDecision
+from .serialization import to_data
 from .text import exact, sha256
 
 ALL_DECISIONS = ("approve", "edit", "reject")
@@ -130,6 +131,16 @@ class Respond(
 
 Decision = Approve | Edit | Reject | Respond
 Decisions = Decision | dict[str, Any] | Sequence[Any] | Mapping[str, Any]
+
+
+def decision_data(decision: Decision, by: str = "user", at: float = 0.0) -> dict[str, Any]:
+    """What the result of a call keeps of the decision on it; ``at`` in seconds, 0 if unknown.
+
+    Without the arguments of an edit, which are beside it.
+    """
+    data: dict[str, Any] = to_data(decision)
+    data.pop("arguments", None)
+    return {**data, "by": by} | ({"at": at} if at else {})
 
 
 def canonical_json(value: Any) -> bytes:

@@ -118,6 +118,18 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=T
         """The text of the content, parts joined by newlines; JSON parts as JSON text."""
         return self.content if isinstance(self.content, str) else parts_text(self.content)
 
+    @property
+    def status(self) -> str:
+        """How the call has ended, as :class:`~sagents_nb.events.ToolExecutionEnd` says it.
+
+        "interrupted" is a question that waits for people, which is no result yet.
+        """
+        if self.is_interrupt:
+            return "interrupted"
+        if (not_run := self.metadata.get(NOT_RUN)) in ("rejected", "skipped", "cancelled"):
+            return str(not_run)
+        return "failed" if self.is_error else "completed"
+
 
 Part = ContentPart | ToolCall | ToolResult
 AnyPart = TypeVar("AnyPart", ImagePart, FilePart)
@@ -338,6 +350,13 @@ EDITED = "edited_arguments"
 
 # In the metadata of a result: its images stand in the cell that the run is of.
 SHOWN_IN_CELL = "shown_in_cell"
+
+# In the metadata of a result: what people, or a policy, decided on the call. Its "type", "by"
+# whom, "at" what time (seconds), and what was said with it.
+DECISION = "decision"
+
+# In the metadata of a result: why its tool was not called, or not to its end.
+NOT_RUN = "not_run"
 
 
 # Of messages as dicts: "developer" is OpenAI's newer word.

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .messages import CUT_SHORT, EDITED, Message, ToolCall, ToolResult, Usage
+from .calls import CallRecord, call_records
+from .messages import CUT_SHORT, NOT_RUN, Message, Usage
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
@@ -266,7 +267,7 @@ def markdown(messages: Iterable[Message]) -> str:
     """The messages as Markdown: what people said, tool calls as one line with their results."""
     blocks: list[str] = []
     messages = list(messages)
-    results = {r.tool_call_id: r for m in messages for r in m.tool_results}
+    records = iter(call_records(messages))
     for message in messages:
         text = bounded(visible(message.shown.text).strip())
         if message.role == "user":
@@ -274,7 +275,7 @@ def markdown(messages: Iterable[Message]) -> str:
         elif message.role == "assistant":
             if text:
                 blocks.append(text)
-            blocks += [_call_markdown(call, results.get(call.id)) for call in message.tool_calls]
+            blocks += [_call_markdown(next(records)) for _ in message.tool_calls]
             if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
                 note = visible(note)
                 blocks.append(fenced(note) if _too_much(note) else f"**{note}**")
@@ -301,16 +302,19 @@ def latest_markdown(messages: Sequence[Message]) -> str:
     return "\n\n".join(step for step in reversed(steps) if step)
 
 
-def _call_markdown(call: ToolCall, result: ToolResult | None) -> str:
-    name = visible(call.name).replace("`", "'")
-    edited = result.metadata.get(EDITED) if result else None
-    line = f"- `{name}({_arguments(edited if isinstance(edited, dict) else call.arguments)})`"
+def _call_markdown(record: CallRecord) -> str:
+    name = visible(record.call.name).replace("`", "'")
+    line = f"- `{name}({_arguments(record.arguments)})`"
+    if record.edited is not None:
+        by = visible(str((record.decision or {}).get("by", "user"))).replace("`", "'")
+        asked = f"{name}({_arguments(record.call.arguments)})"
+        line += f" (edited by `{by}`; the model asked for `{asked}`)"
+    result = record.result
     if result is None:
-        return f"{line} waits for a decision"
-    text = visible(result.text)
-    not_run = result.metadata.get("not_run")  # as the loop marks what it did not run
+        return f"{line} waits for {'an answer' if record.said else 'a decision'}"
+    not_run = result.metadata.get(NOT_RUN)
     word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
-    return f"{line} {word}\n\n{_indent(fenced(_short(text)))}"
+    return f"{line} {word}\n\n{_indent(fenced(_short(visible(result.text))))}"
 
 
 def _arguments(arguments: dict[str, Any]) -> str:

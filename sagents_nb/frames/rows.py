@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..calls import CallRecord, call_records
 from ..events import (
     AgentEnd,
     AgentStart,
@@ -24,7 +26,7 @@ from ..events import (
     TurnStart,
 )
 from ..interrupts import Decision, Edit, Reject
-from ..messages import EDITED, Message, TextPart, ThinkingPart, ToolCall, ToolResult, Usage
+from ..messages import Message, TextPart, ThinkingPart, ToolCall, ToolResult, Usage
 from ..serialization import to_data
 from ..state import State
 from ..text import REPLACEMENT, whole_data
@@ -135,56 +137,55 @@ def _of_usage(name: str, usage: Usage | None) -> Any:
 
 def tool_calls(conversations: Conversations) -> Values:
     """The values of "tool_calls": the conversation's own, then those of sub-agents."""
-    calls: list[ToolCall] = []
+    records: list[CallRecord] = []
     whose: list[str] = []
     inside: list[str | None] = []
-    results: list[ToolResult | None] = []
     ends: list[ToolExecutionEnd | None] = []
+    statuses: list[str | None] = []
     for c in conversations:
-        before = len(calls)
+        before = len(records)
         ended: dict[str | None, _Ends] = {None: _Ends()}
         inner: list[tuple[str, ToolCall]] = []
+        asked: dict[tuple[str, str], ToolCall] = {}  # of sub-agents, before people changed it
         for who, e in unwrapped(c.events):
             if isinstance(e, ToolExecutionEnd):
                 if who not in ended:
                     ended[who] = _Ends()
                 ended[who].add(e)
             elif who is not None and isinstance(e, ToolExecutionStart):
-                inner.append((who, e.tool_call))
-        last: dict[str, int] = {}  # some models use the same ids in each turn
-        for message in c.state.messages:
-            for part in message.parts:
-                if type(part) is ToolCall:
-                    last[part.id] = len(calls)
-                    calls.append(part)
-                    results.append(None)
-                elif type(part) is ToolResult:
-                    place = last.get(part.tool_call_id)
-                    if place is not None:
-                        results[place] = part
-        own = range(before, len(calls))
+                call = e.tool_call
+                inner.append((who, asked.get((who, call.id), call)))
+            elif who is not None and isinstance(e, MessageEnd):
+                asked |= {(who, call.id): call for call in e.message.tool_calls}
+        records += call_records(c.state.messages)
+        own = range(before, len(records))
         inside += [None] * len(own)
         ends += [None] * len(own)
         seen = ended[None]
         for place in reversed(own):  # of those with one id, the last were seen
-            if results[place]:
-                ends[place] = seen.taken(calls[place].id, -1)
+            if records[place].said:
+                ends[place] = seen.taken(records[place].call.id, -1)
         for who, call in inner:  # all of which were seen
             end = ended[who].taken(call.id, 0) if who in ended else None
-            calls.append(call)
+            records.append(CallRecord(call, end.result if end else None))
             ends.append(end)
-            results.append(end.result if end else None)
             inside.append(who)
-        whose += [c.session_id] * (len(calls) - before)
+        interrupt = c.state.interrupt
+        waiting = set(interrupt.tool_call_ids) if interrupt else set[str]()
+        open_ = {id(call) for m in c.state.messages[-1:] for call in m.tool_calls}
+        statuses += [
+            "interrupted" if id(r.call) in open_ and r.call.id in waiting else r.status
+            for r in records[before:]
+        ]
+        whose += [c.session_id] * (len(records) - before)
+    results = [record.result for record in records]
     return {
         "session_id": whose,
-        "tool_call_id": (call.id for call in calls),
-        "name": (call.name for call in calls),
-        "arguments": (
-            _json(r.metadata.get(EDITED, call.arguments) if r and r.metadata else call.arguments)
-            for call, r in zip(calls, results, strict=True)
-        ),
-        "status": (e and e.status for e in ends),
+        "tool_call_id": (r.call.id for r in records),
+        "name": (r.call.name for r in records),
+        "arguments": (_json(r.arguments) for r in records),
+        "asked": (None if r.edited is None else _json(r.call.arguments) for r in records),
+        "status": statuses,
         "result": (r and r.text for r in results),
         "is_error": (r and r.is_error for r in results),
         "duration": (e and e.duration for e in ends),
@@ -337,7 +338,15 @@ def decisions(conversations: Conversations) -> Values:
     items: list[tuple[str, DecisionMade, str | None, float | None]] = []
     for c in conversations:
         asked: dict[str, tuple[str, float]] = {}
-        names = {call.id: call.name for m in c.state.messages for call in m.tool_calls}
+        records = call_records(c.state.messages)
+        names = {record.call.id: record.call.name for record in records}
+        told = {(e.tool_call_id, e.ts) for _, e in unwrapped(c.events) if type(e) is DecisionMade}
+        for record in records:  # of which only their results tell
+            made = _made(record)
+            if made is None or (made.tool_call_id, made.ts) in told:
+                continue
+            if math.isfinite(made.ts) or all(id != made.tool_call_id for id, _ in told):
+                items.append((c.session_id, made, record.call.name, None))
         for _, e in unwrapped(c.events):
             if isinstance(e, Interrupt):
                 requests = e.interrupt.action_requests
@@ -357,6 +366,19 @@ def decisions(conversations: Conversations) -> Values:
         "run_id": (i[1].run_id or None for i in items),
         "time": (i[1].ts for i in items),
     }
+
+
+def _made(record: CallRecord) -> DecisionMade | None:
+    """The decision that the result of a call keeps."""
+    data = dict(record.decision or {})
+    by, at = str(data.pop("by", "user")), data.pop("at", math.nan)
+    if record.edited is not None:
+        data["arguments"] = record.edited
+    try:
+        decision = msgspec.convert(data, Decision)
+    except msgspec.ValidationError:  # nobody decided, or somebody else's metadata
+        return None
+    return DecisionMade(tool_call_id=record.call.id, decision=decision, by=by, ts=at)
 
 
 def _said(decision: Decision) -> str | None:

@@ -19,15 +19,16 @@ from ..interrupts import (
     Reject,
     Respond,
     canonical_json,
+    decision_data,
     decisions_for,
     digest_of,
 )
-from ..messages import Message, ToolCall, ToolResult
+from ..messages import DECISION, EDITED, NOT_RUN, Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
 from ..state import State
 from ..text import sha256
 from ..tools import Tool
-from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, NOT_RUN, RAN, doubtful_calls, end_of, open_calls
+from .open_calls import DID_NOT_RUN, DOUBT_ANSWERS, RAN, doubtful_calls, end_of, open_calls
 from .tool_values import text_of
 
 
@@ -140,7 +141,7 @@ async def apply_decisions(
         try:
             outcome = await chain.handle_resume(part, mine, ctx.state, ctx)
             if isinstance(outcome, State):
-                _adopt(outcome, ctx)
+                _adopt(outcome, mine, ctx)
             elif isinstance(outcome, Interrupt):
                 waiting.append(outcome)
             elif chain.asks(part):
@@ -153,14 +154,33 @@ async def apply_decisions(
     return waiting, failed, said
 
 
-def _adopt(state: State, ctx: RunContext) -> None:
+def _adopt(state: State, decisions: Mapping[str, Decision], ctx: RunContext) -> None:
     """Take over a state in which a middleware answered its placeholders, and say so."""
     before = {r.tool_call_id: r for r in _last_results(ctx.state)}
     ctx.state = state
     for result in _last_results(state):
-        if before.get(result.tool_call_id) != result:
-            status = "failed" if result.is_error else "completed"
-            ctx.publish(ToolExecutionEnd, **end_of(result, status))
+        placeholder = before.get(result.tool_call_id)
+        if placeholder is None or placeholder == result or result.is_interrupt:
+            continue
+        noted = _noted(result, placeholder, decisions.get(result.tool_call_id), ctx)
+        ctx.state = ctx.state.replace_tool_result(noted.tool_call_id, noted)
+        ctx.publish(ToolExecutionEnd, **end_of(noted, noted.status))
+
+
+def _noted(
+    result: ToolResult, placeholder: ToolResult, decision: Decision | None, ctx: RunContext
+) -> ToolResult:
+    """A result with what people decided on its call, also before that asked by itself."""
+    known = {key: placeholder.metadata[key] for key in _KEPT if key in placeholder.metadata}
+    metadata = {**known, **result.metadata}
+    if decision is not None:
+        metadata[DECISION] = ctx.decided.get(result.tool_call_id) or decision_data(decision)
+        if isinstance(decision, Reject):
+            metadata[NOT_RUN] = "rejected"
+    return replace(result, metadata=metadata)
+
+
+_KEPT = (EDITED, DECISION)
 
 
 def _fill(interrupt: Interrupt, decisions: Mapping[str, Decision], ctx: RunContext) -> None:
@@ -172,9 +192,10 @@ def _fill(interrupt: Interrupt, decisions: Mapping[str, Decision], ctx: RunConte
             f"{interrupt.type} interrupt needs a handle_resume."
         )
     for call_id, decision in decisions.items():
-        result, status = _filled(placeholders[call_id], decision)
+        placeholder = placeholders[call_id]
+        result = _noted(_filled(placeholder, decision), placeholder, decision, ctx)
         ctx.state = ctx.state.replace_tool_result(call_id, result)
-        ctx.publish(ToolExecutionEnd, **end_of(result, status))
+        ctx.publish(ToolExecutionEnd, **end_of(result, result.status))
 
 
 def _said(decisions: Iterable[Decision], state: State) -> Iterator[Message]:
@@ -188,16 +209,15 @@ def _said(decisions: Iterable[Decision], state: State) -> Iterator[Message]:
             yield Message.user("Yes.")
 
 
-def _filled(placeholder: ToolResult, decision: Decision) -> tuple[ToolResult, str]:
-    """The result of a call that asked by itself, now that people answered; and its status."""
+def _filled(placeholder: ToolResult, decision: Decision) -> ToolResult:
+    """The result of a call that asked by itself, now that people answered."""
     if isinstance(decision, Respond):
-        text, status = text_of(decision.answer), "completed"
+        text = text_of(decision.answer)
     elif isinstance(decision, Reject):
-        text, status = f"A person declined to answer. {decision.message}".strip(), "rejected"
+        text = f"A person declined to answer. {decision.message}".strip()
     else:
-        text, status = "A person approved.", "completed"
-    metadata = {NOT_RUN: status} if status == "rejected" else {}
-    return replace(placeholder, content=text, is_interrupt=False, metadata=metadata), status
+        text = "A person approved."
+    return replace(placeholder, content=text, is_interrupt=False, metadata={})
 
 
 def _last_results(state: State) -> Sequence[ToolResult]:

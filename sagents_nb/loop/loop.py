@@ -32,7 +32,14 @@ from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Source, Unfinished, settled
 from .model_call import ModelAnswer, call_in_time, kept, refusal, request_for, without_hidden
-from .open_calls import closing_message, doubtful_calls, end_of, given_up, open_calls
+from .open_calls import (
+    closing_message,
+    doubtful_calls,
+    end_of,
+    given_up,
+    open_calls,
+    unasked_result,
+)
 from .stop_conditions import StopConditions
 from .tool_calls import PreparedCall, execute, first_at_once, prepare
 
@@ -451,6 +458,8 @@ class Loop:
                 self._artifacts[item.result.tool_call_id] = item.artifact
         if asked and error is None and not ctx.is_cancelled:
             ctx.state = ctx.state.with_interrupt(self._joined(asked))  # safe with its results
+        elif asked:
+            results = [self._unasked(result) for result in results]
         await self.commits.append(Message("tool", tuple(results)))
         self._unfinished = _NOTHING
         await self.commits.tell_changes()
@@ -468,6 +477,14 @@ class Loop:
         if status is None:
             self._stops.count_failures(done)
         return status
+
+    def _unasked(self, result: ToolResult) -> ToolResult:
+        """``result``, unless it is a question that nobody is asked any more."""
+        if not result.is_interrupt:
+            return result
+        cancelled = unasked_result(result)
+        self.ctx.publish(ToolExecutionEnd, **end_of(cancelled, cancelled.status))
+        return cancelled
 
     # people
 

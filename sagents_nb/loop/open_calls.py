@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..interrupts import ActionRequest, Interrupt
-from ..messages import Message, ToolCall, ToolResult
+from ..messages import DECISION, NOT_RUN, Message, ToolCall, ToolResult
 from ..state import State
 from .config import Unfinished
 
-# In the metadata of a result: why its tool was not called at all. A twin is a call with the id of
-# one before it in the same message.
-NOT_RUN, TWIN = "not_run", "twin"
+# Why a call was not run that has the id of one before it in the same message.
+TWIN = "twin"
 
 # What people may answer where it is not known whether a call ran.
 RAN, DID_NOT_RUN, RETRY = DOUBT_ANSWERS = ("ran", "did not run", "retry")
@@ -50,12 +52,15 @@ def in_doubt(calls: Iterable[ToolCall]) -> Interrupt:
 
 
 def closing_message(
-    state: State, reason: str, unfinished: Unfinished | None = None
+    state: State,
+    reason: str,
+    unfinished: Unfinished | None = None,
+    decided: Mapping[str, dict[str, Any]] = MappingProxyType({}),
 ) -> Message | None:
     """What answers the calls that have no result; None if there are none.
 
     Results that are known from before a crash are used, and of a call that may have run it is
-    said so.
+    said so. ``decided`` is what people said of these calls, by id.
     """
     if not (calls := open_calls(state)):
         return None
@@ -65,9 +70,16 @@ def closing_message(
     def result_of(call: ToolCall) -> ToolResult:
         if call.id in known.results:
             return known.results[call.id]
-        return lost_result(call) if call.id in doubtful else cancelled_result(call, reason)
+        lost = call.id in doubtful
+        return with_decision(lost_result(call) if lost else cancelled_result(call, reason), decided)
 
     return Message.tool(map(result_of, calls))
+
+
+def with_decision(result: ToolResult, decided: Mapping[str, dict[str, Any]]) -> ToolResult:
+    """``result`` with what people said of its call, if they did."""
+    said = decided.get(result.tool_call_id)
+    return replace(result, metadata={**result.metadata, DECISION: said}) if said else result
 
 
 def placeholders(state: State) -> list[ToolResult]:
@@ -98,10 +110,27 @@ def end_of(result: ToolResult, status: str) -> dict[str, Any]:
 
 def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> ToolResult:
     """The result of a call that will not be run, or whose end nobody waits for."""
-    return ToolResult(call.id, call.name, f"Cancelled: {reason}.", is_error=True)
+    cancelled = {NOT_RUN: "cancelled"}
+    return ToolResult(
+        call.id, call.name, f"Cancelled: {reason}.", is_error=True, metadata=cancelled
+    )
+
+
+def unasked_result(placeholder: ToolResult) -> ToolResult:
+    """The result of a call that asks people, in a run that ended before it could."""
+    return replace(
+        placeholder,
+        content="Cancelled: the run ended before people were asked.",
+        is_error=True,
+        is_interrupt=False,
+        metadata={**placeholder.metadata, NOT_RUN: "cancelled"},
+    )
 
 
 def lost_result(call: ToolCall) -> ToolResult:
     """The result of a call that a crash cut off, of which nobody said whether it ran."""
     text = "It is not known whether this call ran: its process ended meanwhile. Look before you"
-    return ToolResult(call.id, call.name, f"{text} call it again.", is_error=True)
+    cancelled = {NOT_RUN: "cancelled"}
+    return ToolResult(
+        call.id, call.name, f"{text} call it again.", is_error=True, metadata=cancelled
+    )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import FailuresExceeded, UntilToolNotCalled
-from ..messages import ToolResult
+from ..messages import NOT_RUN, ToolResult
 from .config import LoopConfig
 from .invoke import Executed
-from .open_calls import NOT_RUN
 
 # As Sagents has it: a model that fails three turns in a row does not find out by itself.
 MAX_FAILURES = 3

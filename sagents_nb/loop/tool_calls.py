@@ -28,8 +28,9 @@ from ..interrupts import (
     Reject,
     Respond,
     canonical_json,
+    decision_data,
 )
-from ..messages import EDITED, Message, ToolCall, ToolResult
+from ..messages import DECISION, EDITED, NOT_RUN, Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
 from ..runtime.telemetry import current
 from ..runtime.thread import runtime
@@ -40,7 +41,7 @@ from .approvals import is_as_shown
 from .commits import Commits
 from .config import LoopConfig
 from .invoke import GRACE, NO_CHANGE, Executed, invoke, status_of
-from .open_calls import NOT_RUN, TWIN, cancelled_result
+from .open_calls import TWIN, cancelled_result
 from .tool_values import text_of
 
 NOBODY = "Nobody was there to decide."
@@ -57,6 +58,7 @@ class PreparedCall:
         "arguments",
         "begun",
         "call",
+        "decided",
         "edited",
         "ended",
         "interrupt",
@@ -76,12 +78,22 @@ class PreparedCall:
         self.status = "completed"
         self.interrupt: Interrupt | None = None
         self.edited: dict[str, Any] | None = None
+        self.decided: dict[str, Any] | None = None  # what people said, as its result keeps it
         self.started = 0.0
         self.begun = False  # it is written down that its body is run
         self.update: Mapping[str, Any] = NO_CHANGE  # what it changed in the state, once it ran
         self.over = False  # its end was told: what still comes from it is dropped
         self.ended = False  # nothing comes from it any more
         self.position = 0
+
+    def noted(self, result: ToolResult) -> ToolResult:
+        """``result`` with what people decided, and what they made of the arguments."""
+        metadata = result.metadata
+        if self.edited is not None:
+            metadata = {EDITED: self.edited, **metadata}
+        if self.decided is not None:
+            metadata = {**metadata, DECISION: self.decided}
+        return result if metadata is result.metadata else replace(result, metadata=metadata)
 
     def answer_with(
         self, text: str, status: str, *, is_error: bool = True, not_run: str = ""
@@ -126,9 +138,7 @@ async def prepare(
 def _known(call: ToolCall, result: ToolResult) -> PreparedCall:
     prepared = PreparedCall(call)
     prepared.answer = result
-    prepared.status = status_of(result)
-    if NOT_RUN in result.metadata:
-        prepared.status = "rejected" if result.metadata[NOT_RUN] == "rejected" else "skipped"
+    prepared.status = result.status
     return prepared
 
 
@@ -140,6 +150,8 @@ async def _prepare(
     decided: tuple[ActionRequest, Decision] | None,
 ) -> PreparedCall:
     prepared = PreparedCall(call)
+    if decided is not None:
+        prepared.decided = ctx.decided.get(call.id) or decision_data(decided[1])
     if call.error is not None or message.stop_reason != "tool_use":
         reason = call.error or f"The message ended with {message.stop_reason!r} before it was done."
         return prepared.answer_with(f"Not run: {reason}", "failed", not_run="cut")
@@ -372,9 +384,7 @@ class _Batch:
             executed = await self.ran(item, item.tool)
         else:
             executed = Executed(item.answer, item.status, error)
-        if item.edited is not None:
-            metadata = {EDITED: item.edited, **executed.result.metadata}
-            executed = replace(executed, result=replace(executed.result, metadata=metadata))
+        executed = replace(executed, result=item.noted(executed.result))
         if item.begun:
             self.write_down(item, executed)
         self.tell_end(item, executed.result, executed.status)
@@ -431,7 +441,7 @@ class _Batch:
 
     def cut(self, item: PreparedCall, has_ended: bool) -> Executed:
         """The end of a call that was cancelled, or that nobody waits for any longer."""
-        executed = Executed(cancelled_result(item.call), "cancelled")
+        executed = Executed(item.noted(cancelled_result(item.call)), "cancelled")
         if item.begun and has_ended:
             self.write_down(item, executed)
         if not item.started:

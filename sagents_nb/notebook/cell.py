@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 
-from IPython.display import display, update_display
+from IPython.display import display
+from msgspec.structs import replace
 
 from ..errors import SagentsError
-from ..messages import Message, Usage
+from ..events import AgentEnd, Event, MessageEnd, ToolExecutionEnd
+from ..messages import Message, ToolResult, Usage
 from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
@@ -16,7 +20,7 @@ from ..state import State
 from ..transcript import inert, markdown
 from .status_text import interrupt_text
 from .unattended import decide
-from .widget import MimeBundle, Panel, run_view, show
+from .widget import MimeBundle, Panel, display_id_of, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
 HEARTBEAT = 0.1
@@ -42,20 +46,23 @@ async def run_cell(
     wait = wait and not plain  # there would be nothing to click
     main_thread.attach(asyncio.get_running_loop())
     run = session.send(prompt)
-    output = _CellOutput(session, run, live=not (unattended or plain), typed=typed)
+    output = _CellOutput(session, run.id, live=not (unattended or plain), typed=typed)
     if background:
+        output.follow(session)
         return None
     try:
         result = await _final_result(session, run, unattended, wait)
     except asyncio.CancelledError:
         await _wait_for_shutdown(session)
         _stop(session, run)
-        output.finish(await _stopped_result(session, run))
+        output.finish(session, await _stopped_result(session, run))
         raise KeyboardInterrupt("The run was stopped.") from None
     except SagentsError as error:
-        output.finish(getattr(error, "result", None))
+        output.finish(session, getattr(error, "result", None))
         raise
-    output.finish(result)
+    output.finish(session, result)
+    if result.status == "interrupted":  # it goes on when somebody decides
+        output.follow(session)
     if result.status == "cancelled":  # Run All must not go on as if there were an answer
         raise KeyboardInterrupt("The run was stopped.")
     return result
@@ -151,30 +158,76 @@ async def _stopped_result(session: Session, run: Run) -> RunResult | None:
     return result
 
 
+def show_run(session: Session, run: Run) -> None:
+    """Show a run below a cell that does not wait for it."""
+    _CellOutput(session, run.id, live=True, typed=False).follow(session)
+
+
 class _CellOutput:
     """What stands below the cell: the live panel, and at the end the transcript beside it.
 
     Without a panel the transcript alone is shown, once: nbval compares the first display.
     """
 
-    def __init__(self, session: Session, run: Run, *, live: bool, typed: bool) -> None:
-        self.panel: Panel | None = run_view(session, run.id, typed=typed) if live else None
-        self.display_id = f"sagents-{run.id}"
+    def __init__(self, session: Session, run_id: str, *, live: bool, typed: bool) -> None:
+        self.panel: Panel | None = run_view(session, run_id, typed=typed) if live else None
+        self.run_id = run_id
         self.text = "*The agent is working.*"
         if self.panel is not None:
             bundle = self.panel.mimebundle(self.text)
-            show(session, self.display_id, bundle, lambda _: self._static())
+            show(session, display_id_of(self.panel), bundle, lambda _: self._static())
 
     def _static(self) -> MimeBundle:
         return {"text/plain": self.text, "text/markdown": inert(self.text)}, {}
 
-    def finish(self, result: RunResult | None) -> None:
+    def finish(self, session: Session, result: RunResult | None) -> None:
         """Show how it ended, if that is known."""
-        if result is None:
+        if result is not None:
+            self._tell(session, markdown(result.messages))
+
+    def follow(self, session: Session) -> None:
+        """Show how it ended once it has, though the cell has ended before."""
+        if self.panel is None:
             return
-        self.text = markdown(result.messages)
+        said: list[Message] = []
+
+        def hear(event: Event) -> None:
+            if event.run_id != self.run_id:
+                return
+            if isinstance(event, MessageEnd):
+                said.append(event.message)
+            elif isinstance(event, ToolExecutionEnd):
+                said[:] = [_with_answer(message, event.result) for message in said]
+            elif isinstance(event, AgentEnd):
+                main_thread.submit(self._tell, session, markdown(said))
+                if event.status not in ("interrupted", "paused"):
+                    ended.set()
+                    leave()
+
+        def leave() -> None:
+            for let_go in leaving:
+                let_go()
+
+        ended, leaving = threading.Event(), list[Callable[[], None]]()
+        leaving.append(session.subscribe(hear, since=0))
+        if ended.is_set():  # it was over before
+            leave()
+
+    def _tell(self, session: Session, text: str) -> None:
+        self.text = text
         if self.panel is None:
             display(self._static()[0], raw=True)
         else:
-            data, metadata = self.panel.mimebundle(self.text)
-            update_display(data, metadata=metadata, raw=True, display_id=self.display_id)
+            update(session, display_id_of(self.panel), self.panel.mimebundle(self.text))
+
+
+def _with_answer(message: Message, result: ToolResult) -> Message:
+    """``message``, with the result in the place of the question that its call asked."""
+    asks = [r for r in message.tool_results if r.is_interrupt]
+    if result.is_interrupt or all(r.tool_call_id != result.tool_call_id for r in asks):
+        return message
+    parts = (
+        result if isinstance(p, ToolResult) and p.tool_call_id == result.tool_call_id else p
+        for p in message.parts
+    )
+    return replace(message, parts=tuple(parts))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from IPython.core.error import UsageError
 
 from ..agent import Agent
-from ..errors import SagentsError
+from ..errors import ConfigurationError, SagentsError
 from ..files import FileSystem
 from ..models.base import ChatModel
 from ..serialization import to_data
@@ -100,19 +100,27 @@ class Conversations:
         self.shell = shell
         self.current: Session | None = None
         self.storage = NotebookStorage(shell)
+        self._sessions: dict[Agent, Session] = {}  # those that agents were used in
         self._count = 0
         self._model_announced = False
 
-    def use(self, name: str) -> Session:
-        """Go on with an Agent or a Session that is a variable of the notebook."""
-        value = self._variable(name)
+    def use(self, name: str) -> tuple[Session, bool]:
+        """Go on with an Agent or a Session that is a variable of the notebook.
+
+        An agent goes on with the conversation that it was used in last, if that is not closed;
+        also whether it is a new one.
+        """
+        value, is_new = self._variable(name), False
         if isinstance(value, Agent):
-            value = self._start(value)
+            agent, value = value, self._sessions.get(value)
+            if value is None or value.status == "closed":
+                value, is_new = self._start(agent), True
+                self._sessions[agent] = value
         if not isinstance(value, Session):
             raise UsageError(f"{name!r} is no Agent or Session of this notebook; make one first.")
         self.current = value
         self.storage.keep(value.id, value.agent)
-        return value
+        return value, is_new
 
     def session_for(self, options: argparse.Namespace) -> Session:
         """The session that a ``%%agent`` line asks for, with its changes applied."""
@@ -205,7 +213,7 @@ class Conversations:
         """The conversation of that name, or a new one with a name of its own."""
         while name is None:
             self._count += 1
-            if not self._is_taken(f"notebook-{self._count}"):
+            if self._claims(f"notebook-{self._count}"):
                 name = f"notebook-{self._count}"
         if name in sessions.list():
             return sessions.get(name)
@@ -215,6 +223,21 @@ class Conversations:
         agent = self._as_kept(agent, name)
         # It stays as long as its kernel: people come back to a notebook after a while.
         return sessions.start(agent, name, inactivity_timeout=None, **options)
+
+    def _claims(self, name: str) -> bool:
+        """Whether a new conversation may have that name; in the store it has it from now on.
+
+        Notebooks of one directory have one store, and look for a name at the same time.
+        """
+        store = self.storage.store
+        if self._is_taken(name):
+            return False
+        if store is not None:
+            try:
+                store.create_conversation(id=name)
+            except ConfigurationError:
+                return False
+        return True
 
     def _is_taken(self, name: str) -> bool:
         """Whether there is a conversation of that name, live or kept."""

@@ -27,7 +27,7 @@ from .interpolate import interpolate, misspelt
 from .magics import AgentMagics
 from .tracebacks import own_frames
 from .unattended import unattended
-from .widget import MimeBundle, frozen_bundle, live_bundle, show, static_bundle
+from .widget import MimeBundle, cell_id, frozen_bundle, live_bundle, show, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
 
@@ -226,7 +226,8 @@ def _show_session(session: Session) -> None:
     """Show the live panel so that it can be made static later; only where somebody can click."""
     if unattended(get_ipython()):
         raise NotImplementedError
-    show(session, f"sagents-{uuid.uuid4().hex}", live_bundle(session), frozen_bundle)
+    place = f"{cell_id() or uuid.uuid4().hex}-{session.id}"  # the same when the cell is run again
+    show(session, f"sagents-{place}", live_bundle(session), frozen_bundle, live_bundle)
 
 
 def extension_of(shell: Any) -> Extension | None:

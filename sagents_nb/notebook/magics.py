@@ -8,11 +8,13 @@ from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.display import display
 
 from ..errors import SagentsError
 from ..models.recorded import RecordedModel, with_mode
 from ..redaction import secrets_of_names
-from ..session import Session
+from ..session import Run, Session
+from .cell import show_run
 from .cell_options import OPTIONS, names
 from .conversations import Conversations
 from .status_text import (
@@ -24,6 +26,7 @@ from .status_text import (
     todos_text,
     usage_text,
 )
+from .unattended import unattended
 
 HELP = """%%agent [options]         run the prompt below it
 %agent fix [WISH]         mend the cell that failed last; a line of its own, the first of its cell
@@ -109,8 +112,15 @@ class AgentMagics(Magics):
         raise UsageError("%agent fix must be the first line of its cell; see %agent help.")
 
     def _use(self, rest: str) -> Text:
-        session = self.conversations.use(rest)
-        return Text(f"Cells talk to {session.id!r} now ({session.agent.model.name}).")
+        session, is_new = self.conversations.use(rest)
+        text = f"Cells talk to {session.id!r} now ({session.agent.model.name})."
+        if is_new:
+            return Text(f"{text} It is new.")
+        count = len(session.messages)
+        if not count:
+            return Text(text)
+        goes_on = f"It goes on after {count} message{'' if count == 1 else 's'}"
+        return Text(f"{text} {goes_on}; %%agent --new begins another.")
 
     def _status(self, rest: str) -> Text:
         return Text(status_text(self._session()))
@@ -127,6 +137,7 @@ class AgentMagics(Magics):
     def _approve(self, rest: str) -> Text:
         session = self._session()
         run = session.approve(*names(rest))
+        self._show(session, run)
         return Text("Approved; the run goes on." if run else interrupt_text(session))
 
     def _reject(self, rest: str) -> Text:
@@ -187,7 +198,15 @@ class AgentMagics(Magics):
         return Text(list_text(self.conversations.current, self.conversations.storage.store))
 
     def _load(self, rest: str) -> Text:
-        return Text(status_text(self.conversations.load(rest.strip())))
+        session = self.conversations.load(rest.strip())
+        if not unattended(self.shell):
+            display(session)
+        return Text(status_text(session))
+
+    def _show(self, session: Session, run: Run | None) -> None:
+        """Show what comes of a decision; only where somebody sees it come."""
+        if run is not None and not unattended(self.shell):
+            show_run(session, run)
 
     def _save(self, rest: str) -> Text:
         return Text(self.conversations.save())

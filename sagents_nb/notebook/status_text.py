@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..interrupts import Interrupt
+from ..messages import Message
+from ..middleware.conversation_title import TITLE
 from ..session import Session, sessions
 from ..transcript import usage_line, visible
+
+_LONGEST = 60  # characters of a title
 
 TODO_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
 
@@ -38,16 +43,30 @@ def list_text(current: Session | None, store: Any) -> str:
     live = {id: sessions.get(id) for id in sessions.list()}
     if current is not None:
         live.setdefault(current.id, current)
-    lines = {id: status_line(session) for id, session in live.items()}
-    for conversation in [] if store is None else store.list_conversations():
-        if conversation.id not in lines:
-            title = f", {conversation.title}" if conversation.title else ""
+    kept = {} if store is None else {c.id: c for c in store.list_conversations()}
+    lines = {}
+    for id, session in live.items():
+        title = getattr(kept.get(id), "title", None) or session.state.get_metadata(TITLE)
+        lines[id] = status_line(session), title or title_of(session.messages)
+    for id, conversation in kept.items():
+        if id not in lines:
             when = conversation.updated_at.astimezone()  # the clock on the reader's wall
-            lines[conversation.id] = f"kept, last used {when:%Y-%m-%d %H:%M}{title}"
+            title = conversation.title or title_of(store.history(id).state.messages)
+            lines[id] = f"kept, last used {when:%Y-%m-%d %H:%M}", title
     if not lines:
         return "There is no conversation."
     marked = current.id if current is not None else None
-    return "\n".join(f"{'*' if id == marked else ' '} {id}: {line}" for id, line in lines.items())
+    return "\n".join(
+        f"{'*' if id == marked else ' '} {id}: {line}{f', “{title}”' if title else ''}"
+        for id, (line, title) in lines.items()
+    )
+
+
+def title_of(messages: Iterable[Message]) -> str:
+    """What a conversation without a title is called: its first question, shortened."""
+    asked = (visible(" ".join(m.shown.text.split())) for m in messages if m.role == "user")
+    first = next(filter(None, asked), "")
+    return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 
 
 def interrupt_text(session: Session) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import anywidget
@@ -22,7 +22,7 @@ from IPython import get_ipython
 from IPython.display import display, update_display
 
 from .. import kinds
-from ..events import Event, Frozen
+from ..events import Event, Frozen, StatusChanged
 from ..messages import Message
 from ..panel.bundle import bundle, loader, math
 from ..panel.publisher import Publisher, publisher_of
@@ -170,14 +170,44 @@ def panel_of(session: Session) -> Panel:
     return panel
 
 
+# The view of a run that a cell shows, by the id of the cell.
+_of_cells: dict[str, Panel] = {}
+
+
 def run_view(session: Session, run_id: str, *, typed: bool = False) -> Panel:
     """A view of what one cell does, of which its page is told without asking.
 
-    ``typed`` if the cell has the prompt word for word.
+    ``typed`` if the cell has the prompt word for word. A cell that is run again has another one
+    in its output: the view that it had is closed.
     """
     view = Panel(session, "run", run_id, typed)
+    if cell := cell_id():
+        before = _of_cells.pop(cell, None)
+        if before is not None:
+            _forget(before)
+        _of_cells[cell] = view
     panel_of(session).begin()
     return view
+
+
+def _forget(view: Panel) -> None:
+    session, layout = view.session, view.layout
+    if session is not None:
+        _displays.get(session, {}).pop(display_id_of(view), None)
+    view.close()
+    layout.close()  # a model of its own, which nothing else shows
+
+
+def cell_id() -> str:
+    """The id of the cell that is run, "" where the front end does not say it."""
+    kernel = getattr(get_ipython(), "kernel", None)
+    parent = {} if kernel is None else kernel.get_parent()
+    return str((parent.get("metadata") or {}).get("cellId") or "")
+
+
+def display_id_of(view: Panel) -> str:
+    """The id of the display of a cell's view; another cell may show the same run."""
+    return f"sagents-{view.model_id}"
 
 
 def ChatView(session: Session) -> Panel:  # noqa: N802  (reads as the widget it makes)
@@ -200,18 +230,28 @@ def ApprovalView(session: Session) -> Panel:  # noqa: N802
     return Panel(session, "approvals")
 
 
-# What takes the place of each live display of a session, by its id.
-_displays: WeakKeyDictionary[Session, dict[str, Callable[[Session], MimeBundle]]] = (
-    WeakKeyDictionary()
-)
+class _Display(NamedTuple):
+    """A live display: what takes its place for good, and what is shown when a run has ended."""
+
+    static: Callable[[Session], MimeBundle]
+    renewed: Callable[[Session], MimeBundle] | None
+
+
+# The live displays of a session, by their ids.
+_displays: WeakKeyDictionary[Session, dict[str, _Display]] = WeakKeyDictionary()
 
 
 def show(
-    session: Session, display_id: str, live: MimeBundle, static: Callable[[Session], MimeBundle]
+    session: Session,
+    display_id: str,
+    live: MimeBundle,
+    static: Callable[[Session], MimeBundle],
+    renewed: Callable[[Session], MimeBundle] | None = None,
 ) -> None:
     """Show ``live``; when the session is frozen, what ``static`` makes of it takes its place.
 
-    ``static`` is kept as long as the session, so it must not hold the session itself.
+    After each run it is what ``renewed`` makes of it, so that the notebook's file keeps what was
+    said. Both are kept as long as the session, so they must not hold the session itself.
     """
     if session not in _displays:
         _displays[session] = {}
@@ -219,18 +259,37 @@ def show(
         def hear(event: Event) -> None:
             if isinstance(event, Frozen):
                 main_thread.submit(_freeze, session)
+            elif (
+                isinstance(event, StatusChanged)
+                and event.status != "running"
+                and any(shown.renewed for shown in _displays[session].values())
+            ):
+                main_thread.submit(_renew, session)
 
         session.subscribe(hear)
-    _displays[session][display_id] = static
+    _displays[session][display_id] = _Display(static, renewed)
     data, metadata = live
     display(data, metadata=metadata, raw=True, display_id=display_id)
+
+
+def update(session: Session, display_id: str, live: MimeBundle) -> None:
+    """Show this in that display, unless that was made static or its cell was run again."""
+    if display_id in _displays.get(session, {}):
+        data, metadata = live
+        update_display(data, metadata=metadata, raw=True, display_id=display_id)
+
+
+def _renew(session: Session) -> None:
+    for display_id, shown in list(_displays[session].items()):
+        if shown.renewed is not None:
+            update(session, display_id, shown.renewed(session))
 
 
 def _freeze(session: Session) -> None:
     live = _displays[session]
     while live:
-        display_id, static = live.popitem()
-        data, metadata = static(session)
+        display_id, shown = live.popitem()
+        data, metadata = shown.static(session)
         update_display(data, metadata=metadata, raw=True, display_id=display_id)
 
 

@@ -23,9 +23,19 @@ from ..events import (
     MessageStart,
     MessageUpdate,
     MessageWithdrawn,
+    ToolExecutionEnd,
     ToolExecutionStart,
 )
-from ..messages import EDITED, SHOWN_IN_CELL, Delta, Message, ToolCall, ToolCallDelta
+from ..messages import (
+    DECISION,
+    EDITED,
+    NOT_RUN,
+    SHOWN_IN_CELL,
+    Delta,
+    Message,
+    ToolCall,
+    ToolCallDelta,
+)
 from ..state import to_data
 from ..text import whole_data
 
@@ -59,8 +69,13 @@ def travels(event: Event) -> bool:
     return event.type in REDUCERS
 
 
-def wire(event: Event, partial: dict[str, Any] | None = None) -> dict[str, Any]:
-    """An event as it travels to pages whose view state has that ``partial``."""
+def wire(
+    event: Event, partial: dict[str, Any] | None = None, answers: bool = False
+) -> dict[str, Any]:
+    """An event as it travels to pages whose view state has that ``partial``.
+
+    ``answers``: it is the end of a call in the place of whose result they have a question.
+    """
     if isinstance(event, MessageStart):
         event = replace(event, message=Message(event.message.role))
     elif isinstance(event, MessageEnd | MessageQueued | MessageWithdrawn):
@@ -69,6 +84,8 @@ def wire(event: Event, partial: dict[str, Any] | None = None) -> dict[str, Any]:
         event = replace(event, tool_call=ToolCall(event.tool_call.id, event.tool_call.name))
     data: dict[str, Any] = to_data(event)
     data.pop("session_id", None)
+    if answers:  # and no message comes that says what the answer is
+        data["answer"] = shortened(data["result"])
     for name in _LEFT_OUT.get(data["type"], ()):
         data.pop(name, None)
     if data["type"] not in _DATED:
@@ -202,12 +219,17 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
 
     Its parts become one text, in which all other images and files are named.
 
-    Of its metadata a page shows the arguments that somebody edited, which say how their numbers
-    are written, as :func:`with_numbers`; the list of to-dos that was done and cleared; and whether
-    its images stand in the cell too.
+    It says how its call ended, where :attr:`.ToolResult.status` is no matter of ``is_error``, and
+    what was decided on it. Of its metadata a page shows the arguments that somebody edited, which
+    say how their numbers are written, as :func:`with_numbers`; the list of to-dos that was
+    done and cleared; and whether its images stand in the cell too.
     """
     result = dict(result)
     metadata = result.pop("metadata", None) or {}
+    if (status := metadata.get(NOT_RUN)) in ("rejected", "skipped", "cancelled"):
+        result["status"] = status
+    if isinstance(decision := metadata.get(DECISION), dict):
+        result["decision"] = decision
     edited = metadata.get(EDITED)
     shown: dict[str, Any] = {}
     if isinstance(edited, dict):
@@ -428,6 +450,10 @@ def _message_end(state: dict[str, Any], event: dict[str, Any]) -> None:
     state["entries"].append({**entry, "message": message})
     if message["role"] == "assistant":
         state["partial"] = None
+        for part in message.get("parts", ()):
+            if part["type"] == "tool_call":  # nothing is known of it, whatever had its id before
+                state["tools"].pop(part["id"], None)
+                state["decided"].pop(part["id"], None)
     elif message["role"] == "user":
         _leave_queue(state, "", queued_text(message))  # else it began a run, as that said
     for name, number in (message.get("usage") or {}).items():
@@ -457,6 +483,38 @@ def _tool_end(state: dict[str, Any], event: dict[str, Any]) -> None:
     tool["status"] = event["status"]
     tool["duration"] = event.get("duration", 0.0)
     tool.pop("progress", None)
+    if "answer" in event:
+        state["entries"] = _answered(state["entries"], event["answer"])
+
+
+def answers(state: dict[str, Any], event: Event) -> bool:
+    """Whether ``event`` ends a call of the newest turn that has a question for its result."""
+    if not isinstance(event, ToolExecutionEnd) or event.result.is_interrupt:
+        return False
+    for entry in reversed(state["entries"]):
+        parts = entry["message"].get("parts", ())
+        if any(_asks(part, event.tool_call_id) for part in parts):
+            return True
+        if any(part["type"] == "tool_call" for part in parts):
+            break
+    return False
+
+
+def _answered(entries: list[dict[str, Any]], answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The entries with the answer in the place of the newest question of its call."""
+    call_id = answer["tool_call_id"]
+    for place in range(len(entries) - 1, -1, -1):
+        message = entries[place]["message"]
+        parts = [answer if _asks(part, call_id) else part for part in message.get("parts", ())]
+        if any(part is answer for part in parts):
+            entry = {**entries[place], "message": {**message, "parts": parts}}
+            return [*entries[:place], entry, *entries[place + 1 :]]
+    return entries
+
+
+def _asks(part: dict[str, Any], call_id: str) -> bool:
+    asks = part["type"] == "tool_result" and part.get("is_interrupt") is True
+    return asks and bool(part["tool_call_id"] == call_id)
 
 
 def _todos(state: dict[str, Any], event: dict[str, Any]) -> None:

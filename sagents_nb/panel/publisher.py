@@ -28,6 +28,7 @@ from ..session import Session
 from ..state import to_data
 from .protocol import (
     SHOWN_ENTRIES,
+    answers,
     encoded,
     file_data,
     following_state,
@@ -208,7 +209,7 @@ class Publisher:
         for i, event in enumerate(waiting):
             self.seq = event.seq
             try:
-                data = encoded(wire(event, self.state["partial"]))
+                data = encoded(wire(event, self.state["partial"], answers(self.state, event)))
                 reduce(self.state, msgspec.json.decode(data))
             except Exception:  # the rest of the conversation is still worth seeing
                 logger.exception("A page cannot be told of %s", event.type)

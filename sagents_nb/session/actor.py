@@ -39,7 +39,14 @@ from ..loop.approvals import bound_anew
 from ..loop.config import Outcome, Unfinished
 from ..loop.execution import new_run_id, run_result
 from ..loop.loop import PAUSE_REASON, Loop
-from ..loop.open_calls import closing_message, end_of, given_up, open_calls, placeholders
+from ..loop.open_calls import (
+    closing_message,
+    end_of,
+    given_up,
+    open_calls,
+    placeholders,
+    with_decision,
+)
 from ..messages import CUT_SHORT, Message, ToolResult, Usage
 from ..middleware.human_in_the_loop import ask_again
 from ..runtime.event_stream import EventStream
@@ -134,6 +141,7 @@ class Actor:
             self.answers = restored.decisions or None
         else:
             self.approvals.restore(restored.decisions)
+        self.approvals.said = restored.said
         asking = restored.given_up
         if restored.state.interrupt is not None:  # else there is none, and all was looked at
             asking = asking + placeholders(restored.state)
@@ -400,6 +408,7 @@ class Actor:
             recorder=self.journal,
             transcribe=self._transcript and self._transcript.keep,
         )
+        loop.ctx.decided = dict(self.approvals.said)
         self._meter = loop.ctx.meter
         self._set_status("running")
         self._task = None
@@ -701,14 +710,15 @@ class Actor:
     def _take(self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str) -> Run | None:
         run = self._further_run(self._run_id or new_run_id(), since=self.log.last)
         emitter = self._emitter.for_run(run.id)
-        before = self.approvals.taken
-        complete = self.approvals.add(interrupt, decisions)
+        before, at = self.approvals.taken, time.time()
+        complete = self.approvals.add(interrupt, decisions, by, at)
         if self.journal is not None:
-            self.journal.decided(interrupt, decisions, by)
+            self.journal.decided(interrupt, decisions, by, at)
 
         def tell() -> None:
             for tool_call_id, decision in decisions.items():
-                emitter.emit(DecisionMade, tool_call_id=tool_call_id, decision=decision, by=by)
+                about = {"tool_call_id": tool_call_id, "decision": decision, "by": by, "ts": at}
+                emitter.emit(DecisionMade, **about)
 
         def take_back(error: BaseException) -> None:
             """What cannot be written was not decided; it may be decided again."""
@@ -720,13 +730,20 @@ class Actor:
 
     def _drop_interrupt(self, reason: str) -> None:
         """Answer the waiting calls as cancelled, so that the conversation can go on."""
+        said = self.approvals.said_of({*self.approvals.taken, *(self.answers or ())})
         self.approvals.clear()
-        message = closing_message(self._state, reason, self._unfinished)
+        message = closing_message(self._state, reason, self._unfinished, said)
         self._unfinished = None
         before, self._state = self._state, self._state.clean_stale_interrupts()
+        for result in given_up(before, self._state):
+            if result.tool_call_id in said:
+                noted = with_decision(result, said)
+                self._state = self._state.replace_tool_result(result.tool_call_id, noted)
         self._tell_given_up(given_up(before, self._state))
         if message is not None:
             self._state = self._state.add_message(message)
+            if self._transcript is not None:
+                self._transcript.save(message)
             emitter = self._emitter.for_run(self._run_id)
 
             def tell() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import InvalidDecision, StaleApproval
-from ..interrupts import Decision, Decisions, Interrupt, is_decision
+from ..interrupts import Decision, Decisions, Interrupt, decision_data, is_decision
 
 
 class Handed:
@@ -59,6 +59,8 @@ class Approvals:
 
     def __init__(self) -> None:
         self._taken: dict[str, Decision] = {}
+        self.said: dict[str, dict[str, Any]] = {}
+        """Of the last interrupt, by call id: what results keep of the decisions."""
 
     def open_ids(self, interrupt: Interrupt) -> list[str]:
         """The calls that nobody has decided, in call order."""
@@ -108,14 +110,21 @@ class Approvals:
         return agent.checked(part, given)
 
     def add(
-        self, interrupt: Interrupt, decisions: Mapping[str, Decision]
+        self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str, at: float
     ) -> dict[str, Decision] | None:
         """Take them; all decisions once nothing is open, else None."""
+        if not self._taken:
+            self.said = {}
         self._taken.update(decisions)
+        self.said |= {i: decision_data(d, by, at) for i, d in decisions.items()}
         if self.open_ids(interrupt):
             return None
         taken, self._taken = self._taken, {}
         return taken
+
+    def said_of(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """What the results of these calls keep of the decisions on them."""
+        return {i: self.said[i] for i in ids if i in self.said}
 
     @property
     def taken(self) -> dict[str, Decision]:

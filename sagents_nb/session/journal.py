@@ -247,12 +247,15 @@ class SessionJournal:
         """Nothing of what waits becomes a part of the history."""
         self.withdraw([message for _, message in self._queued.values()])
 
-    def decided(self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str) -> None:
+    def decided(
+        self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str, at: float
+    ) -> None:
         """Somebody decided; it counts once this is written."""
         doubtful = doubtful_calls(interrupt)
         for request in interrupt.action_requests:
             if (id := request.tool_call_id) in decisions:
-                said = Decided(interrupt.id, id, decisions[id], request, by, id in doubtful)
+                doubt = id in doubtful
+                said = Decided(interrupt.id, id, decisions[id], request, by, doubt, at=at)
                 self._add("decision", to_data(said), tentative=True)
 
     def run(self, run: LastRun) -> None:

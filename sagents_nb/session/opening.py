@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ..agent import Agent
 from ..errors import ConfigurationError, NotFound, pass_on
-from ..interrupts import ActionRequest, Decision, Edit, Interrupt
+from ..interrupts import ActionRequest, Decision, Edit, Interrupt, decision_data
 from ..loop.approvals import bound_anew, confirmed_result, join_interrupts
 from ..loop.config import Unfinished
 from ..loop.open_calls import doubtful_calls, given_up, in_doubt, open_calls
@@ -212,7 +212,8 @@ class RestoredSession(msgspec.Struct, kw_only=True):
     """What a session begins with.
 
     ``decisions`` are those on ``state.interrupt`` that were made already; if they are all, the
-    status is "paused" and a run takes them. ``unfinished`` is known of the calls of the last
+    status is "paused" and a run takes them. ``said`` is what the results of calls that were decided
+    keep of that. ``unfinished`` is known of the calls of the last
     message. ``problems`` are sentences about what could not be read, and ``given_up`` the results
     of calls whose questions only the process that has ended could have answered.
     """
@@ -223,6 +224,7 @@ class RestoredSession(msgspec.Struct, kw_only=True):
     usage: Usage = Usage()
     run_id: str | None = None
     decisions: Mapping[str, Decision] = {}
+    said: dict[str, dict[str, Any]] = {}
     unfinished: Unfinished | None = None
     queued: list[QueuedMessage] = []
     problems: list[str] = []
@@ -282,6 +284,10 @@ def _go_on(
     restored: RestoredSession, folded: Folded, agent: Agent, session_id: str, epoch: int
 ) -> None:
     state = restored.state
+    restored.said = {
+        d.tool_call_id: decision_data(d.decision, d.by, d.at)
+        for d in sorted(folded.decisions, key=lambda d: d.seq)
+    }
     calls = {call.id: call for call in open_calls(state)}
     asked = {
         d.tool_call_id: (d.request, d.decision)

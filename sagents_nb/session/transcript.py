@@ -33,8 +33,8 @@ from ..events import (
 )
 from ..interrupts import Reject, Respond
 from ..loop.config import Outcome
-from ..loop.open_calls import NOT_RUN, TWIN
-from ..messages import ANSWER, Message, ToolResult
+from ..loop.open_calls import TWIN
+from ..messages import ANSWER, NOT_RUN, Message, ToolResult
 from ..runtime.thread import runtime
 from ..runtime.workers import outcome_of, workers
 from ..serialization import to_data
@@ -226,10 +226,8 @@ class Transcript:
             elif _is_of_twin(result):
                 continue
             elif result.tool_call_id not in self._ended:  # nothing was run, or a process ended
-                self._status(
-                    result.tool_call_id, "cancelled" if result.is_error else "completed", {}
-                )
-        if message.tool_results:
+                self._status(result.tool_call_id, _ENDS[result.status], {})
+        if message.tool_results or message.tool_calls:  # new ones may have the ids of old ones
             self._ended.clear()
         self._put(DisplayMessageSaved, "save_message", message)
 

@@ -146,6 +146,7 @@ class Decided(msgspec.Struct, frozen=True, omit_defaults=True):
     by: str = "user"
     in_doubt: bool = False
     seq: int = 0
+    at: float = 0.0  # seconds; 0 where an older version wrote it
 
 
 class LastRun(msgspec.Struct, frozen=True, omit_defaults=True):

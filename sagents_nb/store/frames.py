@@ -122,7 +122,7 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
                 tool_call_id=result.tool_call_id,
                 tool_name=result.name,
                 result=result,
-                status=_status(row),
+                status=result.status,
                 duration=duration if isinstance(duration, int | float) else math.nan,
                 ts=ts,
             )
@@ -141,7 +141,3 @@ class _Said(msgspec.Struct):
     decision: Decision
     by: str
     at: float
-
-
-def _status(row: DisplayMessage) -> str:
-    return "rejected" if row.metadata.get("hitl_decision") == "rejected" else row.status

@@ -164,7 +164,7 @@ def test_what_no_event_tells_of_is_missing_and_not_wrong(session: sa.Session) ->
     calls = restored.to_frame("tool_calls")
     assert list(calls.result) == list(session.to_frame("tool_calls").result)
     assert calls.time.isna().all()
-    assert calls.status.isna().all()
+    assert list(calls.status) == ["completed", "failed", "completed"]  # the results say it
 
 
 def test_a_frame_that_does_not_exist_is_refused(session: sa.Session) -> None:
@@ -247,4 +247,6 @@ def test_a_call_that_a_person_edited_is_shown_with_what_it_was_run_with() -> Non
     run.result()
     frame = session.to_frame("tool_calls")
     assert frame["arguments"].tolist() == ['{"at":"sea"}']
-    assert "look(at='sea')" in markdown(session.messages)
+    assert frame["asked"].tolist() == ['{"at":"sky"}']
+    shown = "`look(at='sea')` (edited by `user`; the model asked for `look(at='sky')`) gave"
+    assert shown in markdown(session.messages)

@@ -243,7 +243,7 @@ def test_the_edit_is_remembered_also_when_the_tool_then_fails() -> None:
     agent = agent_of(call("fragile", n=1), "ok", tools=[fragile], interrupt_on={"fragile": True})
     done = agent.resume(agent.run("go"), sa.Edit({"n": 2}))
     (answer,) = done.state.messages[2].tool_results
-    assert (answer.is_error, answer.metadata) == (True, {"edited_arguments": {"n": 2}})
+    assert (answer.is_error, answer.metadata["edited_arguments"]) == (True, {"n": 2})
     assert done.text == "ok"
 
 

@@ -208,7 +208,7 @@ def test_an_answer_takes_the_place_of_the_question_and_the_agent_goes_on(
     assert session.resume(sa.Respond(answer)).result().text == "I see"
     assert roles(session.messages) == ["user", "assistant", "tool", "assistant"]
     (result,) = session.messages[2].tool_results
-    assert (result.text, result.metadata) == (text, {"answer": labels})
+    assert (result.text, result.metadata["answer"]) == (text, labels)
     assert (result.is_error, result.is_interrupt) == (False, False)
     assert [e.result for e in of(ToolExecutionEnd, heard)] == [result]
     assert not unanswered(session.messages)
@@ -285,7 +285,7 @@ def test_a_cancelled_question_tells_the_model_to_stop_and_wait(decision: Any) ->
     (result,) = session.messages[2].tool_results
     assert "Stop here" in result.text
     assert "wait for the user" in result.text
-    assert (result.is_error, result.metadata) == (False, {"answer": None})
+    assert (result.is_error, result.metadata["answer"]) == (False, None)
 
 
 def test_where_nobody_can_answer_the_question_is_left_unanswered() -> None:

@@ -88,9 +88,23 @@ class Kernel:
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
 
-    def start(self, code: str, *, front_end: bool = False) -> str:
-        """Run a cell without waiting; ``front_end`` says that somebody could click."""
-        return self.client.execute(code, allow_stdin=front_end)
+    def start(self, code: str, *, front_end: bool = False, cell: str = "") -> str:
+        """Run a cell without waiting; ``front_end`` says that somebody could click.
+
+        ``cell`` is the cell's id, as front ends tell it.
+        """
+        content = {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {},
+            "allow_stdin": front_end,
+            "stop_on_error": True,
+        }
+        metadata = {"cellId": cell} if cell else {}
+        message = self.client.session.msg("execute_request", content, metadata=metadata)
+        self.client.shell_channel.send(message)
+        return str(message["header"]["msg_id"])
 
     def wait_for(self, name: str) -> None:
         """Wait until code in the kernel has made that file, and remove it."""
@@ -114,12 +128,12 @@ class Kernel:
                 cell.reply = reply["content"]
         return cell
 
-    def run(self, code: str, *, front_end: bool = False) -> Cell:
+    def run(self, code: str, *, front_end: bool = False, cell: str = "") -> Cell:
         """Run a cell to its end."""
-        return self.finish(self.start(code, front_end=front_end))
+        return self.finish(self.start(code, front_end=front_end, cell=cell))
 
-    def ok(self, code: str, *, front_end: bool = False) -> Cell:
+    def ok(self, code: str, *, front_end: bool = False, cell: str = "") -> Cell:
         """Run a cell that must not fail."""
-        cell = self.run(code, front_end=front_end)
-        assert not cell.error, "\n".join(cell.reply["traceback"])
-        return cell
+        ran = self.run(code, front_end=front_end, cell=cell)
+        assert not ran.error, "\n".join(ran.reply["traceback"])
+        return ran

@@ -49,9 +49,13 @@ def test_a_conversation_and_its_files_survive_a_restart_of_the_kernel(
     kernel = new_kernel()
     listed = str(kernel.ok("%agent list", front_end=True).value["text/plain"])
     assert listed.startswith("  study: kept, last used")
-    assert "study: idle" in str(kernel.ok("%agent load study", front_end=True).value)
+    assert listed.endswith(", “Say hello.”")
+    loaded = kernel.ok("%agent load study", front_end=True)
+    assert "study: idle" in str(loaded.value)
+    assert WIDGET in loaded.shown[0]
+    assert "Say hello." in loaded.shown[0]["text/markdown"]
     listed = str(kernel.ok("%agent list", front_end=True).value["text/plain"])
-    assert listed == "* study: idle, 2 messages, model demo"
+    assert listed == "* study: idle, 2 messages, model demo, “Say hello.”"
     kernel.ok("s = sa.sessions.get('study')")
     assert kernel.ok("print([m.text for m in s.messages])").text == before
     assert kernel.ok("print(s.files.read('/notes.md').content)").text == "remember\n"
@@ -73,6 +77,31 @@ def test_the_name_alone_goes_on_with_it_and_new_ones_get_a_name_of_their_own(
     assert kernel.ok(asked).text == "['One.', 'Three.']\n"
     kernel.ok("%%agent --new --model demo\nFour.", front_end=True)
     assert kernel.ok("print(sorted(sa.sessions.list()))").text == "['notebook-2', 'study']\n"
+
+
+def test_two_notebooks_of_a_directory_that_begin_at_once_have_names_of_their_own(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    kernel.ok(
+        """
+from sagents_nb.notebook.extension import extension_of
+from sagents_nb.store import ConversationStore
+store = extension_of(get_ipython()).conversations.storage.store
+find = store.find_conversation
+
+def found_late(id):  # the other notebook takes the name just after this one has looked
+    found = find(id)
+    if id == "notebook-1" and found is None:
+        ConversationStore(".sagents/agents.db").create_conversation(id=id)
+    return found
+
+store.find_conversation = found_late
+""",
+        front_end=True,
+    )
+    kernel.ok("%%agent --model demo\nHello.", front_end=True)
+    assert kernel.ok("print(sa.sessions.list())").text == "['notebook-2']\n"
 
 
 def test_an_approval_that_waits_can_be_given_after_a_restart(

@@ -29,6 +29,10 @@ export type ToolResult = {
   is_error?: boolean;
   is_interrupt?: boolean;
   metadata?: JsonObject;
+  /** "rejected", "skipped" or "cancelled"; else the call has ended as `is_error` says. */
+  status?: string;
+  /** What was decided on the call, and by whom. */
+  decision?: Decided;
   /** Of the arguments that somebody edited, which are in the metadata. */
   numbers?: Record<string, string>;
   /** What the wire carries of its images; a whole result has them in its content. */
@@ -152,6 +156,8 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
       tool_name: string;
       status: string;
       duration?: number;
+      /** The result, where a question stands in its place. */
+      answer?: ToolResult;
     }
   | { type: "todos_updated"; todos: Todo[] }
   | { type: "interrupt"; interrupt: Omit<Interrupt, "run_id"> }
@@ -230,7 +236,8 @@ export function reduce(state: ViewState, event: WireEvent): ViewState {
       const known = state.tools[event.tool_call_id];
       const { progress: _, ...info } = known ?? { name: event.tool_name, display_text: null };
       const ended = { ...info, status: event.status, duration: event.duration ?? 0 };
-      return { ...state, tools: { ...state.tools, [event.tool_call_id]: ended } };
+      const entries = event.answer ? answered(state.entries, event.answer) : state.entries;
+      return { ...state, entries, tools: { ...state.tools, [event.tool_call_id]: ended } };
     }
     case "todos_updated":
       return { ...state, todos: event.todos };
@@ -290,6 +297,17 @@ export function wants(interrupt: Interrupt, request: ActionRequest): "approval" 
   return (request.allowed_decisions?.includes("approve") ?? true) ? "approval" : "answer";
 }
 
+/** The entries with the answer in the place of the newest question of its call. */
+function answered(entries: Entry[], answer: ToolResult): Entry[] {
+  const asks = (part: Part) =>
+    part.type === "tool_result" && part.is_interrupt === true && part.tool_call_id === answer.tool_call_id;
+  const place = entries.findLastIndex(({ message }) => message.parts?.some(asks));
+  if (place < 0) return entries;
+  const entry = entries[place]!;
+  const parts = entry.message.parts!.map((part) => (asks(part) ? answer : part));
+  return entries.with(place, { ...entry, message: { ...entry.message, parts } });
+}
+
 function grow(parts: PartialPart[], delta: Delta): PartialPart[] {
   const last = parts.at(-1);
   const text = delta.text ?? "";
@@ -307,14 +325,27 @@ function grow(parts: PartialPart[], delta: Delta): PartialPart[] {
 function endMessage(state: ViewState, sent: WireMessage, where: Omit<Entry, "message">): ViewState {
   const message = whole(sent, state.partial);
   const entries = [...state.entries, { ...where, message }];
+  // Nothing is known of its calls, whatever had their ids before.
+  const ids = message.role === "assistant" ? callsOf(message) : [];
   return {
     ...state,
     entries,
+    tools: dropped(state.tools, ids),
+    decided: dropped(state.decided, ids),
     // One that began a run has left it when that began.
     queued: message.role === "user" ? without(state.queued, "", queuedText(message)) : state.queued,
     partial: message.role === "assistant" ? null : state.partial,
     usage: message.usage ? addUsage(state.usage, message.usage) : state.usage,
   };
+}
+
+const callsOf = ({ parts = [] }: Message): string[] =>
+  parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
+
+/** The same object where none of these is in it. */
+function dropped<T>(from: Record<string, T>, ids: string[]): Record<string, T> {
+  if (!ids.some((id) => id in from)) return from;
+  return Object.fromEntries(Object.entries(from).filter(([id]) => !ids.includes(id)));
 }
 
 /** The queue without the first message of that run and text. */

@@ -62,7 +62,7 @@ export const isWaiting = (status: string) => WAITING.includes(status);
 export function statusOfCall({ call, info, decided, result, over }: CallProps): string {
   if (info && !(info.status === "running" && over)) return info.status;
   if (result?.is_interrupt) return over ? "interrupted" : "pending";
-  if (result) return result.is_error ? "failed" : "completed";
+  if (result) return result.status ?? (result.is_error ? "failed" : "completed");
   if (call.error) return "failed";
   // Between the answer and the run that goes on, nothing has happened yet.
   return over && !decided ? "unfinished" : "pending";

@@ -54,10 +54,12 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
   );
   const about: About = (entry, call) => {
     const mine = owners.get(call.id) === entry;
+    const result = results.get(entry)?.[call.id];
     return {
       info: mine ? (asked[call.id] ?? state.tools[call.id]) : undefined,
-      decided: mine ? state.decided[call.id] : undefined,
-      result: runId ? besideItsCell(results.get(entry)?.[call.id]) : results.get(entry)?.[call.id],
+      // Of a call from before this kernel only its result tells.
+      decided: (mine ? state.decided[call.id] : undefined) ?? result?.decision,
+      result: runId ? besideItsCell(result) : result,
       over: isOver(state, entry.run_id),
     };
   };
