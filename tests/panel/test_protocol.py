@@ -440,16 +440,15 @@ def test_a_snapshot_is_bounded() -> None:
     state = new_view_state("s", "m")
     for i in range(500):
         call = {"type": "tool_call", "id": f"c{i}", "name": "ls"}
+        answer = {"role": "assistant", "parts": [call]}
+        said = {"role": "tool", "parts": [{"type": "tool_result", "tool_call_id": f"c{i}"}]}
+        reduce(state, {"type": "message_end", "seq": i, "run_id": "r", "message": answer})
         reduce(state, {"type": "tool_execution_start", "seq": i, "tool_call": call})
         ended = {"tool_call_id": f"c{i}", "tool_name": "ls", "status": "completed"}
         reduce(state, {"type": "tool_execution_end", "seq": i, **ended})
         decision = {"tool_call_id": f"c{i}", "decision": {"type": "approve"}}
         reduce(state, {"type": "decision", "seq": i, **decision})
-        for message in (
-            {"role": "assistant", "parts": [call]},
-            {"role": "tool", "parts": [{"type": "tool_result", "tool_call_id": f"c{i}"}]},
-        ):
-            reduce(state, {"type": "message_end", "seq": i, "run_id": "r", "message": message})
+        reduce(state, {"type": "message_end", "seq": i, "run_id": "r", "message": said})
     before = copy.deepcopy(state)
     shown = snapshot_of(state)
     assert state == before

@@ -361,10 +361,10 @@ def test_one_event_that_cannot_travel_does_not_end_the_stream(
     page.ask()
     original = module.wire
 
-    def broken(event: ev.Event, partial: Any) -> dict[str, Any]:
+    def broken(event: ev.Event, *about: Any) -> dict[str, Any]:
         if isinstance(event, ev.MessageEnd) and event.message.text == "Go":
             raise ValueError("no")
-        return original(event, partial)
+        return original(event, *about)
 
     monkeypatch.setattr(module, "wire", broken)
     session.send("Go").result()
