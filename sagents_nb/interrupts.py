@@ -133,6 +133,7 @@ Decision = Approve | Edit | Reject | Respond
 Decisions = Decision | dict[str, Any] | Sequence[Any] | Mapping[str, Any]
 
 
+@kinds.checked
 def decision_data(decision: Decision, by: str = "user", at: float = 0.0) -> dict[str, Any]:
     """What the result of a call keeps of the decision on it; ``at`` in seconds, 0 if unknown.
 

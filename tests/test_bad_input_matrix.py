@@ -431,6 +431,7 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "Session.id": lambda w: None,
     "Session.open.id": lambda w: "c1",
     "Session.restore.exported": lambda w: STATE.export(),
+    "decision_data.decision": lambda w: sa.Approve(),
     "Session.withdraw.message": lambda w: w.queueing.queued[0].message,
     "Session.cancel_run.run": lambda w: w.session().send("go"),
     "Session.publish.event": lambda w: events.Frozen(),

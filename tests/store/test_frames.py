@@ -25,7 +25,10 @@ ASKED = sa.Message.assistant(
     usage=sa.Usage(10, 4),
     model="demo",
 )
-RESULTS = sa.Message.tool([sa.ToolResult("c1", "ls", "a"), sa.ToolResult("c2", "rm", "No.")])
+NOT_RUN = {"not_run": "rejected"}
+RESULTS = sa.Message.tool(
+    [sa.ToolResult("c1", "ls", "a"), sa.ToolResult("c2", "rm", "No.", metadata=NOT_RUN)]
+)
 STATE = sa.State(
     messages=[sa.Message.user("What is there?"), ASKED, RESULTS], todos=[sa.Todo("look")]
 )

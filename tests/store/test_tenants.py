@@ -53,6 +53,9 @@ ASKED: dict[str, Callable[[ScopedStore, str], Any]] = {
     "save_state": lambda s, id: s.save_state(None, id, sa.State().export(), "on_error"),
     "search_messages": lambda s, id: s.search_messages(SECRET.lower()),
     "to_frame": lambda s, id: [s.to_frame(kind).to_dict() for kind in KINDS],
+    "to_html": lambda s, id: s.to_html(id),
+    "to_markdown": lambda s, id: s.to_markdown(id),
+    "to_notebook": lambda s, id: s.to_notebook(id),
     "update_conversation": lambda s, id: s.update_conversation(id, title="mine"),
     "update_tool_status": lambda s, id: s.update_tool_status(None, id, "c1", "completed", {}),
 }
