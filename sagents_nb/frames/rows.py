@@ -179,12 +179,19 @@ def tool_calls(conversations: Conversations) -> Values:
         ]
         whose += [c.session_id] * (len(records) - before)
     results = [record.result for record in records]
+    edits = [record.edited for record in records]
     return {
         "session_id": whose,
         "tool_call_id": (r.call.id for r in records),
         "name": (r.call.name for r in records),
-        "arguments": (_json(r.arguments) for r in records),
-        "asked": (None if r.edited is None else _json(r.call.arguments) for r in records),
+        "arguments": (
+            _json(r.call.arguments if edited is None else edited)
+            for r, edited in zip(records, edits, strict=True)
+        ),
+        "asked": (
+            None if edited is None else _json(r.call.arguments)
+            for r, edited in zip(records, edits, strict=True)
+        ),
         "status": statuses,
         "result": (r and r.text for r in results),
         "is_error": (r and r.is_error for r in results),
@@ -341,11 +348,12 @@ def decisions(conversations: Conversations) -> Values:
         records = call_records(c.state.messages)
         names = {record.call.id: record.call.name for record in records}
         told = {(e.tool_call_id, e.ts) for _, e in unwrapped(c.events) if type(e) is DecisionMade}
+        told_of = {id for id, _ in told}
         for record in records:  # of which only their results tell
             made = _made(record)
             if made is None or (made.tool_call_id, made.ts) in told:
                 continue
-            if math.isfinite(made.ts) or all(id != made.tool_call_id for id, _ in told):
+            if math.isfinite(made.ts) or made.tool_call_id not in told_of:
                 items.append((c.session_id, made, record.call.name, None))
         for _, e in unwrapped(c.events):
             if isinstance(e, Interrupt):
