@@ -277,6 +277,7 @@ _IMAGES = (
     ("image/gif", re.compile(rb"GIF8[79]a")),
     ("image/webp", re.compile(rb"RIFF....WEBPVP", re.DOTALL)),
 )
+IMAGE_TYPES = tuple(mime_type for mime_type, _ in _IMAGES)
 
 
 def _drawn(save: Callable[[BinaryIO], Any]) -> ImagePart:

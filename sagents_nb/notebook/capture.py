@@ -10,14 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..messages import ContentPart, ImagePart, TextPart, image_of
+from ..messages import IMAGE_TYPES, ContentPart, ImagePart, TextPart, image_of
 from .interpolate import describe
 
 MOST_IMAGES = 4
 """Images of one call that a model is handed."""
 
 _MOST_DATA = 5_000_000  # characters of base64: Anthropic refuses more, and all else with it
-_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _INTERACTIVE = {"widget", "ipympl", "backend_nbagg", "nbagg", "notebook"}
 _WORD = 200  # characters at a cut that are left out too, so that no half of a secret stays
 
@@ -208,7 +207,7 @@ def _without_last_word(text: str) -> str:
 
 
 def _image(data: dict[str, Any]) -> ImagePart | None:
-    for mime_type in _IMAGES:
+    for mime_type in IMAGE_TYPES:
         image = data.get(mime_type)
         if isinstance(image, bytes):
             return ImagePart(base64.b64encode(image).decode(), mime_type)

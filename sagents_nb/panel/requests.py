@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import Busy, InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import FileSystem
-from ..messages import ImagePart, Message, TextPart
+from ..messages import IMAGE_TYPES, ImagePart, Message, TextPart
 from ..runtime.thread import runtime
 from ..session import Session
 from ..state import State, to_data
@@ -26,7 +26,6 @@ from .models import choices, choose
 from .protocol import plain, queued_text
 from .run_changes import read_change, read_changes, undo_change
 
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 MOST_ATTACHED = 8
 LARGEST_ATTACHED = 5_000_000  # bytes of an image, characters of a text
 UPLOADS = "/uploads"

@@ -1,5 +1,6 @@
 // Where a person writes to the agent.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ErrorText } from "./error-text";
 import { Attachments, fieldsOf, imagesOf, useAttachments } from "./attachments";
 import { textOf, useHistory } from "./history";
 import { Icon } from "./icons";
@@ -179,11 +180,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
           {state.model} is not known to read images: it may refuse them, or answer without having seen them.
         </p>
       )}
-      {(error || problem) && (
-        <p class="sagents-error-text" role="alert">
-          {error || problem}
-        </p>
-      )}
+      <ErrorText text={error || problem} />
       {slow && <p class="sagents-faint">The kernel is busy; the message goes out when it listens again.</p>}
     </div>
   );

@@ -1,5 +1,6 @@
 // Changing a call's arguments: one field for each text, JSON for the rest.
 import { useState } from "preact/hooks";
+import { ErrorText } from "./error-text";
 import { Line } from "./text-block";
 import { canonicalJson, hasHidden, type Numbers } from "./visible";
 import type { Json, JsonObject } from "./protocol";
@@ -113,11 +114,7 @@ export function EditForm({ values, numbers, disabled, onSave, onCancel }: Props)
           />
         </label>
       )}
-      {problem && (
-        <p class="sagents-error-text" role="alert">
-          {problem}
-        </p>
-      )}
+      <ErrorText text={problem} />
       <div class="sagents-actions">
         <button type="button" class="sagents-button sagents-primary" data-testid="edit-save" disabled={disabled} onClick={save}>
           Approve with changes

@@ -1,5 +1,6 @@
 // What the last run has done to a file: the lines that went and came, and Undo.
 import { useEffect, useState } from "preact/hooks";
+import { ErrorText } from "./error-text";
 import { Diff } from "./diff";
 import { useRequest } from "./use-store";
 import type { ChangedFile, FileChange, FileEntry } from "./protocol";
@@ -46,11 +47,7 @@ export function UndoButton({ change, going, onDone }: { change: ChangedFile; goi
       >
         {UNDO[change.kind]}
       </button>
-      {error && (
-        <p class="sagents-error-text" role="alert">
-          {error}
-        </p>
-      )}
+      <ErrorText text={error} />
     </>
   );
 }

@@ -1,6 +1,7 @@
 // One file as what it is: text, code in colours, a table, a notebook, an image; or raw. And what a person
 // may do with it.
 import { useEffect, useState } from "preact/hooks";
+import { ErrorText } from "./error-text";
 import { Boundary } from "./boundary";
 import { save, textOf } from "./bytes";
 import { CopyButton } from "./copy";
@@ -125,7 +126,7 @@ function Download({ file: { path } }: { file: FileEntry }) {
       <button type="button" class="sagents-quiet" data-testid="file-download" disabled={busy} onClick={download}>
         {slow ? "Waiting for the kernel…" : "Download"}
       </button>
-      {error && <p class="sagents-error-text" role="alert">{error}</p>}
+      <ErrorText text={error} />
     </>
   );
 }

@@ -1,5 +1,6 @@
 // Which model answers, and the list of those that could.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
 import type { ModelChoice } from "./protocol";
 import { useRequest, useStore } from "./use-store";
@@ -80,11 +81,7 @@ export function ModelList({ close }: { close: () => void }) {
           </li>
         ))}
       </ul>
-      {error && (
-        <p class="sagents-error-text" role="alert">
-          {error}
-        </p>
-      )}
+      <ErrorText text={error} />
     </section>
   );
 }

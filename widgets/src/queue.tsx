@@ -1,4 +1,5 @@
 // What people wrote while a run went on: it waits, and can be taken back.
+import { ErrorText } from "./error-text";
 import type { Queued } from "./protocol";
 import { useRequest, useStore } from "./use-store";
 
@@ -34,11 +35,7 @@ export function Queue({ queued, active }: { queued: Queued[]; active: boolean })
           </li>
         ))}
       </ul>
-      {error && (
-        <p class="sagents-error-text" role="alert">
-          {error}
-        </p>
-      )}
+      <ErrorText text={error} />
     </section>
   );
 }

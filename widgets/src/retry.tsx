@@ -1,4 +1,5 @@
 // After an answer that is none, or not the whole one: the way to ask for it again.
+import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
 import type { ViewState } from "./protocol";
 import { useRequest, useStore } from "./use-store";
@@ -31,11 +32,7 @@ export function Retry({ state }: { state: ViewState }) {
         <Icon name="again" />
         {slow && !store.heardWhileBusy ? "The kernel is busy" : "Try again"}
       </button>
-      {error && (
-        <p class="sagents-error-text" role="alert">
-          {error}
-        </p>
-      )}
+      <ErrorText text={error} />
     </div>
   );
 }
