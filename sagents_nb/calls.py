@@ -46,22 +46,37 @@ class CallRecord(msgspec.Struct, frozen=True):
 
 
 def call_records(messages: Iterable[Message]) -> list[CallRecord]:
-    """The calls of these messages in order, each with its own result.
+    """The calls of these messages in order, each with its own result."""
+    return list(map(CallRecord, *calls_and_results(messages)))
+
+
+def calls_and_results(
+    messages: Iterable[Message],
+) -> tuple[list[ToolCall], list[ToolResult | None]]:
+    """The calls of these messages in order, and in the same order what stands for their results.
 
     Some models use one id in each turn, or twice in one: then results come in call order.
     """
     calls: list[ToolCall] = []
     results: list[ToolResult | None] = []
-    open_: dict[str, list[int]] = {}  # by id: the places of those that wait for their result
+    open_: dict[str, int] = {}  # by id: the place of the first that waits for its result
+    after: dict[int, int] = {}  # the place of the next one with the same id, if there is one
     for message in messages:
-        asked: dict[str, list[int]] = {}
+        asked: dict[str, int] = {}
+        last: dict[str, int] = {}
         for part in message.parts:
             if type(part) is ToolCall:
-                asked.setdefault(part.id, []).append(len(calls))
+                place = len(calls)
+                if asked.setdefault(part.id, place) != place:
+                    after[last.get(part.id, asked[part.id])] = last[part.id] = place
                 calls.append(part)
                 results.append(None)
-            elif type(part) is ToolResult and (places := open_.get(part.tool_call_id)):
-                results[places.pop(0)] = part
+            elif type(part) is ToolResult:
+                place = open_.pop(part.tool_call_id, -1)
+                if place >= 0:
+                    results[place] = part
+                    if place in after:
+                        open_[part.tool_call_id] = after[place]
         if asked:
             open_ = asked
-    return [CallRecord(*pair) for pair in zip(calls, results, strict=True)]
+    return calls, results

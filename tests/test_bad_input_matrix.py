@@ -22,6 +22,7 @@ import inspect
 import itertools
 import math
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -930,11 +931,14 @@ async def _some(stream: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a value makes on the disk is made here, and no key of anybody's is found."""
+def nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a value makes on the disk is made here, no key is found, no figure stays open."""
     monkeypatch.chdir(tmp_path)
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "SAGENTS_MODEL", "SAGENTS_REPLAY"):
         monkeypatch.delenv(name, raising=False)
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.mark.filterwarnings("ignore")

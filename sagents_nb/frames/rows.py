@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..calls import CallRecord, call_records
+from ..calls import CallRecord, call_records, calls_and_results
 from ..events import (
     AgentEnd,
     AgentStart,
@@ -137,13 +137,14 @@ def _of_usage(name: str, usage: Usage | None) -> Any:
 
 def tool_calls(conversations: Conversations) -> Values:
     """The values of "tool_calls": the conversation's own, then those of sub-agents."""
-    records: list[CallRecord] = []
+    calls: list[ToolCall] = []
+    said: list[ToolResult | None] = []
     whose: list[str] = []
     inside: list[str | None] = []
     ends: list[ToolExecutionEnd | None] = []
     statuses: list[str | None] = []
     for c in conversations:
-        before = len(records)
+        before = len(calls)
         ended: dict[str | None, _Ends] = {None: _Ends()}
         inner: list[tuple[str, ToolCall]] = []
         asked: dict[tuple[str, str], ToolCall] = {}  # of sub-agents, before people changed it
@@ -151,47 +152,57 @@ def tool_calls(conversations: Conversations) -> Values:
             if isinstance(e, ToolExecutionEnd):
                 if who not in ended:
                     ended[who] = _Ends()
-                ended[who].add(e)
+                if ended[who].setdefault(e.tool_call_id, e) is not e:
+                    ended[who].add_another(e)
             elif who is not None and isinstance(e, ToolExecutionStart):
                 call = e.tool_call
                 inner.append((who, asked.get((who, call.id), call)))
             elif who is not None and isinstance(e, MessageEnd):
                 asked |= {(who, call.id): call for call in e.message.tool_calls}
-        records += call_records(c.state.messages)
-        own = range(before, len(records))
-        inside += [None] * len(own)
-        ends += [None] * len(own)
+        own_calls, own_said = calls_and_results(c.state.messages)
+        calls += own_calls
+        said += own_said
+        inside += [None] * len(own_calls)
+        # Of those with one id, the last were seen.
         seen = ended[None]
-        for place in reversed(own):  # of those with one id, the last were seen
-            if records[place].said:
-                ends[place] = seen.taken(records[place].call.id, -1)
+        own_ends = [
+            seen.taken(call.id, -1) if result else None
+            for call, result in zip(reversed(own_calls), reversed(own_said), strict=True)
+        ]
+        own_ends.reverse()
+        ends += own_ends
         for who, call in inner:  # all of which were seen
             end = ended[who].taken(call.id, 0) if who in ended else None
-            records.append(CallRecord(call, end.result if end else None))
+            calls.append(call)
+            said.append(end.result if end else None)
             ends.append(end)
             inside.append(who)
-        interrupt = c.state.interrupt
-        waiting = set(interrupt.tool_call_ids) if interrupt else set[str]()
-        open_ = {id(call) for m in c.state.messages[-1:] for call in m.tool_calls}
-        statuses += [
-            "interrupted" if id(r.call) in open_ and r.call.id in waiting else r.status
-            for r in records[before:]
-        ]
-        whose += [c.session_id] * (len(records) - before)
-    results = [record.result for record in records]
-    edits = [record.edited for record in records]
+        statuses += [None if result is None else result.status for result in said[before:]]
+        if interrupt := c.state.interrupt:
+            waiting = set(interrupt.tool_call_ids)
+            open_ = {id(call) for m in c.state.messages[-1:] for call in m.tool_calls}
+            for place, call in enumerate(own_calls, before):
+                if id(call) in open_ and call.id in waiting:
+                    statuses[place] = "interrupted"
+        whose += [c.session_id] * (len(calls) - before)
+    results = [None if result is None or result.is_interrupt else result for result in said]
+    edits = {
+        place: edited
+        for place, result in enumerate(said)
+        if result
+        and result.metadata  # of nearly none
+        and (edited := CallRecord(calls[place], result).edited) is not None
+    }
+    arguments = [_json(call.arguments) for call in calls]
+    asked_for: list[str | None] = [None] * len(calls)
+    for place, edited in edits.items():
+        asked_for[place], arguments[place] = arguments[place], _json(edited)
     return {
         "session_id": whose,
-        "tool_call_id": (r.call.id for r in records),
-        "name": (r.call.name for r in records),
-        "arguments": (
-            _json(r.call.arguments if edited is None else edited)
-            for r, edited in zip(records, edits, strict=True)
-        ),
-        "asked": (
-            None if edited is None else _json(r.call.arguments)
-            for r, edited in zip(records, edits, strict=True)
-        ),
+        "tool_call_id": (call.id for call in calls),
+        "name": (call.name for call in calls),
+        "arguments": arguments,
+        "asked": asked_for,
         "status": statuses,
         "result": (r and r.text for r in results),
         "is_error": (r and r.is_error for r in results),
@@ -202,28 +213,25 @@ def tool_calls(conversations: Conversations) -> Values:
     }
 
 
-class _Ends:
+class _Ends(dict[str, ToolExecutionEnd | list[ToolExecutionEnd]]):
     """The ends of calls by id, which nearly always is that of one call: then no list is made."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, ToolExecutionEnd | list[ToolExecutionEnd]] = {}
-
-    def add(self, end: ToolExecutionEnd) -> None:
-        before = self._found.setdefault(end.tool_call_id, end)
-        if before is end:
-            return
+    def add_another(self, end: ToolExecutionEnd) -> None:
+        """Add one to the one or more that are there."""
+        before = self[end.tool_call_id]
         ends = before if isinstance(before, list) else [before]
         if ends and ends[-1].status == "interrupted":  # now it went on
             ends.pop()
         ends.append(end)
-        self._found[end.tool_call_id] = ends
+        self[end.tool_call_id] = ends
 
     def taken(self, id: str, place: int) -> ToolExecutionEnd | None:
         """The first (0) or last (-1) that was not taken yet."""
-        found = self._found.get(id)
+        found = self.pop(id, None)
         if isinstance(found, list):
-            return found.pop(place) if found else None
-        self._found.pop(id, None)
+            end = found.pop(place) if found else None
+            self[id] = found
+            return end
         return found
 
 

@@ -142,12 +142,13 @@ def test_columns_are_drawn_as_an_image(shell: InteractiveShell, arguments: Any) 
     pytest.importorskip("matplotlib").use("agg")
     from matplotlib import pyplot
 
+    theirs = pyplot.get_fignums()
     shell.user_ns["df"] = pd.DataFrame({"a": [1, 2, 3], "b": [2.5, 1.0, 2.0], "c": list("xyz")})
     text, image = drawn(shell, name="df", **arguments)
     assert text == sa.TextPart(f"A {arguments.get('kind', 'line')} plot of df:")
     assert isinstance(image, sa.ImagePart)
     assert (image.data or "").startswith("iVBORw0KGgo")
-    assert pyplot.get_fignums() == []
+    assert pyplot.get_fignums() == theirs
 
 
 def test_of_a_long_frame_every_so_many_rows_are_drawn(shell: InteractiveShell) -> None:
