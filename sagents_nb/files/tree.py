@@ -82,8 +82,8 @@ class Tree:
         self._entries: dict[str, FileEntry] = {}
         # By directory that has something in it, "/" too: the paths right in it.
         self._inside: dict[str, set[str]] = {}
-        # The size of what a storage had at a path; also of what was deleted since, which may be
-        # restored.
+        # The size of what a storage had at a path whose entry was loaded or changed since; also of
+        # what was deleted since, which may be restored. An entry that is not loaded says it itself.
         self._there: dict[str, int] = {}
         self.versions: dict[str, str] = {}
         self.marks: dict[str, Any] = {}
@@ -226,7 +226,8 @@ class Tree:
                 if before is not None:
                     self.pop(entry.path)
                     no_files.clear()
-                self._there[entry.path] = entry.size
+                if entry.loaded:
+                    self._there[entry.path] = entry.size
                 self._store(entry)
             else:
                 log.warning("%s was left out: a file and a directory are in one place", entry.path)
@@ -299,6 +300,8 @@ class Tree:
     def pop(self, path: str) -> FileEntry:
         """Remove a stored entry."""
         entry = self._entries.pop(path)
+        if not entry.loaded:
+            self._there[path] = entry.size
         self.size -= entry.size
         self.written -= self._growth(entry)
         self.made -= path not in self._there
@@ -318,17 +321,16 @@ class Tree:
     def _store(self, entry: FileEntry) -> None:
         if entry.path in self._entries:
             self.pop(entry.path)
-        if not entry.loaded:  # so it is what its storage has
-            self._there[entry.path] = entry.size
         self._entries[entry.path] = entry
         self.size += entry.size
         self.written += self._growth(entry)
-        self.made += entry.path not in self._there
         self.persisted += entry.persistence == "persisted"
         if entry.loaded:
             self.loaded_size += entry.size
+            self.made += entry.path not in self._there
         else:
             self.unloaded += 1
+            self._there.pop(entry.path, None)
         path = entry.path
         while path != "/":
             above = paths.parent(path)
@@ -383,7 +385,11 @@ class Tree:
 
     def _growth(self, entry: FileEntry) -> int:
         """By how many bytes it is larger than what was there."""
-        return max(0, entry.size - self._there.get(entry.path, 0))
+        if not entry.loaded:
+            return 0
+        now = self._entries.get(entry.path)
+        there = now.size if now and not now.loaded else self._there.get(entry.path, 0)
+        return max(0, entry.size - there)
 
     def _check_total(self, entry: FileEntry, before: FileEntry | None) -> None:
         grown = self._growth(entry) if entry.loaded else 0
@@ -392,7 +398,7 @@ class Tree:
         if added <= 0 or written <= limit:
             return
         would = f"all files would be {written:,} bytes"
-        if self._there:
+        if self._there or self.unloaded:
             would = f"{written:,} bytes would have been written beside what was there before"
         raise LimitExceeded(
             f"With {entry.path} {would}, over the limit of {limit:,}; delete some first.",
@@ -407,7 +413,7 @@ class Tree:
 
     def _check_count(self, added: int) -> None:
         if added and self.made + added > self.limits.entries:
-            beside = " beside what was there before" if self._there else ""
+            beside = " beside what was there before" if self._there or self.unloaded else ""
             raise LimitExceeded(
                 f"There are {self.made:,} files and directories{beside} and the limit is "
                 f"{self.limits.entries:,}; delete some first."

@@ -236,7 +236,8 @@ def folded(name: str) -> str:
         # Unicode 3.13, canonical caseless matching, as ext4 and APFS do it.
         name = unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
         name = "".join(c for c in _UNSEEN.sub("", name) if unicodedata.category(c) != "Cf")
-    return name.lower().rstrip(". ")
+    low = name.lower().rstrip(". ")
+    return name if low == name else low  # most are, and a directory keeps both
 
 
 def data_of(entry: FileEntry) -> bytes:

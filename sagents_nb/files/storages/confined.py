@@ -110,9 +110,16 @@ class Confined:
         name = names[-1]
         make = made is not None
         try:
-            if name in self._listing(fd).names:
-                with suppress(FileNotFoundError):  # it went a moment ago
-                    return os.open(name, DIRECTORY, dir_fd=fd)
+            # Most often it is there; and where it is not, nothing has to be listed to know it.
+            with suppress(OSError):
+                inner = os.open(name, DIRECTORY, dir_fd=fd)
+                try:
+                    if name in self._listing(fd).names:
+                        found, inner = inner, -1
+                        return found
+                finally:
+                    if inner >= 0:
+                        os.close(inner)
             if made is not None:
                 with self._lock:
                     if not self.check_free(fd, names):
