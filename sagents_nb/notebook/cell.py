@@ -62,6 +62,8 @@ async def run_cell(
         raise
     output.finish(session, result)
     if result.status == "interrupted":  # it goes on when somebody decides
+        if plain and not unattended:
+            print(interrupt_text(session))
         output.follow(session)
     if result.status == "cancelled":  # Run All must not go on as if there were an answer
         raise KeyboardInterrupt("The run was stopped.")

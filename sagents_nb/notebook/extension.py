@@ -64,22 +64,22 @@ class Extension:
         for kind in ("line", "cell"):
             self.shell.magics_manager.magics[kind].pop("agent", None)
 
-    async def run(self, line: str, body: str) -> Any:
+    async def run(self, line: str, body: str) -> None:
         """Run one ``%%agent`` cell; what it raises of ours is shown as its sentence."""
-        return await self._saying(self._run(line, body))
+        await self._saying(self._run(line, body))
 
-    async def fix(self, wish: str) -> Any:
+    async def fix(self, wish: str) -> None:
         """Have the cell that failed last mended, and offer that in the place of this one."""
-        return await self._saying(self._fix(wish.strip()))
+        await self._saying(self._fix(wish.strip()))
 
-    async def _saying(self, work: Coroutine[Any, Any, Any]) -> Any:
+    async def _saying(self, work: Coroutine[Any, Any, None]) -> None:
         try:
-            return await work
+            await work
         except (SagentsError, KeyboardInterrupt) as error:
             error._render_traceback_ = partial(_sentence, error)  # type: ignore[union-attr]
             raise
 
-    async def _run(self, line: str, body: str) -> Any:
+    async def _run(self, line: str, body: str) -> None:
         options = parse(line)
         session = self.conversations.session_for(options)
         prompt = body.strip()
@@ -89,7 +89,7 @@ class Extension:
             prompt = interpolate(prompt, self.shell.user_ns)
         if not prompt:
             print("The cell is empty; write below %%agent what the agent is to do.")
-            return None
+            return
         result = await run_cell(
             session,
             prompt,
@@ -101,13 +101,13 @@ class Extension:
         )
         if options.cell:
             self._offer(result, replace=False)
-        return result
+        self._keep(result)
 
-    async def _fix(self, wish: str) -> Any:
+    async def _fix(self, wish: str) -> None:
         failed = failures_of(self.shell).last
         if failed is None:
             print("No cell has failed, or the one that did runs by now: there is nothing to fix.")
-            return None
+            return
         session = self.conversations.session_for(parse(""))
         secrets = secrets_of_names(self.shell.user_ns)
         shown = Message.user(masked(_fix_words(failed, wish), secrets))
@@ -124,7 +124,13 @@ class Extension:
             wait=True,
         )
         self._offer(result, replace=True)
-        return result
+        self._keep(result)
+
+    def _keep(self, result: RunResult | None) -> None:
+        """Make it what ``_`` and ``Out`` give of the cell, not a second output: it was shown."""
+        if result is not None:
+            self.shell.displayhook.update_user_ns(result)
+            self.shell.displayhook.fill_exec_result(result)
 
     def _offer(self, result: RunResult | None, *, replace: bool) -> None:
         """Offer the code of the answer as a cell, and say what became of it."""
@@ -202,14 +208,14 @@ def _awaiting(name: str, *arguments: str) -> str:
     return f"await __import__({__name__!r}, fromlist=[{name!r}]).{name}({called})\n"
 
 
-async def run(line: str, body: str) -> Any:
+async def run(line: str, body: str) -> None:
     """What a rewritten cell calls."""
-    return await _installed().run(line, body)
+    await _installed().run(line, body)
 
 
-async def fix(wish: str) -> Any:
+async def fix(wish: str) -> None:
     """What a rewritten ``%agent fix`` calls."""
-    return await _installed().fix(wish)
+    await _installed().fix(wish)
 
 
 def _installed() -> Extension:

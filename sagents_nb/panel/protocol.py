@@ -23,10 +23,12 @@ from ..events import (
     MessageStart,
     MessageUpdate,
     MessageWithdrawn,
+    SubagentEvent,
     ToolExecutionEnd,
     ToolExecutionStart,
 )
 from ..messages import (
+    BRANCH,
     DECISION,
     EDITED,
     NOT_RUN,
@@ -40,6 +42,9 @@ from ..state import to_data
 from ..text import whole_data
 
 SHOWN_ENTRIES = 200
+SHOWN_OF_SUB_AGENTS = 30  # entries of each
+SHOWN_SUB_AGENTS = 20  # of a snapshot, the newest
+BRIEF = 2_000  # characters of a result in a sub-agent
 SHORTENED_AT = 20_000
 SHOWN_IMAGES = 4
 LARGEST_IMAGE = 512 * 1024  # characters of base64
@@ -64,27 +69,30 @@ _STREAMED = {"text": "text", "thinking": "text", "tool_call": "arguments"}
 
 def travels(event: Event) -> bool:
     """Whether a page knows anything else after that event."""
+    if isinstance(event, SubagentEvent):
+        return event.event.type in _OF_SUB_AGENTS and travels(event.event)
     if isinstance(event, MessageStart):
         return event.message.role == "assistant"
     return event.type in REDUCERS
 
 
-def wire(
-    event: Event, partial: dict[str, Any] | None = None, answers: bool = False
-) -> dict[str, Any]:
-    """An event as it travels to pages whose view state has that ``partial``.
-
-    ``answers``: it is the end of a call in the place of whose result they have a question.
-    """
+def wire(event: Event, state: dict[str, Any] | None = None) -> dict[str, Any]:
+    """An event as it travels to pages that have that view state, as far as it matters."""
+    if isinstance(event, SubagentEvent):
+        call_id = event.tool_call_id
+        inner = wire(event.event, _agent(state, call_id) if state else None)
+        if "message" in inner:
+            inner["message"] = _brief(inner["message"])
+        return {"type": event.type, "seq": event.seq, "tool_call_id": call_id, "event": inner}
     if isinstance(event, MessageStart):
         event = replace(event, message=Message(event.message.role))
     elif isinstance(event, MessageEnd | MessageQueued | MessageWithdrawn):
-        event = replace(event, message=event.message.shown)
+        event = replace(event, message=shown(event.message))
     elif isinstance(event, ToolExecutionStart):
         event = replace(event, tool_call=ToolCall(event.tool_call.id, event.tool_call.name))
     data: dict[str, Any] = to_data(event)
     data.pop("session_id", None)
-    if answers:  # and no message comes that says what the answer is
+    if state and _answers(state, event):  # and no message comes that says what the answer is
         data["answer"] = shortened(data["result"])
     for name in _LEFT_OUT.get(data["type"], ()):
         data.pop(name, None)
@@ -93,7 +101,7 @@ def wire(
     if data["type"] not in _OF_A_RUN:
         data.pop("run_id", None)
     if data["type"] == "message_end":
-        data["message"] = _unsaid(shortened_message(data["message"]), partial)
+        data["message"] = _unsaid(shortened_message(data["message"]), state and state["partial"])
     elif data["type"] in _QUEUE:
         data["text"] = queued_text(data.pop("message"))
     elif data["type"] == "file_updated":
@@ -101,6 +109,28 @@ def wire(
     elif data["type"] == "interrupt":
         data["interrupt"] = interrupt_data(data["interrupt"])
     return data
+
+
+def _brief(message: dict[str, Any]) -> dict[str, Any]:
+    """A message of a sub-agent: of its results the beginnings only, and no images."""
+    parts = []
+    for part in message.get("parts", ()):
+        if part["type"] == "tool_result":
+            part = {name: value for name, value in part.items() if name != "images"}
+            content = part["content"]
+            if len(content) > BRIEF:
+                length = part.get("shortened", len(content))
+                part = {**part, "content": content[:BRIEF], "shortened": length}
+        parts.append(part)
+    return {**message, "parts": parts} if parts else message
+
+
+def shown(message: Message) -> Message:
+    """What people see of it, which says of which branches it is the first message."""
+    seen, branch = message.shown, message.metadata.get(BRANCH)
+    if seen is message or branch is None:
+        return seen
+    return replace(seen, metadata={**seen.metadata, BRANCH: branch})
 
 
 def _unsaid(message: dict[str, Any], partial: dict[str, Any] | None) -> dict[str, Any]:
@@ -283,8 +313,8 @@ def _without_image(part: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in part.items() if k != "data"} if _image_size(part) else part
 
 
-def _with_new_images(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries with no more images than a snapshot carries; the older are named."""
+def with_new_images(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries with no more images than a message carries; the older are named."""
     left = SNAPSHOT_IMAGES
     kept: list[dict[str, Any]] = []
     for entry in reversed(entries):
@@ -319,17 +349,16 @@ def file_data(described: dict[str, Any]) -> dict[str, Any]:
 def merged(events: Iterable[Event]) -> list[Event]:
     """The events with runs of deltas of the same kind joined into one."""
     out: list[Event] = []
-    run: list[MessageUpdate] = []
+    run: list[Event] = []
 
     def close() -> None:
         if run:
-            last = run[-1]
-            delta = _join([update.delta for update in run])
-            out.append(msgspec.structs.replace(last, delta=delta) if len(run) > 1 else last)
+            delta = _join([_update(event).delta for event in run])
+            out.append(_with_delta(run[-1], delta) if len(run) > 1 else run[-1])
             run.clear()
 
     for event in events:
-        if isinstance(event, MessageUpdate):
+        if isinstance(_innermost(event), MessageUpdate):
             if run and not _same_kind(run[-1], event):
                 close()
             run.append(event)
@@ -340,7 +369,30 @@ def merged(events: Iterable[Event]) -> list[Event]:
     return out
 
 
-def _same_kind(a: MessageUpdate, b: MessageUpdate) -> bool:
+def _innermost(event: Event) -> Event:
+    while isinstance(event, SubagentEvent):
+        event = event.event
+    return event
+
+
+def _update(event: Event) -> MessageUpdate:
+    update = _innermost(event)
+    assert isinstance(update, MessageUpdate)
+    return update
+
+
+def _with_delta(event: Event, delta: Delta) -> Event:
+    if isinstance(event, SubagentEvent):
+        return replace(event, event=_with_delta(event.event, delta))
+    return replace(_update(event), delta=delta)
+
+
+def _same_kind(a: Event, b: Event) -> bool:
+    if isinstance(a, SubagentEvent) and isinstance(b, SubagentEvent):
+        of_one = (a.tool_call_id, a.sub_agent_id) == (b.tool_call_id, b.sub_agent_id)
+        return of_one and _same_kind(a.event, b.event)
+    if not (isinstance(a, MessageUpdate) and isinstance(b, MessageUpdate)):
+        return False
     if type(a.delta) is not type(b.delta) or a.run_id != b.run_id:
         return False
     if isinstance(a.delta, ToolCallDelta) and isinstance(b.delta, ToolCallDelta):
@@ -372,7 +424,19 @@ def new_view_state(session_id: str, model: str) -> dict[str, Any]:
         "usage": {"input_tokens": 0, "output_tokens": 0},
         "runs": {},
         "queued": [],
+        "branches": {},
+        "agents": {},
     }
+
+
+def new_agent_state() -> dict[str, Any]:
+    """What a page knows of a sub-agent that has not begun."""
+    return {"entries": [], "earlier": 0, "partial": None, "tools": {}, "usage": {}, "agents": {}}
+
+
+def _agent(state: dict[str, Any], call_id: str) -> dict[str, Any]:
+    agent: dict[str, Any] = state["agents"].get(call_id) or new_agent_state()
+    return agent
 
 
 def following_state(before: dict[str, Any], session_id: str, model: str) -> dict[str, Any]:
@@ -384,6 +448,7 @@ def following_state(before: dict[str, Any], session_id: str, model: str) -> dict
         "past": [*before["past"], *entries][-SHOWN_ENTRIES:],
         "usage": before["usage"],
         "tools": before["tools"],
+        "agents": before["agents"],
         "decided": before["decided"],
         "runs": {
             id: {**run, "status": stopped.get(run["status"], run["status"])}
@@ -454,11 +519,27 @@ def _message_end(state: dict[str, Any], event: dict[str, Any]) -> None:
             if part["type"] == "tool_call":  # nothing is known of it, whatever had its id before
                 state["tools"].pop(part["id"], None)
                 state["decided"].pop(part["id"], None)
+                state["agents"].pop(part["id"], None)
     elif message["role"] == "user":
         _leave_queue(state, "", queued_text(message))  # else it began a run, as that said
     for name, number in (message.get("usage") or {}).items():
         if number is not None:
             state["usage"][name] = state["usage"].get(name, 0) + number
+
+
+def _sub_agent(state: dict[str, Any], event: dict[str, Any]) -> None:
+    if event["event"]["type"] not in _OF_SUB_AGENTS:
+        return
+    agent = _agent(state, event["tool_call_id"])
+    # What a sub-agent has of a conversation is less, and is told of by the same rules.
+    known = {**agent, "queued": [], "decided": {}}
+    reduce(known, event["event"])
+    agent = {name: known[name] for name in agent}
+    over = len(agent["entries"]) - SHOWN_OF_SUB_AGENTS
+    if over > 0:
+        agent["entries"] = agent["entries"][over:]
+        agent["earlier"] += over
+    state["agents"][event["tool_call_id"]] = agent
 
 
 def _tool_start(state: dict[str, Any], event: dict[str, Any]) -> None:
@@ -487,7 +568,7 @@ def _tool_end(state: dict[str, Any], event: dict[str, Any]) -> None:
         state["entries"] = _answered(state["entries"], event["answer"])
 
 
-def answers(state: dict[str, Any], event: Event) -> bool:
+def _answers(state: dict[str, Any], event: Event) -> bool:
     """Whether ``event`` ends a call of the newest turn that has a question for its result."""
     if not isinstance(event, ToolExecutionEnd) or event.result.is_interrupt:
         return False
@@ -624,15 +705,27 @@ REDUCERS = {
     "file_updated": _file_updated,
     "file_deleted": _file_deleted,
     "file_moved": _file_moved,
+    "subagent_event": _sub_agent,
+}
+# What is told of sub-agents: what they say and do, and what theirs do.
+_OF_SUB_AGENTS = {
+    "message_start",
+    "message_update",
+    "message_end",
+    "tool_execution_start",
+    "tool_execution_update",
+    "tool_execution_end",
+    "subagent_event",
 }
 
 
 def snapshot_of(state: dict[str, Any]) -> dict[str, Any]:
     """The bounded view state that a page starts from: the last 200 entries and their tools."""
     entries = state["entries"]
-    shown = _with_new_images(entries[-SHOWN_ENTRIES:])
+    shown = with_new_images(entries[-SHOWN_ENTRIES:])
+    agents = dict([*state["agents"].items()][-SHOWN_SUB_AGENTS:])
     if len(shown) == len(entries):
-        return {**state, "entries": shown}
+        return {**state, "entries": shown, "agents": agents}
     calls = {
         part["id"]
         for entry in [*state["past"], *shown]
@@ -647,4 +740,5 @@ def snapshot_of(state: dict[str, Any]) -> dict[str, Any]:
         "earlier": state["earlier"] + len(entries) - len(shown),
         "tools": {i: tool for i, tool in state["tools"].items() if i in calls},
         "decided": {i: d for i, d in state["decided"].items() if i in calls},
+        "agents": {i: agent for i, agent in agents.items() if i in calls},
     }

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from ..branches import branches_of
 from ..events import (
     AGENT_REPLACED,
     REPLACED,
@@ -28,7 +29,6 @@ from ..session import Session
 from ..state import to_data
 from .protocol import (
     SHOWN_ENTRIES,
-    answers,
     encoded,
     file_data,
     following_state,
@@ -39,6 +39,7 @@ from .protocol import (
     queued_text,
     reduce,
     shortened_message,
+    shown,
     snapshot_of,
     travels,
     wire,
@@ -53,6 +54,8 @@ Listener = Callable[[dict[str, Any]], None]
 
 # jupyter_server drops silently above 1,000 messages a second over 3 s; 20 a second looks live.
 INTERVAL = 0.05
+# So many entries of what came before are given to a page that asks for more.
+EARLIER_ENTRIES = 100
 # A page may be this many bytes behind before it is given a snapshot instead of events.
 BACKLOG_BYTES = 500_000
 BYTES_A_SECOND = 1_000_000
@@ -107,6 +110,10 @@ class Publisher:
         self.state["status"] = session.resting or session.status
         self.state["queued"] = plain([_queued(*waiting) for waiting in session.queued])
         self.state["todos"] = plain(to_data(session.todos))
+        self.state["branches"] = {
+            id: {"current": current, "count": count}
+            for id, (current, count) in branches_of(session.state.metadata).items()
+        }
         self.state["files"] = plain([file_data(e.describe()) for e in session.files.entries()])
         waiting = session.interrupt
         if waiting is not None and self.state["status"] == "interrupted":
@@ -118,11 +125,7 @@ class Publisher:
     def _set_entries(self, messages: list[Message]) -> None:
         """Show these messages, of which no event tells; a page is shown the last of them only."""
         self.state["earlier"] = max(0, len(messages) - SHOWN_ENTRIES)
-        newest = messages[-SHOWN_ENTRIES:]
-        shown = [shortened_message(to_data(message.shown)) for message in newest]
-        self.state["entries"] = [
-            {"seq": 0, "run_id": "", "ts": 0, "message": message} for message in plain(shown)
-        ]
+        self.state["entries"] = _entries_of(messages[-SHOWN_ENTRIES:])
 
     def push(self, event: Event) -> None:
         """Take an event; it travels with the next batch."""
@@ -150,7 +153,7 @@ class Publisher:
         self.backlog_bytes, self.seq = 0, seq
         model = self.session.agent.model.name
         self.state = following_state(self.state, self.session.id, model)
-        self._set_entries(self.session.messages)
+        self._set_entries(self.session.initial_messages)
         self._read_session()
         self._snapshot_due = True
 
@@ -186,6 +189,13 @@ class Publisher:
             self._send_snapshot(asker)
         self._go_on(asker)
 
+    def entries_before(self, place: int) -> list[dict[str, Any]]:
+        """The entries before that place of the conversation, as many as a page takes at once."""
+        first = max(0, place - EARLIER_ENTRIES)
+        known = self.state["earlier"]  # of those before them no event told
+        told = self.state["entries"][max(0, first - known) : max(0, place - known)]
+        return [*_entries_of(self.session.initial_messages[first : min(place, known)]), *told]
+
     def leave(self, listener: Listener) -> None:
         """Tell that listener no more."""
         self._listeners.pop(listener, None)
@@ -209,7 +219,7 @@ class Publisher:
         for i, event in enumerate(waiting):
             self.seq = event.seq
             try:
-                data = encoded(wire(event, self.state["partial"], answers(self.state, event)))
+                data = encoded(wire(event, self.state))
                 reduce(self.state, msgspec.json.decode(data))
             except Exception:  # the rest of the conversation is still worth seeing
                 logger.exception("A page cannot be told of %s", event.type)
@@ -258,6 +268,12 @@ class Publisher:
                 listener(message)
             except Exception:  # the others hear of it all the same
                 logger.exception("A listener raised on %s", message["type"])
+
+
+def _entries_of(messages: list[Message]) -> list[dict[str, Any]]:
+    """Entries of messages of which no event tells."""
+    seen = plain([shortened_message(to_data(shown(message))) for message in messages])
+    return [{"seq": 0, "run_id": "", "ts": 0, "message": message} for message in seen]
 
 
 def _queued(run_id: str, when: str, message: Message) -> dict[str, Any]:

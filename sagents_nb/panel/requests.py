@@ -15,15 +15,16 @@ from collections.abc import Callable, Collection
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..errors import Busy, InvalidDecision, SagentsError, StaleApproval
+from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import FileSystem
-from ..messages import IMAGE_TYPES, ImagePart, Message, TextPart
+from ..messages import BRANCH, IMAGE_TYPES, ImagePart, Message, TextPart
 from ..runtime.thread import runtime
 from ..session import Session
-from ..state import State, to_data
+from ..state import to_data
 from .files import read_file
 from .models import choices, choose
-from .protocol import plain, queued_text
+from .protocol import plain, queued_text, with_new_images
+from .publisher import publisher_of
 from .run_changes import read_change, read_changes, undo_change
 
 MOST_ATTACHED = 8
@@ -94,38 +95,39 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("There is nothing to send.")
     if when not in ("queue", "steer"):
         raise ValueError(f"A message is sent by 'queue' or 'steer', not {reprlib.repr(when)}.")
-    before, replaced, saved = session.state, False, list[str]()
-    earlier = None if request.get("instead") is None else _before(session, request["instead"])
+    saved = list[str]()
+    instead = None if request.get("instead") is None else _edited(session, request)
     try:
         for name, content in files.items():
             saved.append(_saved(session.files, name, content))
         named = "\n".join(f"Attached file: {path}" for path in saved)
         said = "\n\n".join(filter(None, [text, named]))
         parts = [TextPart(said), *images] if said.strip() else images
-        if earlier is not None:
-            session.replace(state=earlier)
-            replaced = True
-        return {"run_id": session.send(Message.user(parts) if images else said, when=when).id}
+        message = Message.user(parts) if images else said
+        return {"run_id": session.send(message, when=when, instead_of=instead).id}
     except Exception:
         for path in saved:  # what was not sent has left nothing behind
             session.files.delete(path)
-        if replaced:
-            session.replace(state=before)
         raise
 
 
-def _before(session: Session, instead: Any) -> State:
-    """The state without the last message of a person, which is the one meant, and what followed.
+def _edited(session: Session, request: dict[str, Any]) -> int:
+    """The place of the message that is to be said anew: known by its text, and what is later."""
+    messages, later = session.messages, request.get("later", 0)
+    asked = [place for place, message in enumerate(messages) if message.role == "user"]
+    if isinstance(later, int) and 0 <= later < len(asked):
+        place = asked[-1 - later]
+        if request["instead"] == queued_text(to_data(messages[place].shown)):
+            return place
+    raise ValueError("The conversation went on meanwhile, so the edited message was not sent.")
 
-    Todos, metadata and files are as they are now.
-    """
-    if session.status in ("running", "interrupted"):
-        raise Busy("A run is active or waits for an answer; stop it, then send the edited message.")
-    messages = session.messages
-    place = next((i for i in reversed(range(len(messages))) if messages[i].role == "user"), None)
-    if place is None or instead != queued_text(to_data(messages[place].shown)):
-        raise ValueError("The conversation went on meanwhile, so the edited message was not sent.")
-    return session.state.set_messages(messages[:place])
+
+def _switch(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    for place, message in enumerate(session.messages):
+        if message.metadata.get(BRANCH) == request["branch"]:
+            session.switch_branch(place, request["to"])
+            return {}
+    raise ValueError("The conversation went on meanwhile: that message is no part of it any more.")
 
 
 def _images(sent: Any) -> list[ImagePart]:
@@ -222,6 +224,14 @@ def _cancel(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def _read_entries(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    before = request["before"]
+    if not isinstance(before, int) or before < 0:
+        raise ValueError("Entries are read before a place, counted from 0.")
+    entries = runtime.call(publisher_of(session).entries_before, before)
+    return {"entries": with_new_images(entries)}
+
+
 def _read_result(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     for message in reversed(session.messages):
         for result in message.tool_results:
@@ -237,9 +247,11 @@ _HANDLERS = {
     "send": _send,
     "withdraw": _withdraw,
     "retry": _retry,
+    "switch": _switch,
     "models": _models,
     "model": _model,
     "decide": _decide,
     "cancel": _cancel,
+    "read_entries": _read_entries,
     "read_result": _read_result,
 }

@@ -12,9 +12,20 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from msgspec.structs import replace as struct_replace
+
 from ..agent import Agent
+from ..branches import branched, switched
 from ..budget import Meter
-from ..errors import AgentError, Busy, ModelError, NotRunning, StaleApproval, StoreError
+from ..errors import (
+    AgentError,
+    Busy,
+    ConfigurationError,
+    ModelError,
+    NotRunning,
+    StaleApproval,
+    StoreError,
+)
 from ..events import (
     AGENT_REPLACED,
     REPLACED,
@@ -47,7 +58,7 @@ from ..loop.open_calls import (
     placeholders,
     with_decision,
 )
-from ..messages import CUT_SHORT, Message, ToolResult, Usage
+from ..messages import BRANCH, CUT_SHORT, Message, ToolResult, Usage
 from ..middleware.human_in_the_loop import ask_again
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled, woken_by
@@ -307,6 +318,39 @@ class Actor:
         self.inbox.put(self._queued(messages, run.id, "queue"), run)
         self._start_next()
         return run
+
+    def send_instead(
+        self, messages: list[Message], position: int, overrides: Mapping[str, Any]
+    ) -> Run:
+        """Start a run with messages in the place of the one there, which becomes a branch."""
+        self.check_open()
+        name = f"Session {self.session.id!r}"
+        if self.status in ("running", "interrupted"):
+            raise Busy(f"{name} is {self.status}; stop the run, then send the edited message.")
+        if self.inbox.queued:
+            raise Busy(f"Messages wait in {name}; let them run or withdraw them first.")
+        before = self._state
+        said = before.messages[position] if 0 <= position < len(before.messages) else None
+        if said is None or said.role != "user":
+            raise ConfigurationError(f"{name} has no message of a person at {position}.")
+        state, branch = branched(before, position)
+        first, *others = messages
+        first = struct_replace(first, metadata={**first.metadata, BRANCH: branch})
+        self.replace(None, state)
+        try:
+            return self.send([first, *others], "queue", overrides)
+        except BaseException:
+            self.replace(None, before)
+            raise
+
+    def switch_branch(self, position: int, branch: int) -> None:
+        """Go on with another branch of the point at that place."""
+        self.check_open()
+        if self.status in ("running", "interrupted"):
+            raise Busy(f"Session {self.session.id!r} is {self.status}; stop the run first.")
+        state = switched(self._state, position, branch)
+        if state is not self._state:
+            self.replace(None, state)
 
     def enqueue(self, messages: list[Message], when: str) -> None:
         """Queue messages for the active run, or the next one."""

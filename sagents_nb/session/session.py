@@ -35,6 +35,7 @@ from ..state import State, Todo, restore_or_new, restore_state
 if TYPE_CHECKING:
     import pandas
 
+    from ..branches import BranchPoint, branch_points
     from ..export import Document
     from ..frames import Conversation
     from ..loop.approvals import bound_anew
@@ -69,8 +70,16 @@ def _load() -> None:
     """Load what makes and runs sessions, with the first: importing the package stays light."""
     global Actor, Handed, MessageContext, OpenedConversation, SessionOptions
     global conversations_of, create_conversation, from_state, here, kept_state, open_conversation
-    global bound_anew, check_unanswered, in_tool, preprocessed, messages_of, stored_events
+    global \
+        bound_anew, \
+        branch_points, \
+        check_unanswered, \
+        in_tool, \
+        preprocessed, \
+        messages_of, \
+        stored_events
     global workers
+    from ..branches import branch_points
     from ..loop.approvals import bound_anew
     from ..loop.execution import check_unanswered, messages_of
     from ..runtime.futures import in_tool
@@ -387,8 +396,19 @@ class Session:
 
     # talking
 
-    @kinds.checked(prompt=kinds.ANYTHING, when=kinds.one_of("queue", "steer", "raise"))
-    def send(self, prompt: Prompt, when: str = "queue", **overrides: Any) -> Run:
+    @kinds.checked(
+        prompt=kinds.ANYTHING,
+        when=kinds.one_of("queue", "steer", "raise"),
+        instead_of=kinds.or_none(kinds.whole(0)),
+    )
+    def send(
+        self,
+        prompt: Prompt,
+        when: str = "queue",
+        *,
+        instead_of: int | None = None,
+        **overrides: Any,
+    ) -> Run:
         """Start a run with a message; ``overrides`` are those of :meth:`Agent.run`.
 
         They are for this run and what goes on with it in this session; a conversation that is
@@ -398,6 +418,11 @@ class Session:
         to the active run before its next model call, "raise" raises
         :class:`~sagents_nb.errors.Busy`. A message to an interrupted session answers the
         waiting calls as cancelled and goes on with the message.
+
+        With ``instead_of``, the place of a message of a person in :attr:`messages`, it is said in
+        the stead of that one: that and all after it leave the conversation, and are kept as a
+        branch (see :attr:`branches`). Todos and files stay as they are. Raises Busy while a run
+        is active or waits.
         """
         if overrides:
             if when == "steer":
@@ -406,7 +431,37 @@ class Session:
                     f"{', '.join(overrides)}; send it with when='queue'."
                 )
             self.agent.overridden(overrides)  # raises for what cannot be
-        return self._act(self.actor.send, self._said(prompt), when, overrides)
+        messages = self._said(prompt)
+        if instead_of is not None:
+            return self._act(self.actor.send_instead, messages, instead_of, overrides)
+        return self._act(self.actor.send, messages, when, overrides)
+
+    @property
+    def branches(self) -> list[BranchPoint]:
+        """Where messages were said in several ways, each of which is kept with what followed."""
+        return branch_points(self.state)
+
+    @kinds.checked(position=kinds.whole(0), branch=kinds.whole(0))
+    def switch_branch(self, position: int, branch: int) -> None:
+        """Go on with another branch, counted from 0, of the message at that place.
+
+        The one that is left is kept as it is, with its todos; files stay as they are. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` where there is none, and Busy while a run
+        is active or waits.
+
+        >>> import sagents_nb as sa
+        >>> s = sa.Session(sa.Agent(sa.ScriptedModel("Hello!", "Salut !")))
+        >>> s.send("Say hello.").result().text
+        'Hello!'
+        >>> s.send("Say hello in French.", instead_of=0).result().text
+        'Salut !'
+        >>> s.branches
+        [BranchPoint(position=0, current=1, count=2)]
+        >>> s.switch_branch(0, 0)
+        >>> s.messages[-1].text
+        'Hello!'
+        """
+        self._act(self.actor.switch_branch, position, branch)
 
     def _said(self, prompt: Prompt) -> list[Message]:
         messages = messages_of(prompt)

@@ -45,6 +45,11 @@ class Cell:
         return found
 
     @property
+    def has_value(self) -> bool:
+        """Whether a value was shown below it."""
+        return bool(self.of("execute_result"))
+
+    @property
     def shown(self) -> list[dict[str, Any]]:
         """The data of what it displayed."""
         return [content["data"] for content in self.of("display_data")]

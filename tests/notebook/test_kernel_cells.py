@@ -85,14 +85,14 @@ def test_where_nobody_can_click_a_policy_decides(
     assert "policy" in kernel.ok("print(list(s.to_frame('decisions').by))").text
 
 
-def test_what_only_a_person_can_answer_is_the_cells_result(kernel: Kernel) -> None:
+def test_what_only_a_person_can_answer_is_said_below_the_cell(kernel: Kernel) -> None:
     kernel.ok(
         "def pay(amount: int):\n    'Pay.'\n    from sagents_nb.loop.open_calls import in_doubt\n"
         "    return in_doubt([ToolCall('p1', 'pay', {'amount': amount})])\n"
         "start(ToolCall('p1', 'pay', {'amount': 9}), told, tools=[pay], headless='approve')"
     )
     cell = kernel.ok("%%agent\nPay.")
-    assert cell.value["text/plain"] == "Agent run interrupted: 1 turn, 1 tool call"
+    assert kernel.ok("print(Out[max(Out)])").text == "Agent run interrupted: 1 turn, 1 tool call\n"
     assert cell.text.startswith(
         "Nobody is there to decide. The process ended when this had begun: pay."
     )
@@ -106,14 +106,16 @@ def test_a_wrong_policy_fails_the_cell_and_runs_nothing(kernel: Kernel) -> None:
     assert cell.error == "ConfigurationError"
 
 
-def test_without_a_front_end_there_is_one_display_and_the_value(kernel: Kernel) -> None:
+def test_without_a_front_end_there_is_one_display_and_the_result_is_at_hand(kernel: Kernel) -> None:
     kernel.ok("start(['Let me.', write()], told, headless='approve')")
     cell = kernel.ok("%%agent\nWrite.")
     assert len(cell.shown) == 1
     assert not cell.updates
     assert set(cell.shown[0]) == {"text/plain", "text/markdown"}
-    assert cell.value["text/plain"] == "Agent run completed: 2 turns, 1 tool call"
-    assert cell.value["text/html"].startswith("<details>")
+    assert not cell.has_value
+    assert kernel.ok("print(_, _ is Out[max(Out)])").text == (
+        "Agent run completed: 2 turns, 1 tool call True\n"
+    )
     assert cell.shown[0]["text/plain"] == cell.shown[0]["text/markdown"]
     assert cell.shown[0]["text/plain"].startswith("> Write.\n\nLet me.\n\n- `write_file(")
     assert not [m for m in cell.messages if m["msg_type"].startswith("comm")]
@@ -126,7 +128,7 @@ def test_text_that_is_not_unicode_does_not_fail_the_cell(kernel: Kernel) -> None
     )
     cell = kernel.ok("%%agent\nGo.")
     assert "caf" in cell.shown[0]["text/markdown"]
-    assert "Agent run completed" in cell.value["text/plain"]
+    assert "Agent run completed" in kernel.ok("print(Out[max(Out)])").text
 
 
 def notebook(tmp_path: Path, *cells: str) -> nbformat.NotebookNode:
@@ -174,7 +176,8 @@ def test_with_a_front_end_the_panel_and_the_transcript_are_one_output(kernel: Ke
     assert before["text/plain"] == after["text/plain"] == "<Panel 'run' of session 'talk-1'>"
     assert before["text/markdown"] == "*The agent is working.*"
     assert after["text/markdown"] == "> hi\n\nHello there."
-    assert cell.value["text/plain"] == "Agent run completed: 1 turn"
+    assert not cell.has_value
+    assert kernel.ok("print(Out[max(Out)])").text == "Agent run completed: 1 turn\n"
 
 
 @pytest.mark.parametrize(("prompt", "typed"), [("Count to 3.", True), ("Count to {n}.", False)])
@@ -325,7 +328,8 @@ def test_background_returns_at_once(kernel: Kernel) -> None:
 def test_without_waiting_a_later_cell_approves(kernel: Kernel, option: str) -> None:
     kernel.ok("start(write(), told)")
     cell = kernel.ok(f"%%agent {option}\nWrite.", front_end=True)
-    assert cell.value["text/plain"] == "Agent run interrupted: 1 turn, 1 tool call"
+    assert ("waits for a decision" in cell.text) is (option == "--plain")
+    assert kernel.ok("print(Out[max(Out)])").text == "Agent run interrupted: 1 turn, 1 tool call\n"
     assert "w1" in kernel.ok("%agent status").value["text/plain"]
     approved = kernel.ok("%agent approve", front_end=True)
     assert approved.value["text/plain"] == "Approved; the run goes on."
@@ -530,8 +534,8 @@ def test_the_default_conversation_needs_no_key(kernel: Kernel, tmp_path: Path) -
     own = Kernel(tmp_path)
     try:
         own.ok("%load_ext sagents_nb")
-        cell = own.ok("%%agent\nHello.")
-        assert "Agent run completed" in cell.value["text/plain"]
+        own.ok("%%agent\nHello.")
+        assert "Agent run completed" in own.ok("print(_)").text
         assert "notebook-1: idle" in own.ok("%agent").value["text/plain"]
         assert "demo" in own.ok("%agent model").value["text/plain"].lower()
     finally:

@@ -260,7 +260,7 @@ def test_a_long_tool_result_keeps_its_beginning_and_says_how_long_it_was() -> No
 def ended(partial: list[dict[str, Any]], *parts: Any) -> list[dict[str, Any]]:
     """The parts of a finished message on the wire, after those deltas."""
     event = ev.MessageEnd(seq=1, message=sa.Message("assistant", parts))
-    found: list[dict[str, Any]] = wire(event, {"parts": partial})["message"]["parts"]
+    found: list[dict[str, Any]] = wire(event, {"partial": {"parts": partial}})["message"]["parts"]
     return found
 
 

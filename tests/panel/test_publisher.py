@@ -18,6 +18,7 @@ from jupyter_client.session import json_packer
 import sagents_nb as sa
 from sagents_nb import events as ev
 from sagents_nb.panel import publisher as module
+from sagents_nb.panel.protocol import new_view_state, reduce, snapshot_of
 from sagents_nb.panel.publisher import Publisher
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
@@ -27,6 +28,7 @@ from tests.panel.pages import (
     events_of,
     flush,
     hello,
+    page_of,
     plan,
     reduced,
     session_of,
@@ -496,25 +498,83 @@ def test_another_conversation_replaces_what_pages_show(no_clock: None, how: str)
     ]
 
 
-def test_what_sub_agents_do_does_not_travel_but_that_they_do_something(no_clock: None) -> None:
-    helper = sa.CompiledSubAgent("helper", "Helps.", sa.Agent(sa.ScriptedModel([plan("x"), "ok"])))
+def delegating(*said: Any) -> Any:
+    """A session that gives a sub-agent, which says these turns, a task."""
+    model = sa.ScriptedModel(said, chunk=1)
+    helper = sa.CompiledSubAgent("helper", "Helps.", sa.Agent(model))
     arguments = {"instructions": "Plan.", "subagent_type": "helper"}
-    session = sa.Session(
-        sa.Agent(
-            sa.ScriptedModel([sa.ToolCall("t", "task", arguments), "done"]),
-            subagent_options={"subagents": [helper]},
-        )
-    )
+    turns = [sa.ToolCall("t0", "task", arguments), "done"]
+    return sa.Session(sa.Agent(sa.ScriptedModel(turns), subagent_options={"subagents": [helper]}))
+
+
+def test_what_sub_agents_say_and_do_is_told_by_the_call_that_they_are_of() -> None:
+    session = delegating(plan("x"), "All is planned.")
+    page = page_of(session)
+    session.send("Go").result()
+    until(lambda: len(page.state["entries"]) == 4)
+    (progress,) = [t for t in page.state["tools"].values() if t["name"] == "task"]
+    assert progress["status"] == "completed"
+    agent = page.state["agents"]["t0"]
+    asked, planned, result, said = [entry["message"] for entry in agent["entries"]]
+    assert asked["role"] == "user"
+    assert planned["parts"][0]["name"] == "write_todos"
+    assert result["parts"][0]["tool_call_id"] == planned["parts"][0]["id"]
+    assert said["parts"] == [{"type": "text", "text": "All is planned."}]
+    assert [tool["status"] for tool in agent["tools"].values()] == ["completed"]
+    assert "Plan." not in str(page.state["entries"][2:])  # no entry of the session itself
+
+
+def test_deltas_of_a_sub_agent_travel_in_one_event_a_batch(no_clock: None) -> None:
+    session = delegating("a long answer " * 40)
     publisher, wire = published(session)
     hello(publisher, wire)
     session.send("Go").result()
     flush(publisher)
-    told = [event for message in wire.sent[1:] for event in message["events"]]
-    assert "subagent_event" not in {event["type"] for event in told}
-    (progress,) = [event for event in told if event["type"] == "tool_execution_update"]
-    assert (progress["tool_call_id"], progress["text"]) == ("t", "Updating the to-do list")
-    hello(publisher, wire, publisher.seq)
-    assert not [message for message in wire.sent[2:] if message["type"] == "snapshot"]
+    told = [e for m in wire.of("events") for e in m["events"] if e["type"] == "subagent_event"]
+    written = [e for e in told if e["event"]["type"] == "message_update"]
+    assert "".join(e["event"]["delta"]["text"] for e in written) == "a long answer " * 40
+    assert len(written) == 1
+
+
+def test_of_a_sub_agents_results_a_page_is_told_the_beginnings() -> None:
+    def long() -> str:
+        """Much."""
+        return "x" * 30_000
+
+    helper = sa.CompiledSubAgent(
+        "helper",
+        "Helps.",
+        sa.Agent(sa.ScriptedModel([sa.ToolCall("l", "long", {}), "ok"]), tools=[long]),
+    )
+    arguments = {"instructions": "Plan.", "subagent_type": "helper"}
+    model = sa.ScriptedModel([sa.ToolCall("t0", "task", arguments), "done"])
+    session = sa.Session(sa.Agent(model, subagent_options={"subagents": [helper]}))
+    page = page_of(session)
+    session.send("Go").result()
+    until(lambda: len(page.state["entries"]) == 4)
+    (result,) = page.state["agents"]["t0"]["entries"][2]["message"]["parts"]
+    assert (len(result["content"]), result["shortened"]) == (2_000, 30_000)
+
+
+def test_of_a_sub_agent_that_says_much_the_newest_is_kept() -> None:
+    steps = [plan(str(n), id=f"p{n}") for n in range(40)]
+    session = delegating(*steps, "ok")
+    page = page_of(session)
+    session.send("Go").result()
+    until(lambda: len(page.state["entries"]) == 4)
+    agent = page.state["agents"]["t0"]
+    assert len(agent["entries"]) == 30
+    assert agent["earlier"] == 82 - 30  # the task, forty calls with their results, the answer
+    assert agent["entries"][-1]["message"]["parts"] == [{"type": "text", "text": "ok"}]
+
+
+def test_a_snapshot_has_what_the_newest_sub_agents_did() -> None:
+    state = new_view_state("s", "m")
+    inner = {"type": "message_start", "seq": 1, "message": {"role": "assistant"}}
+    for n in range(30):
+        event = {"type": "subagent_event", "seq": n, "tool_call_id": f"t{n}", "event": inner}
+        reduce(state, event)
+    assert list(snapshot_of(state)["agents"]) == [f"t{n}" for n in range(10, 30)]
 
 
 def test_the_end_of_a_session_is_told() -> None:

@@ -213,6 +213,87 @@ def test_an_edit_of_what_is_not_the_last_message_changes_nothing(instead: Any) -
     assert [m.text for m in session.messages] == ["First", "One.", "Second", "Two."]
 
 
+def test_an_earlier_message_is_edited_and_a_page_switches_between_what_followed() -> None:
+    session = session_of("One.", "Two.", "Three.")
+    page = page_of(session)
+    session.send("First").result()
+    session.send("Second").result()
+    assert edited(session, "First", later=1)["type"] == "reply"
+    session.current_run.result()
+    until(lambda: len(page.state["entries"]) == 2)
+    branch = page.state["entries"][0]["message"]["metadata"]["branch"]
+    assert page.state["branches"] == {branch: {"current": 1, "count": 2}}
+
+    asked = {"type": "switch", "id": "1", "branch": branch}
+    assert ask(session, {**asked, "to": 0}) == {"type": "reply", "id": "1"}
+    until(lambda: len(page.state["entries"]) == 4)
+    assert page.state["branches"] == {branch: {"current": 0, "count": 2}}
+    assert page.state["entries"][0]["message"]["metadata"]["branch"] == branch
+    assert ask(session, {**asked, "to": 2})["kind"] == "ConfigurationError"
+    assert ask(session, {**asked, "branch": "other", "to": 0})["kind"] == "ValueError"
+
+
+def test_what_people_see_of_a_message_says_of_which_branches_it_is() -> None:
+    def spelled(message: sa.Message, ctx: Any) -> Any:
+        return message, sa.Message.user("for the model")
+
+    session = session_of("One.", "Two.", message_preprocessor=spelled)
+    page = page_of(session)
+    session.send("First").result()
+    assert edited(session, "First")["type"] == "reply"
+    session.current_run.result()
+    until(
+        lambda: (
+            [e["message"]["parts"][0]["text"] for e in page.state["entries"]] == ["Edited", "Two."]
+        )
+    )
+    assert page.state["entries"][0]["message"]["metadata"]["branch"] in page.state["branches"]
+
+
+def test_what_came_before_is_read_from_the_newest_back_to_the_first() -> None:
+    state = sa.State(messages=[sa.Message.user(str(i)) for i in range(330)])
+    session = session_of("One.", state=state)
+    page = page_of(session)
+    session.send("330").result()
+    until(lambda: len(page.state["entries"]) == 202)
+    found = list(page.state["entries"])
+    before = page.state["earlier"]
+    while before:
+        reply = ask(session, {"type": "read_entries", "id": "1", "before": before})
+        assert 0 < len(reply["entries"]) <= 100
+        found, before = [*reply["entries"], *found], before - len(reply["entries"])
+    texts = [entry["message"]["parts"][0]["text"] for entry in found]
+    assert texts == [*map(str, range(331)), "One."]
+    assert ask(session, {"type": "read_entries", "id": "1", "before": 0})["entries"] == []
+
+
+def test_entries_that_events_told_are_read_like_those_that_none_did() -> None:
+    session = session_of(
+        *(f"{n}." for n in range(3)), state=sa.State(messages=[sa.Message.user("a")])
+    )
+    page = page_of(session)
+    for n in range(3):
+        session.send(str(n)).result()
+    until(lambda: len(page.state["entries"]) == 7)
+    for place in range(8):
+        reply = ask(session, {"type": "read_entries", "id": "1", "before": place})
+        assert reply["entries"] == page.state["entries"][:place]
+
+
+@pytest.mark.parametrize("before", [-1, "3", None, 1.5])
+def test_entries_before_no_place_are_refused(before: Any) -> None:
+    reply = ask(session_of("One."), {"type": "read_entries", "id": "1", "before": before})
+    assert reply["kind"] == "ValueError"
+
+
+@pytest.mark.parametrize("later", [-1, 1, 2, "0", None])
+def test_an_edit_of_a_message_that_is_not_there_changes_nothing(later: Any) -> None:
+    session = session_of("One.", "Two.")
+    session.send("First").result()
+    assert edited(session, "First", later=later)["kind"] == "ValueError"
+    assert [m.text for m in session.messages] == ["First", "One."]
+
+
 def test_while_a_run_is_active_or_waits_nothing_is_edited() -> None:
     session, run, release = held_session("Done.")
     assert edited(session, "Go.")["kind"] == "Busy"

@@ -4,7 +4,8 @@ import { ErrorText } from "./error-text";
 import { Attachments, fieldsOf, imagesOf, useAttachments } from "./attachments";
 import { textOf, useHistory } from "./history";
 import { Icon } from "./icons";
-import { queuedText, type Entry, type ViewState } from "./protocol";
+import type { Edited } from "./message-actions";
+import { queuedText, type ViewState } from "./protocol";
 import { Queue } from "./queue";
 import { useRequest, useStore } from "./use-store";
 
@@ -21,7 +22,7 @@ const KEYS = "Enter sends, Shift and Enter make a new line, Arrow up brings earl
 type Props = {
   state: ViewState;
   /** The message that is said anew: it goes out instead of itself and of what came after it. */
-  edited?: Entry | null;
+  edited?: Edited | null;
   onEdited?: () => void;
 };
 
@@ -54,8 +55,8 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
   useEffect(() => {
     if (!edited) return;
     draft.current = { text, items };
-    clear(textOf(edited));
-    put(imagesOf(edited));
+    clear(textOf(edited.entry));
+    put(imagesOf(edited.entry));
     area.current?.focus();
   }, [edited]);
   const leaveEdit = () => {
@@ -67,7 +68,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
 
   const send = async (when: "queue" | "steer") => {
     if (!ready) return;
-    const reply = await ask("send", { text, ...(when === "steer" && { when }), ...fieldsOf(items), ...(edited && { instead: queuedText(edited.message) }) });
+    const reply = await ask("send", { text, ...(when === "steer" && { when }), ...fieldsOf(items), ...(edited && insteadOf(edited)) });
     if (reply && edited) return leaveEdit();
     // What was typed meanwhile is not lost, nor is what the kernel did not take.
     if (reply) remove(items);
@@ -109,7 +110,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
       <Queue queued={state.queued} active={running} />
       {edited && (
         <p class="sagents-editing" data-testid="editing">
-          <span>Instead of your last message: it and all after it leave the conversation when you send. Files and to-dos stay.</span>
+          <span>Said instead of that message: it and all after it are kept as another branch. Files and to-dos stay as they are.</span>
           <button type="button" class="sagents-button sagents-quiet" data-testid="leave-edit" onClick={leaveEdit}>
             Keep it
           </button>
@@ -185,6 +186,9 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
     </div>
   );
 }
+
+/** By what the kernel knows which message is meant. */
+const insteadOf = ({ entry, later }: Edited) => ({ instead: queuedText(entry.message), later });
 
 /** Whether there are images for a model that is not known to read any. */
 function useBlind(model: string, images: boolean): boolean {

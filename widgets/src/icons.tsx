@@ -5,6 +5,7 @@ const outlines = {
   check: <path d="m3.5 8.5 3 3 6-7" />,
   cross: <path d="m4.5 4.5 7 7m0-7-7 7" />,
   chevron: <path d="m6 4 4 4-4 4" />,
+  earlier: <path d="m10 4-4 4 4 4" />,
   back: <path d="M13 8H3.5m4-4-4 4 4 4" />,
   send: <path d="M8 13V3.5m-4 4 4-4 4 4" />,
   pencil: <path d="m3 13 .6-2.6L11 3l2 2-7.4 7.4zM9.5 4.5l2 2" />,

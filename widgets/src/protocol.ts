@@ -131,7 +131,19 @@ export type ViewState = {
   usage: Usage;
   runs: Record<string, RunInfo>;
   queued: Queued[];
+  /** By the `branch` in the metadata of the message that begins them. */
+  branches: Record<string, { current: number; count: number }>;
+  /** What sub-agents say and do, by the call that they are of. */
+  agents: Record<string, AgentState>;
 };
+
+export type AgentState = Pick<ViewState, "entries" | "earlier" | "partial" | "tools" | "usage" | "agents">;
+
+const NEW_AGENT: AgentState = { entries: [], earlier: 0, partial: null, tools: {}, usage: {}, agents: {} };
+/** What is told of sub-agents. */
+const OF_SUB_AGENTS = new Set<string>(["message_start", "message_update", "message_end", "tool_execution_start", "tool_execution_update", "tool_execution_end", "subagent_event"]);
+/** Entries of each sub-agent. */
+const SHOWN_OF_SUB_AGENTS = 30;
 
 type Delta =
   | { type: "text"; text: string }
@@ -169,12 +181,13 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
   | { type: "file_updated"; path: string; entry?: FileEntry }
   | { type: "file_deleted"; path: string }
   | { type: "file_moved"; old_path: string; path: string }
+  | { type: "subagent_event"; tool_call_id: string; event: WireEvent }
 );
 
 export type FromKernel =
   | { type: "snapshot"; seq: number; state: ViewState }
   | { type: "events"; after: number; seq: number; events: WireEvent[] }
-  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; changes?: FileChange[]; change?: ChangedFile; models?: ModelChoice[]; reads_images?: boolean }
+  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; changes?: FileChange[]; change?: ChangedFile; models?: ModelChoice[]; entries?: Entry[]; reads_images?: boolean }
   | { type: "error"; id: string; kind: string; message: string; tool_call_id?: string }
   | { type: "closed" };
 export type Reply = Extract<FromKernel, { type: "reply" }>;
@@ -276,9 +289,22 @@ export function reduce(state: ViewState, event: WireEvent): ViewState {
       return { ...state, files: state.files.filter((file) => file.path !== event.path) };
     case "file_moved":
       return { ...state, files: move(state.files, event.old_path, event.path) };
+    case "subagent_event": {
+      if (!OF_SUB_AGENTS.has(event.event.type)) return state;
+      const agent = reduceAgent(state.agents[event.tool_call_id] ?? NEW_AGENT, event.event);
+      return { ...state, agents: { ...state.agents, [event.tool_call_id]: agent } };
+    }
     default:
       return state;
   }
+}
+
+/** What a sub-agent has of a conversation is less, and is told of by the same rules. */
+function reduceAgent(agent: AgentState, event: WireEvent): AgentState {
+  const known = { ...agent, queued: [], decided: {} } as unknown as ViewState;
+  const { entries, earlier, partial, tools, usage, agents } = reduce(known, event);
+  const over = Math.max(0, entries.length - SHOWN_OF_SUB_AGENTS);
+  return { entries: over ? entries.slice(over) : entries, earlier: earlier + over, partial, tools, usage, agents };
 }
 
 /** The entries of one run, which may be of a conversation before this one. */
@@ -332,6 +358,7 @@ function endMessage(state: ViewState, sent: WireMessage, where: Omit<Entry, "mes
     entries,
     tools: dropped(state.tools, ids),
     decided: dropped(state.decided, ids),
+    agents: dropped(state.agents, ids),
     // One that began a run has left it when that began.
     queued: message.role === "user" ? without(state.queued, "", queuedText(message)) : state.queued,
     partial: message.role === "assistant" ? null : state.partial,

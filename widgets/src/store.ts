@@ -71,6 +71,16 @@ export class Store {
     });
   }
 
+  /** Asks for what came before the first entry that is here; tells `arrived` just before it is there. */
+  async readEarlier(arrived: () => void): Promise<void> {
+    const first = this.state?.entries[0];
+    const { entries = [] } = await this.request("read_entries", { before: this.state?.earlier ?? 0 });
+    // A snapshot that came meanwhile begins elsewhere.
+    if (!this.state || this.state.entries[0] !== first || entries.length === 0) return;
+    arrived();
+    this.#set({ ...this.state, entries: [...entries, ...this.state.entries], earlier: this.state.earlier - entries.length });
+  }
+
   /** Whether a kernel that computes hears what this page says. */
   get heardWhileBusy(): boolean {
     return controlOf(this.model)?.works ?? false;

@@ -15,7 +15,8 @@ import { Line, TextBlock, Visible } from "./text-block";
 import { OtherPart } from "./turns";
 import { useRequest } from "./use-store";
 import { canonicalJson, placeIn } from "./visible";
-import type { Decided, ToolCall, ToolInfo, ToolResult } from "./protocol";
+import { AgentStream, InsideAgent } from "./agent-stream";
+import type { AgentState, Decided, ToolCall, ToolInfo, ToolResult } from "./protocol";
 
 /** What is known of a call. */
 export type CallProps = {
@@ -25,6 +26,8 @@ export type CallProps = {
   result?: ToolResult;
   /** Whether nothing of its run can be on its way. */
   over: boolean;
+  /** What the sub-agent that it is says and does. */
+  agent?: AgentState;
 };
 type Props = CallProps & { /** Where it stands in the conversation. */ place: string };
 
@@ -103,7 +106,7 @@ export function LooseCard({ asked }: { asked: Asked }) {
 
 type FoldProps = Props & { status: string; summary: { current: HTMLElement | null } };
 
-function CallFold({ call, info, decided, result, place, status, summary }: FoldProps) {
+function CallFold({ call, info, decided, result, agent: stream, over, place, status, summary }: FoldProps) {
   const [open, setOpen] = useFold(place);
   const { befores } = useContext(MemoryContext);
   const progress = status === "running" ? info?.progress : undefined;
@@ -143,6 +146,7 @@ function CallFold({ call, info, decided, result, place, status, summary }: FoldP
             </div>
           )}
           {decided && <Outcome decided={decided} />}
+          {stream && <AgentStream agent={stream} place={place} over={over || status !== "running"} answer={result} />}
           {call.error && <Problem text={call.error} />}
           {result && !result.is_interrupt && <Result result={result} rich={agent && !result.is_error} />}
         </div>
@@ -220,6 +224,7 @@ function summaryOf({ arguments: values = {}, numbers }: ToolCall): string {
 function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
   const [whole, setWhole] = useState<ToolResult | null>(null);
   const { ask, busy, error } = useRequest();
+  const inside = useContext(InsideAgent);
   const { content, is_error, shortened } = whole ?? result;
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
   const readAll = async () => {
@@ -237,7 +242,8 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
         if (part.type === "json") return <TextBlock key={index} text={canonicalJson(part.data)} />;
         return <OtherPart key={index} part={part} />;
       })}
-      {shortened && (
+      {shortened && inside && <p class="sagents-faint">The beginning of {count(shortened, "character")}</p>}
+      {shortened && !inside && (
         <button type="button" class="sagents-link" disabled={busy} onClick={readAll}>
           Show all {count(shortened, "character")}
         </button>

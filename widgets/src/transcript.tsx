@@ -1,7 +1,8 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
 import { useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ownersOf, resultsByEntry } from "./calls";
-import { editable, EditButton } from "./edit-last";
+import { ErrorText } from "./error-text";
+import { editable, MessageActions, type Edited } from "./message-actions";
 import { count } from "./format";
 import { Icon } from "./icons";
 import { useLatestFirst } from "./latest-first";
@@ -14,6 +15,7 @@ import { foldsOf } from "./rows";
 import { Visible } from "./text-block";
 import { LooseCard, statusOfCall, type CallProps } from "./tool-card";
 import { Turn, type About } from "./turns";
+import { useStore } from "./use-store";
 import { wants, type Entry, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
 
 /** What a message costs beside its text, in characters. */
@@ -33,7 +35,7 @@ type Props = {
   /** Whether the cell above says the prompt word for word. */
   typed?: boolean;
   /** Is told which message somebody wants to say anew. */
-  onEdit?: (entry: Entry) => void;
+  onEdit?: (edited: Edited) => void;
 };
 
 export function Transcript({ state, runId = "", loose = true, typed = false, onEdit }: Props) {
@@ -61,6 +63,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
       decided: (mine ? state.decided[call.id] : undefined) ?? result?.decision,
       result: runId ? besideItsCell(result) : result,
       over: isOver(state, entry.run_id),
+      agent: mine ? state.agents[call.id] : undefined,
     };
   };
   const folds = useMemo(
@@ -77,7 +80,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
   const from = useLatestFirst(entries.length, (index) => sizeOf(entries[index]!.entry));
   const first = useRef(from).current;
   const prompt = runId ? entries.findIndex(({ entry }) => entry.message.role === "user") : -1;
-  const last = onEdit ? editable(state) : null;
+  const canEdit = useMemo(() => editable(state), [state.status, state.entries]);
   const turns = entries.slice(from).flatMap(({ entry, key }, index) => {
     // Results stand in the cards of their calls.
     if (entry.message.role === "tool") return [];
@@ -95,7 +98,8 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
         far={from + index < first}
       />
     );
-    return entry === last ? [turn, <EditButton key="edit" onEdit={() => onEdit!(entry)} />] : [turn];
+    if (!onEdit || entry.message.role !== "user") return [turn];
+    return [turn, <MessageActions key={`${key} actions`} state={state} entry={entry} later={canEdit.get(entry)} onEdit={onEdit} />];
   });
   const pane = useStickyPane(state, from);
   // With the key of the message that it becomes it keeps its place, and all that is on the screen.
@@ -108,7 +112,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
       <QuestionProvider value={question}>
         <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref}>
           {!runId && state.earlier > 0 && (
-            <p class="sagents-faint sagents-earlier">{count(state.earlier, "earlier message")} not shown here</p>
+            <Earlier earlier={state.earlier} onArrival={pane.keep} />
           )}
           {empty && !runId && <p class="sagents-empty">Nothing said yet.</p>}
           <Drawn.Provider value={pane.soon}>{turns}</Drawn.Provider>
@@ -128,6 +132,30 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
           Newest
         </button>
       )}
+    </div>
+  );
+}
+
+/** How many messages came before those here, and the way to them. */
+function Earlier({ earlier, onArrival }: { earlier: number; onArrival: () => void }) {
+  const store = useStore();
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState("");
+  if (!store.open) return <p class="sagents-faint sagents-earlier">{count(earlier, "earlier message")} not shown here</p>;
+  const read = () => {
+    setBusy(true);
+    setProblem("");
+    store
+      .readEarlier(onArrival)
+      .catch((error: Error) => setProblem(error.message))
+      .finally(() => setBusy(false));
+  };
+  return (
+    <div class="sagents-earlier">
+      <button type="button" class="sagents-button sagents-quiet" data-testid="earlier" disabled={busy} onClick={read}>
+        {busy ? "Reading…" : `Show ${count(earlier, "earlier message")}`}
+      </button>
+      <ErrorText text={problem} />
     </div>
   );
 }
@@ -249,6 +277,15 @@ function useStickyPane(state: ViewState, from: number) {
   }, []);
   useLayoutEffect(follow, [state.entries, state.partial, state.tools, state.error, state.status]);
   useLayoutEffect(soon, [from]);
+  // What is read stays where it is when more comes before it.
+  const kept = useRef<Place | null>(null);
+  const keep = () => {
+    kept.current = ref.current && placeIn(ref.current);
+  };
+  useLayoutEffect(() => {
+    if (kept.current) goTo(ref.current!, kept.current);
+    kept.current = null;
+  }, [state.earlier]);
   useLayoutEffect(() => {
     const pane = ref.current!;
     const { reading } = memory;
@@ -299,5 +336,5 @@ function useStickyPane(state: ViewState, from: number) {
       observer?.disconnect();
     };
   }, []);
-  return { ref, away, toEnd, soon };
+  return { ref, away, toEnd, soon, keep };
 }

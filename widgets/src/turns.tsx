@@ -61,13 +61,13 @@ type TurnProps = {
   entry?: Entry;
   partial?: Partial;
   /** Its place in the conversation. */
-  place: number;
+  place: number | string;
   /** Whether it is what the cell above asked. */
   prompt?: boolean;
   about?: About;
   folds?: Folds;
   /** Where the messages of a fold stand. */
-  placeOf?: (entry: Entry) => number;
+  placeOf?: (entry: Entry) => number | string;
   /** Whether it begins off the screen: then its text is plain until the reader comes near. */
   far?: boolean;
 };

@@ -6,6 +6,7 @@ import { Composer } from "./composer";
 import { Files } from "./files";
 import { givenName, Header } from "./header";
 import { MemoryContext, memoryOf } from "./memory";
+import type { Edited } from "./message-actions";
 import { headline } from "./question";
 import { Queue } from "./queue";
 import { statusOf } from "./status";
@@ -13,7 +14,7 @@ import { spelledOut } from "./visible";
 import { doneIn, Todos, todosOf } from "./todos";
 import { Transcript, Waiting } from "./transcript";
 import { StoreContext, useStoreState } from "./use-store";
-import { entriesOf, undecided, type Entry, type ViewState } from "./protocol";
+import { entriesOf, undecided, type ViewState } from "./protocol";
 import type { Store } from "./store";
 
 export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approvals";
@@ -134,7 +135,7 @@ function Body({ state, name, runId, typed, wide }: BodyProps) {
 const UNSHOWN = <p class="sagents-empty">This conversation cannot be shown.</p>;
 
 function Conversation({ state }: { state: ViewState }) {
-  const [edited, setEdited] = useState<Entry | null>(null);
+  const [edited, setEdited] = useState<Edited | null>(null);
   return (
     <div class="sagents-conversation">
       <Boundary instead={UNSHOWN}>

@@ -9,21 +9,54 @@ const area = () => one("composer") as HTMLTextAreaElement;
 test("an edited message goes out instead of the last, and the draft comes back", async () => {
   await show(emptyState({ entries: answered }));
   await type(area(), "draft");
-  expect(find("edit-last")).toHaveLength(1);
-  await click("edit-last");
+  expect(find("edit")).toHaveLength(2);
+  await click("edit", 1);
   expect(area().value).toBe("Second");
-  expect(one("editing").textContent).toContain("all after it leave the conversation");
+  expect(one("editing").textContent).toContain("all after it are kept as another branch");
   await type(area(), "Second, better");
   await press(area(), "Enter");
-  expect(sent("send")).toMatchObject([{ text: "Second, better", instead: "Second" }]);
+  expect(sent("send")).toMatchObject([{ text: "Second, better", instead: "Second", later: 0 }]);
   expect(find("editing")).toEqual([]);
   expect(area().value).toBe("draft");
+});
+
+test("an earlier message is edited by how many came after it", async () => {
+  await show(emptyState({ entries: answered }));
+  await click("edit", 0);
+  expect(area().value).toBe("First");
+  await press(area(), "Enter");
+  expect(sent("send")).toMatchObject([{ text: "First", instead: "First", later: 1 }]);
+});
+
+const first = { role: "user", parts: [{ type: "text", text: "First" }], metadata: { branch: "b1" } };
+const branched = [{ seq: 0, run_id: "r1", ts: 0, message: first } as never, answered[1]!];
+const step = (name: string) => one("branches").querySelector<HTMLButtonElement>(`[aria-label="${name} branch"]`)!;
+
+test("between the branches of a message one goes back and forth", async () => {
+  await show(emptyState({ entries: branched, branches: { b1: { current: 1, count: 3 } } }));
+  expect(one("branches").textContent).toContain("2 / 3");
+  step("Earlier").click();
+  await settle();
+  expect(sent("switch")).toMatchObject([{ branch: "b1", to: 0 }]);
+});
+
+test.each([
+  ["at the first branch there is none before it", "idle", [true, false]],
+  ["while a run is active no branch is left", "running", [true, true]],
+])("%s", async (_, status, disabled) => {
+  await show(emptyState({ entries: branched, branches: { b1: { current: 0, count: 2 } }, status }));
+  expect([step("Earlier").disabled, step("Later").disabled]).toEqual(disabled);
+});
+
+test("a message that was said in one way has no switch", async () => {
+  await show(emptyState({ entries: branched, branches: {} }));
+  expect(find("branches")).toEqual([]);
 });
 
 test("who keeps the message sends nothing, and has the draft again", async () => {
   await show(emptyState({ entries: answered }));
   await type(area(), "draft");
-  await click("edit-last");
+  await click("edit");
   await click("leave-edit");
   expect(area().value).toBe("draft");
   await press(area(), "Enter");
@@ -33,7 +66,7 @@ test("who keeps the message sends nothing, and has the draft again", async () =>
 
 test("what the kernel refuses can be sent again", async () => {
   await show(emptyState({ entries: answered }));
-  await click("edit-last");
+  await click("edit", 1);
   model.answer = (message) => model.receive({ type: "error", id: message.id!, kind: "ValueError", message: "The conversation went on." });
   await press(area(), "Enter");
   await settle();
@@ -44,7 +77,7 @@ test("what the kernel refuses can be sent again", async () => {
 test("the images of the message come along", async () => {
   const entry = (...parts: object[]) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "user", parts } }) as never;
   await show(emptyState({ entries: [entry({ type: "text", text: "See" }, { type: "image", data: "QUFB" })] }));
-  await click("edit-last");
+  await click("edit");
   expect(find("attached")).toHaveLength(1);
   await press(area(), "Enter");
   expect(sent("send")).toMatchObject([{ text: "See", images: [{ media_type: "image/png", data: "QUFB" }], instead: "See\n[image]" }]);
@@ -57,5 +90,5 @@ test.each([
   ["without all of its images", "session", "idle", [{ seq: 0, run_id: "r1", ts: 0, message: { role: "user", parts: [{ type: "image" }] } } as never]],
 ])("%s nothing is edited", async (_, view, status, entries) => {
   await show(emptyState({ status, entries }), view, "r1");
-  expect(find("edit-last")).toEqual([]);
+  expect(find("edit")).toEqual([]);
 });

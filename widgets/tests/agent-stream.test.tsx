@@ -1,0 +1,66 @@
+// Sub-agents in the cards of their calls: what they say and do, while they do it and after.
+import { expect, test } from "vitest";
+import { emptyState } from "../dev/scenes";
+import type { AgentState } from "../src/protocol";
+import { asked, calls, find, gave, one, said, settle, show } from "./page";
+
+const task = said(calls("t1", "task", { instructions: "Look.", subagent_type: "helper" }));
+const agent = (more: Partial<AgentState> = {}): AgentState => ({
+  entries: [asked("Look."), said({ type: "text", text: "I look." }, calls("i1", "ls", { path: "/" }))],
+  earlier: 0, partial: null, tools: { i1: { name: "ls", status: "running", display_text: null } }, usage: {}, agents: {}, ...more,
+});
+const running = { t1: { name: "task", status: "running", display_text: null } };
+const open = async (index = 0) => {
+  const card = find("tool-card").filter((each) => each.dataset.tool === "task")[index]!.querySelector("details")!;
+  card.open = true;
+  card.dispatchEvent(new Event("toggle"));
+  await settle();
+};
+const stream = () => one("agent-stream");
+const tools = () => [...stream().querySelectorAll<HTMLElement>("[data-testid=tool-card]")].map(({ dataset }) => [dataset.tool, dataset.status]);
+
+test("what a sub-agent says and does stands in its card, its task once", async () => {
+  await show(emptyState({ status: "running", entries: [task], tools: running, agents: { t1: agent() } }));
+  expect(find("agent-stream")).toEqual([]);
+  await open();
+  expect(stream().textContent).toContain("I look.");
+  expect(tools()).toEqual([["ls", "running"]]);
+  expect(stream().textContent).not.toContain("Look.");
+});
+
+test("what it is about to say is there as it comes", async () => {
+  const partial = { run_id: "s1", seq: 9, parts: [{ type: "text" as const, text: "There is" }] };
+  await show(emptyState({ status: "running", entries: [task], tools: running, agents: { t1: agent({ partial }) } }));
+  await open();
+  expect(stream().textContent).toContain("There is");
+});
+
+test("when it has answered, its answer stands below and not twice", async () => {
+  const entries = [...agent().entries, gave({ tool_call_id: "i1", name: "ls", content: "/a.md" }), said({ type: "text", text: "One file." })];
+  const done = { t1: { name: "task", status: "completed", display_text: null, duration: 2 } };
+  await show(emptyState({ entries: [task, gave({ tool_call_id: "t1", name: "task", content: "One file." })], tools: done, agents: { t1: agent({ entries, tools: {} }) } }));
+  await open();
+  expect(tools()).toEqual([["ls", "completed"]]);
+  expect(document.body.textContent!.match(/One file\./g)).toHaveLength(1);
+});
+
+test("a sub-agent of a sub-agent stands in its card", async () => {
+  const outer = agent({ entries: [said(calls("n1", "task", { instructions: "Deeper." }))], tools: { n1: running.t1 }, agents: { n1: agent() } });
+  await show(emptyState({ status: "running", entries: [task], tools: running, agents: { t1: outer } }));
+  await open();
+  await open(1);
+  expect(find("agent-stream")).toHaveLength(2);
+  expect(find("agent-stream")[1]!.textContent).toContain("I look.");
+});
+
+test("of a long result it is said that this is its beginning", async () => {
+  const entries = [...agent().entries, gave({ tool_call_id: "i1", name: "ls", content: "/a.md", shortened: 30_000 })];
+  await show(emptyState({ status: "running", entries: [task], tools: running, agents: { t1: agent({ entries, tools: {} }) } }));
+  await open();
+  const inner = stream().querySelector("details")!;
+  inner.open = true;
+  inner.dispatchEvent(new Event("toggle"));
+  await settle();
+  expect(stream().textContent).toContain("The beginning of 30,000 characters");
+  expect(stream().querySelector(".sagents-link")).toBeNull();
+});
