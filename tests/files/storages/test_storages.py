@@ -9,6 +9,7 @@ import pytest
 
 from sagents_nb.files.conformance import StorageConformance
 from sagents_nb.files.entry import FileEntry
+from sagents_nb.files.storages.base import guessed_type
 from sagents_nb.files.storages.callbacks import CallbackStorage
 from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.files.storages.fsspec import FsspecStorage
@@ -91,3 +92,23 @@ class TestAsyncCallbacks(StorageConformance):
             return [entry for (scope, _), entry in kept.items() if scope == context["scope"]]
 
         return CallbackStorage(on_read=read, on_write=write, on_delete=delete, on_list=listed)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/notes.md", "text/markdown"),
+        ("/NOTES.MD", "text/markdown"),
+        ("/cmd", "application/octet-stream"),
+        ("/d.md/x", "application/octet-stream"),
+        ("/a.b.csv", "text/csv"),
+        ("/rows.csv.gz", "text/csv"),
+        ("/all.tgz", "application/x-tar"),
+        ("/R.PNG", "image/png"),
+        ("/.bashrc", "application/octet-stream"),
+        ("/.hidden.json", "application/json"),
+        ("/a.", "application/octet-stream"),
+    ],
+)
+def test_the_kind_of_a_file_is_told_by_its_endings(path: str, kind: str) -> None:
+    assert guessed_type(path) == kind
