@@ -18,9 +18,11 @@ pytestmark = pytest.mark.browser
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 
-@pytest.mark.parametrize(
-    "name", ["study", "files", "subagents", "approvals", "persistence", "middleware"]
-)
+QUICK = ["subagents", "approvals"]
+LONG = ["study", "files", "persistence", "middleware"]
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.soak) for n in LONG)])
 def test_a_notebook_runs_to_its_end_and_whoever_is_asked_approves(lab: Lab, name: str) -> None:
     source = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
     for cell in source.cells:

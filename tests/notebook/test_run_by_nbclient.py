@@ -16,7 +16,14 @@ from tests.talking import PATIENCE
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in NOTEBOOKS.glob("*.ipynb")))
+NAMES = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+# The others are run to their ends by nbval as well.
+QUICK = {"tour.ipynb", "approvals.ipynb"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.soak) for n in NAMES]
+)
 def test_it_runs_to_its_end_and_saves_no_conversation_beside_its_outputs(
     name: str, tmp_path: Path
 ) -> None:

@@ -51,7 +51,19 @@ def test_what_an_error_came_from_is_shortened_too(shell: InteractiveShell) -> No
 
 
 def test_what_calls_itself_without_end_is_short(shell: InteractiveShell) -> None:
-    told = short_traceback(error_of(shell, "def f(n):\n    return f(n + 1)\nf(0)"), shell)
+    # IPython looks for the source of each frame in every module of this process: a few will do.
+    code = """
+import sys
+before = sys.getrecursionlimit()
+sys.setrecursionlimit(300)
+def f(n):
+    return f(n + 1)
+try:
+    f(0)
+finally:
+    sys.setrecursionlimit(before)
+"""
+    told = short_traceback(error_of(shell, code), shell)
     assert len(told) < 2_000
     assert "RecursionError" in told
 

@@ -553,7 +553,7 @@ def crowd(url: str, seconds: float, share: float) -> int:
 
 
 @pytest.mark.parametrize(
-    "seconds", [12, pytest.param(120, marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
+    "seconds", [6, pytest.param(120, marks=[pytest.mark.soak, pytest.mark.timeout(900)])]
 )
 def test_a_crowd_that_writes_to_the_same_conversations_is_not_refused(
     postgres_url: str, seconds: float
