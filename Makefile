@@ -74,7 +74,7 @@ test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, i
 
 test-browser: $(ENV) $(BUNDLE)  ## A real JupyterLab in Chromium
 	$(PY) tests/browser/chromium.py
-	$(PYTEST) -m browser tests/browser
+	$(PYTEST) -m "browser and not soak" tests/browser
 
 test-model: $(ENV)  ## With a real, small language model on this machine's CPU
 	$(INSTALL) --group engine

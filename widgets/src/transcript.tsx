@@ -281,6 +281,7 @@ function useStickyPane(state: ViewState, from: number) {
   const kept = useRef<Place | null>(null);
   const keep = () => {
     kept.current = ref.current && placeIn(ref.current);
+    stuck.current = false;
   };
   useLayoutEffect(() => {
     if (kept.current) goTo(ref.current!, kept.current);
