@@ -123,7 +123,7 @@ export function Files({ files, folding = false, onRead }: Props) {
   return (
     <section class="sagents-section">
       {!open && <div class="sagents-section-head">{title}</div>}
-      {files.length > 0 ? content : <p class="sagents-empty">No files yet.</p>}
+      {all.length > 0 ? content : <p class="sagents-empty">No files yet.</p>}
     </section>
   );
 }

@@ -150,7 +150,8 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   const [tab, setTab] = useState("chat");
   const [reading, setReading] = useState(false);
   const todos = todosOf(state);
-  const side = todos.length > 0 || state.files.length > 0;
+  const files = useEver(state.files.length > 0);
+  const side = todos.length > 0 || files;
   if (!side) return <Conversation state={state} />;
   if (wide) {
     return (
@@ -158,7 +159,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
         <Conversation state={state} />
         <aside class="sagents-side">
           {todos.length > 0 && !reading && <Todos todos={todos} busy={state.status === "running"} />}
-          {state.files.length > 0 && <Files files={state.files} onRead={setReading} />}
+          {files && <Files files={state.files} onRead={setReading} />}
         </aside>
       </div>
     );
@@ -200,6 +201,7 @@ function RunBody({ state, runId, typed }: { state: ViewState; runId: string; typ
   const newest = Object.keys(state.runs).at(-1);
   const current = !newest || newest === runId || !(runId in state.runs);
   const todos = current ? todosOf(state, runId) : doneIn(entriesOf(state, runId));
+  const files = useEver(state.files.length > 0);
   return (
     <>
       {todos.length > 0 && <Todos todos={todos} busy={current && state.status === "running"} folding />}
@@ -207,9 +209,16 @@ function RunBody({ state, runId, typed }: { state: ViewState; runId: string; typ
         <Transcript state={state} runId={runId} typed={typed} loose={current || state.interrupt?.run_id === runId} />
       </Boundary>
       {current && <Queue queued={state.queued} active={state.status === "running"} />}
-      {current && state.files.length > 0 && <Files files={state.files} folding />}
+      {current && files && <Files files={state.files} folding />}
     </>
   );
+}
+
+/** Whether it holds or has held: files that a run has deleted, the last ones too, can be brought back there. */
+function useEver(holds: boolean): boolean {
+  const held = useRef(false);
+  held.current ||= holds;
+  return held.current;
 }
 
 function useWidth(element: { current: HTMLElement | null }): number {

@@ -319,3 +319,16 @@ test("what was changed is asked for again when files change, and a file without 
   await settle();
   expect(sent("read_changes").length).toBe(before + 1);
 });
+
+test.each(["session", "run"])("the last file that a run deletes can be brought back there, in the view of a %s", async (view) => {
+  await show(emptyState({ files: [file("/b/gone.md")] }), view, "r1", {
+    answer: (message) => {
+      model.changes = [GONE];
+      model.reply(message);
+    },
+  });
+  model.receive({ type: "events", after: 0, seq: 1, events: [{ type: "file_deleted", seq: 1, path: "/b/gone.md" }] });
+  await settle();
+  await settle();
+  expect(rows().map((row) => row.dataset.path)).toContain("/b/gone.md");
+});
