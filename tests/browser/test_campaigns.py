@@ -1,0 +1,123 @@
+"""Stop and Approve at random moments, many times: the right run ends, and no later cell runs."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab, NotebookPage
+from tests.browser.test_agent_cell import agent_notebook, part
+from tests.browser.test_stop import be_heard
+
+pytestmark = [pytest.mark.browser, pytest.mark.soak, pytest.mark.timeout(3600)]
+
+TIMES = 67
+# A third of the moments each. The kinds of code that a run is stopped in never end by themselves.
+STREAMS = """sa.Session(sa.Agent(Endless()))"""
+COMPUTES = """sa.Session(sa.Agent(Calling(), middleware=[NotebookTools()],
+    interrupt_on={"run_python": False}))"""
+ENDLESS = """
+from sagents_nb.notebook import NotebookTools
+class Endless(sa.ChatModel):
+    name = "endless"
+    async def stream(self, request):
+        while True:
+            yield "word "
+            await asyncio.sleep(0.01)
+
+class Calling(sa.ChatModel):
+    name = "calling"
+    async def stream(self, request):
+        code = "while True:\\n    pass"
+        yield sa.Message.assistant("", [ToolCall("p1", "run_python", {"code": code})])
+"""
+STOPPED = re.compile("KeyboardInterrupt")
+
+
+def stopped(notebook: NotebookPage, cell: int, panel: int, moment: float) -> float:
+    """Run that cell and one that counts after it, stop at that moment; how long it took."""
+    notebook.run_cell(cell)
+    notebook.run_cell(cell + 1)
+    stop = part(notebook, panel, "stop")
+    expect(stop).to_be_visible()
+    notebook.page.wait_for_timeout(1000 * moment)
+    start = time.monotonic()
+    stop.click()
+    notebook.wait_for_cell(cell)
+    took = time.monotonic() - start
+    expect(notebook.cell_output(cell)).to_contain_text(STOPPED)
+    expect(notebook.cell_output(cell + 1)).to_have_text("")
+    return took
+
+
+def counted(notebook: NotebookPage, cell: int) -> None:
+    """None of the cells that wait behind a stopped one has run."""
+    notebook.set_source(cell, "print(ran, s.status)")
+    notebook.run_cell(cell)
+    expect(notebook.cell_output(cell)).to_have_text("[] cancelled")
+
+
+def told(name: str, times: list[float]) -> None:
+    times = sorted(times)
+    over = sum(each > 1 for each in times)
+    print(
+        f"\n{name}: {len(times)} stops, median {times[len(times) // 2]:.2f} s, "
+        f"worst {times[-1]:.2f} s, {over} over 1 s"
+    )
+
+
+@pytest.mark.parametrize("model", [STREAMS, COMPUTES], ids=["streams", "run_python"])
+def test_stop_at_any_moment_of_an_agent_cell(lab: Lab, model: str) -> None:
+    chance = random.Random(model)
+    notebook = agent_notebook(
+        lab, f"None\n{ENDLESS}\nran = []\ns = {model}", "s", "%%agent\nGo.", "ran.append(1)", "0"
+    )
+    # A kernel whose first cell with a panel computes at once hears no page: the button says so.
+    notebook.run_cell(1)
+    be_heard(notebook, 1)
+    times = [stopped(notebook, 2, 2, chance.uniform(0, 0.6)) for _ in range(TIMES)]
+    counted(notebook, 4)
+    told("agent cell", times)
+
+
+def test_stop_at_any_moment_of_a_sync_cell(lab: Lab) -> None:
+    chance = random.Random(3)
+    notebook = agent_notebook(
+        lab,
+        f"None\n{ENDLESS}\nran = []\ns = {COMPUTES}",
+        "s",
+        "s.send('Go.').result()",
+        "ran.append(1)",
+        "0",
+    )
+    notebook.run_cell(1)
+    be_heard(notebook, 1)
+    times = [stopped(notebook, 2, 1, chance.uniform(0, 0.6)) for _ in range(TIMES)]
+    counted(notebook, 4)
+    told("sync cell", times)
+
+
+def test_fifty_approvals_are_clicked_while_a_sync_cell_runs(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab,
+        "session(*[turn for n in range(50) for turn in (write(f'# {n}'), f'Done {n}.')])",
+        "s",
+        "import time\nrun = s.send('Write.')\n"
+        "while s.status != 'idle':\n    time.sleep(0.01)\n"
+        "print(s.messages[-1].text)",
+    )
+    notebook.run_cell(1)
+    be_heard(notebook, 1)
+    chance = random.Random(50)
+    for n in range(50):
+        notebook.run_cell(2)
+        approve = part(notebook, 1, "approve")
+        expect(approve).to_be_visible()
+        notebook.page.wait_for_timeout(1000 * chance.uniform(0, 0.3))
+        approve.click()
+        notebook.wait_for_cell(2)
+        expect(notebook.cell_output(2)).to_have_text(f"Done {n}.")
