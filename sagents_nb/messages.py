@@ -343,7 +343,7 @@ def parts_text(parts: Iterable[Part]) -> str:
 # In the metadata of a message: what people see instead of it, as data.
 DISPLAY = "display"
 
-# In the metadata of a message that was said in several ways: the id of that point, see branches.py.
+# In the metadata of a message that was said in several ways: the id of that point.
 BRANCH = "branch"
 
 # In the metadata of a result: what people answered, as they read it; None if they did not.

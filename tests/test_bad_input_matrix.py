@@ -359,6 +359,13 @@ class World:
         session.steer("Go on.")
         return session
 
+    def branched(self) -> sa.Session:
+        session = sa.Session(agent_of("hi", "hello", "hey"))
+        session.send("a").result()
+        for said in ("b", "c"):
+            session.send(said, instead_of=0).result()
+        return session
+
     def waiting(self) -> sa.Session:
         session = sa.Session(agent_of(call("look"), "done", "done", **GATED))
         session.send("go").result()
@@ -434,6 +441,8 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "Session.restore.exported": lambda w: STATE.export(),
     "decision_data.decision": lambda w: sa.Approve(),
     "Session.withdraw.message": lambda w: w.queueing.queued[0].message,
+    "Session.switch_branch.position": lambda w: 0,
+    "Session.switch_branch.branch": lambda w: 1,
     "Session.cancel_run.run": lambda w: w.session().send("go"),
     "Session.publish.event": lambda w: events.Frozen(),
     "Session.follow.stream": lambda w: _stream(),
@@ -671,6 +680,7 @@ OBJECTS: dict[str, Callable[[World], Any]] = {
     "Session.reject": lambda w: w.waiting(),
     "Session.decide": lambda w: w.told(),
     "Session.withdraw": lambda w: w.queueing,
+    "Session.switch_branch": lambda w: w.branched(),
     "State": lambda w: STATE,
     "Run": lambda w: _ended(w),
     "RunContext": lambda w: w.context(),

@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from ..branches import branches_of
 from ..events import (
     AGENT_REPLACED,
     REPLACED,
@@ -26,6 +25,7 @@ from ..events import (
 from ..messages import Message, Usage
 from ..runtime.thread import runtime
 from ..session import Session
+from ..session.branches import branches_of
 from ..state import to_data
 from .protocol import (
     SHOWN_ENTRIES,

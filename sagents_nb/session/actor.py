@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace as struct_replace
 
+from .. import kinds
 from ..agent import Agent
-from ..branches import branched, switched
 from ..budget import Meter
 from ..errors import (
     AgentError,
@@ -66,6 +66,7 @@ from ..runtime.thread import runtime
 from ..state import State, export_state
 from ..store.folding import LastRun
 from .approvals import Approvals
+from .branches import branched, switched
 from .event_log import EventLog, Listener
 from .inbox import Inbox, Queued
 from .journal import SessionJournal
@@ -330,9 +331,10 @@ class Actor:
         if self.inbox.queued:
             raise Busy(f"Messages wait in {name}; let them run or withdraw them first.")
         before = self._state
-        said = before.messages[position] if 0 <= position < len(before.messages) else None
-        if said is None or said.role != "user":
-            raise ConfigurationError(f"{name} has no message of a person at {position}.")
+        asked = (place for place, said in enumerate(before.messages) if said.role == "user")
+        if type(position) is not int or position not in asked:
+            where = kinds.shown(position)
+            raise ConfigurationError(f"{name} has no message of a person at {where}.")
         state, branch = branched(before, position)
         first, *others = messages
         first = struct_replace(first, metadata={**first.metadata, BRANCH: branch})

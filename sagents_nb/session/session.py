@@ -35,7 +35,6 @@ from ..state import State, Todo, restore_or_new, restore_state
 if TYPE_CHECKING:
     import pandas
 
-    from ..branches import BranchPoint, branch_points
     from ..export import Document
     from ..frames import Conversation
     from ..loop.approvals import bound_anew
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from ..runtime.workers import workers
     from .actor import Actor
     from .approvals import Handed
+    from .branches import BranchPoint, branch_points
     from .event_log import stored_events
     from .inbox import Queued
     from .opening import (
@@ -79,13 +79,13 @@ def _load() -> None:
         messages_of, \
         stored_events
     global workers
-    from ..branches import branch_points
     from ..loop.approvals import bound_anew
     from ..loop.execution import check_unanswered, messages_of
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
     from .approvals import Handed
+    from .branches import branch_points
     from .event_log import stored_events
     from .opening import (
         OpenedConversation,
@@ -399,7 +399,7 @@ class Session:
     @kinds.checked(
         prompt=kinds.ANYTHING,
         when=kinds.one_of("queue", "steer", "raise"),
-        instead_of=kinds.or_none(kinds.whole(0)),
+        instead_of=kinds.ANYTHING,  # looked at where it is used: each message comes by here
     )
     def send(
         self,
@@ -450,7 +450,7 @@ class Session:
         is active or waits.
 
         >>> import sagents_nb as sa
-        >>> s = sa.Session(sa.Agent(sa.ScriptedModel("Hello!", "Salut !")))
+        >>> s = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!", "Salut !"])))
         >>> s.send("Say hello.").result().text
         'Hello!'
         >>> s.send("Say hello in French.", instead_of=0).result().text

@@ -1,14 +1,128 @@
-"""A conversation that goes on from an earlier message of a person, in more than one way."""
+"""A message that is said anew: what is kept of the other ways in which the conversation went on."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 import sagents_nb as sa
-from sagents_nb.branches import BranchPoint
+from sagents_nb.messages import BRANCH
+from sagents_nb.session.branches import (
+    BranchPoint,
+    branch_points,
+    branched,
+    branches_of,
+    switched,
+)
 from tests.panel.pages import held_session, session_of, write
+
+Texts = list[str]
+
+
+def texts(state: sa.State) -> Texts:
+    return [message.text for message in state.messages]
+
+
+def conversation(*said: str) -> sa.State:
+    """A state in which people and the model take turns."""
+    roles = ("user", "assistant")
+    return sa.State(messages=[sa.Message(roles[n % 2], text) for n, text in enumerate(said)])
+
+
+def anew(state: sa.State, position: int, *said: str) -> sa.State:
+    before, branch = branched(state, position)
+    first, *rest = conversation(*said).messages
+    first = sa.Message("user", first.parts, metadata={BRANCH: branch})
+    return before.add_messages([first, *rest])
+
+
+def test_what_is_said_anew_stands_in_the_place_of_the_former_and_the_former_is_kept() -> None:
+    state = anew(conversation("Hi", "Hello!", "Bye", "See you."), 2, "How are you?", "Fine.")
+    assert texts(state) == ["Hi", "Hello!", "How are you?", "Fine."]
+    assert branch_points(state) == [BranchPoint(position=2, current=1, count=2)]
+    assert texts(switched(state, 2, 0)) == ["Hi", "Hello!", "Bye", "See you."]
+    assert branch_points(switched(state, 2, 0)) == [BranchPoint(position=2, current=0, count=2)]
+
+
+def test_branches_of_a_branch_go_and_come_back_with_it() -> None:
+    state = anew(conversation("a", "A", "b", "B"), 2, "c", "C")
+    state = anew(state, 0, "x", "X")
+    assert branch_points(state) == [BranchPoint(0, 1, 2)]
+    state = switched(state, 0, 0)
+    assert texts(state) == ["a", "A", "c", "C"]
+    assert branch_points(state) == [BranchPoint(0, 0, 2), BranchPoint(2, 1, 2)]
+    assert texts(switched(state, 2, 0)) == ["a", "A", "b", "B"]
+
+
+def test_each_branch_has_the_todos_that_it_was_left_with() -> None:
+    state = conversation("a", "A").put_todo(sa.Todo("first", "in_progress"))
+    state = anew(state, 0, "b", "B").set_todos([sa.Todo("second", id="own")])
+    back = switched(state, 0, 0)
+    assert [(t.content, t.status, t.id) for t in back.todos] == [("first", "in_progress", 1)]
+    forth = switched(back, 0, 1)
+    assert [(t.content, t.status, t.id) for t in forth.todos] == [("second", "pending", "own")]
+
+
+def test_a_state_that_was_saved_has_its_branches() -> None:
+    state = anew(conversation("a", "A"), 0, "b", "B")
+    again = sa.State.restore(state.export())
+    assert branch_points(again) == [BranchPoint(0, 1, 2)]
+    assert texts(switched(again, 0, 0)) == ["a", "A"]
+
+
+@pytest.mark.parametrize(("position", "branch"), [(0, 2), (0, -1), (1, 0), (9, 0), (-1, 0)])
+def test_a_branch_that_is_not_there_is_said_to_be_none(position: int, branch: int) -> None:
+    state = anew(conversation("a", "A"), 0, "b", "B")
+    with pytest.raises(sa.ConfigurationError, match="no branch"):
+        switched(state, position, branch)
+
+
+@pytest.mark.parametrize("kept", [None, 3, {}, {"current": "x", "others": []}, {"current": 0}])
+def test_metadata_of_others_with_such_a_name_are_no_branches(kept: Any) -> None:
+    message = sa.Message.user("a", branch="mine")
+    state = sa.State(messages=[message], metadata={"branch:mine": kept})
+    assert branch_points(state) == []
+    assert branches_of(state.metadata) == {}
+    with pytest.raises(sa.ConfigurationError):
+        switched(state, 0, 0)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 5)), max_size=12))
+def test_whatever_is_edited_and_switched_each_way_is_kept_as_it_was(
+    steps: list[tuple[bool, int, int]],
+) -> None:
+    state = conversation("q0", "a0", "q1", "a1", "q2", "a2")
+    known = {tuple(texts(state))}
+    for number, (edits, where, which) in enumerate(steps):
+        if edits:
+            position = 2 * (where % (len(state.messages) // 2))
+            state = anew(state, position, f"q{number}'", f"a{number}'", "and", "so on")
+            known.add(tuple(texts(state)))
+        elif points := branch_points(state):
+            point = points[where % len(points)]
+            state = switched(state, point.position, which % point.count)
+            assert tuple(texts(state)) in known
+    assert reachable(state) == known
+
+
+def reachable(state: sa.State) -> set[tuple[str, ...]]:
+    """The texts of all ways, found by going them."""
+    found: set[tuple[str, ...]] = set()
+    left = [state]
+    while left:
+        state = left.pop()
+        if (way := tuple(texts(state))) not in found:
+            found.add(way)
+            for point in branch_points(state):
+                left += [switched(state, point.position, n) for n in range(point.count)]
+    return found
+
+
+# In a session
 
 
 def test_a_session_says_a_message_anew_and_goes_back() -> None:
@@ -42,8 +156,8 @@ def test_branches_are_there_when_a_stored_conversation_is_opened_again(tmp_path:
     store.close()
 
 
-@pytest.mark.parametrize("position", [1, 2, 99])
-def test_only_a_message_of_a_person_is_said_anew(position: int) -> None:
+@pytest.mark.parametrize("position", [1, 2, 99, -2, "0", 0.5])
+def test_only_a_message_of_a_person_is_said_anew(position: Any) -> None:
     session = session_of("One.", "Two.")
     session.send("First").result()
     with pytest.raises(sa.ConfigurationError, match="no message of a person"):

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from .errors import ConfigurationError
-from .messages import BRANCH, Message
-from .state import LooseTodo, State, to_data
+from ..errors import ConfigurationError
+from ..messages import BRANCH, Message
+from ..state import LooseTodo, State, to_data
 
 
 class BranchPoint(msgspec.Struct, frozen=True):
