@@ -90,3 +90,24 @@ def test_a_decision_counts_while_a_sync_cell_runs(kernel: Kernel) -> None:
         page.say(data=odd)
     page.say(data={**asks, "session_id": "c1"})
     assert kernel.finish(id).text == "written\n"
+
+
+def test_what_a_page_says_ends_no_cell_that_computes(kernel: Kernel) -> None:
+    """IPython's "post_execute" has figures drawn and closed that the cell is still making."""
+    page = Page(kernel)
+    page.say(data={"type": "ping"}, subshell=None)
+    kernel.ok(
+        "import threading\nended = []\n"
+        "note = lambda: ended.append(threading.current_thread() is threading.main_thread())\n"
+        "get_ipython().events.register('post_execute', note)"
+    )
+    id = kernel.start(
+        "ended.clear()\npathlib.Path('busy').touch()\n"
+        "while pathlib.Path('busy').exists():\n    pass\nprint(ended)"
+    )
+    until((kernel.folder / "busy").exists)
+    page.say(data={"type": "ping"})
+    assert page.heard() == {"type": "pong"}
+    (kernel.folder / "busy").unlink()
+    assert kernel.finish(id).text == "[]\n"
+    kernel.ok("get_ipython().events.unregister('post_execute', note)")

@@ -16,11 +16,13 @@ export function useLatestFirst(count: number, sizeOf: (index: number) => number)
     while (from > 0 && size < most) size += sizeOf(--from);
     return from;
   };
-  const [from, setFrom] = useState(() => before(count, FIRST));
+  const [reached, setReached] = useState(() => before(count, FIRST));
+  // There may be fewer by now: a conversation that goes on from an earlier message.
+  const from = Math.min(reached, count);
   // Not after it was painted: what is drawn between two frames is laid out once.
   useLayoutEffect(() => {
     if (from === 0) return;
-    const next = setTimeout(() => setFrom(before(from, BATCH)));
+    const next = setTimeout(() => setReached(before(from, BATCH)));
     return () => clearTimeout(next);
   }, [from]);
   return from;

@@ -43,3 +43,12 @@ test("what is answered after the conversation was replaced is left alone", async
   await settle();
   expect(texts()).toEqual(["Another"]);
 });
+
+test("a conversation that goes on from an early message is drawn though the long one was not yet", async () => {
+  const long = Array.from({ length: 200 }, (_, n) => asked(`Question ${n}. ${"word ".repeat(200)}`));
+  await show(emptyState({ entries: long }));
+  model.receive({ type: "snapshot", seq: 9, state: emptyState({ entries: [asked("Another")] }) });
+  await settle();
+  await new Promise((done) => setTimeout(done, 50));
+  expect(find("entry").map((entry) => entry.textContent)).toEqual(["YouAnother"]);
+});
