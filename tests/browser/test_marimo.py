@@ -11,7 +11,7 @@ from tests.browser.marimo import Marimo, MarimoPage
 
 pytestmark = pytest.mark.browser
 
-SETUP = '''
+SETUP = """
 import threading
 import sagents_nb as sa
 from sagents_nb import ScriptedModel, ToolCall
@@ -33,7 +33,7 @@ def told(request):
 def session(*turns):
     model = ScriptedModel(turns, delay=0.01, chunk=20)
     return sa.Session(sa.Agent(model, tools=[where], interrupt_on=dict(write_file=True)))
-'''
+"""
 
 
 def talk(marimo: Marimo, script: str, *cells: str) -> MarimoPage:

@@ -1,27 +1,29 @@
-"""Notebook 7 is made of JupyterLab's parts, so what is special to it is little: one page, no tabs."""
+"""Notebook 7 is made of the parts of JupyterLab, on one page: little is special to it."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.lab import Lab
 from tests.browser.test_agent_cell import agent_notebook, give, part
-from tests.browser.test_stop import AFTERWARDS, COMPUTE, STOPPED, be_heard
+from tests.browser.test_stop import COMPUTE, STOPPED, be_heard
 
 pytestmark = pytest.mark.browser
 
-PLAN_WRITE_TALK = """session(
-    ["I plan.", todos(("Look", "completed"), ("Write", "in_progress"))],
-    ["I write.", write("# Report")], LONG * 50, delay=0.01)"""
+# What people are told to run by hand in other hosts, and to expect there.
+_CHECK_LIST = (Path(__file__).parents[2] / "docs/hosts.md").read_text().partition("## By hand")[2]
+SETUP, GO, AFTERWARDS = re.findall(r"```\w+\n(.*?)```", _CHECK_LIST, re.DOTALL)
 
 
 def test_a_cell_plans_asks_streams_and_is_stopped(notebook7: Lab) -> None:
-    notebook = agent_notebook(
-        notebook7, PLAN_WRITE_TALK, "%%agent\nGo.", AFTERWARDS, "s.files.list()"
-    )
+    notebook = notebook7.open([SETUP, GO, AFTERWARDS, "%agent files", "%agent panel"])
+    notebook.run_cell(0)
+    told = "Cells talk to 'notebook-1' now (scripted). It is new."
+    expect(notebook.cell_outputs(0)).to_have_text([told])
     of_the_host = set(notebook.console)  # there is no panel yet
     cell = notebook.cell(1)
     notebook.run_cell(1)
@@ -32,7 +34,7 @@ def test_a_cell_plans_asks_streams_and_is_stopped(notebook7: Lab) -> None:
     expect(card).to_contain_text("# Report")
     expect(part(notebook, 1, "tool-card")).to_have_attribute("data-status", "interrupted")
     card.get_by_role("button", name="Approve").click()
-    expect(part(notebook, 1, "tool-card")).to_have_attribute("data-status", "completed")
+    expect(part(notebook, 1, "tool-card")).to_contain_text("Approved")
     expect(cell.get_by_role("log")).to_contain_text("Paragraph 1")
     expect(notebook.cell_prompt(1)).to_have_text("[*]:")
     cell.get_by_role("button", name="Stop").click()
@@ -41,7 +43,12 @@ def test_a_cell_plans_asks_streams_and_is_stopped(notebook7: Lab) -> None:
     expect(part(notebook, 1, "status")).to_have_text(re.compile("stopped", re.I))
     expect(notebook.cell_output(2)).to_have_text("")
     notebook.run_cell(3)
-    expect(notebook.cell_output(3)).to_contain_text("/report.md")
+    expect(notebook.cell_output(3)).to_contain_text("8  /report.md")
+    notebook.run_cell(4)
+    composer = part(notebook, 4, "composer")
+    composer.fill("Sure?")
+    composer.press("Enter")
+    expect(part(notebook, 4, "entry").last).to_contain_text("Yes.")
     notebook.screenshot("notebook7")
     assert set(notebook.console) <= of_the_host
     assert notebook.foreign_requests == []
