@@ -72,7 +72,7 @@ test-notebooks: $(ENV) $(BUNDLE)  ## Re-run every notebook and compare its outpu
 test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, install and use them
 	$(PYTEST) -m packaging --timeout 600 tests/packaging
 
-test-browser: $(ENV) $(BUNDLE)  ## A real JupyterLab in Chromium
+test-browser: $(ENV) $(BUNDLE)  ## Real JupyterLab, Notebook 7 and marimo in Chromium
 	$(PY) tests/browser/chromium.py
 	$(PYTEST) -m "browser and not soak" tests/browser
 
@@ -80,7 +80,8 @@ test-model: $(ENV)  ## With a real, small language model on this machine's CPU
 	$(INSTALL) --group engine
 	$(PYTEST) -m engine --timeout 900 tests
 
-soak: $(ENV)  ## Tests that run for minutes
+soak: $(ENV) $(BUNDLE)  ## Tests that run for minutes
+	$(PY) tests/browser/chromium.py
 	$(PYTEST) -m soak --timeout 3600 tests
 
 mutants: $(ENV) $(BUNDLE)  ## Break what is committed in 300 small ways and see whether a test notices (hours)

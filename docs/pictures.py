@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.browser.chromium import ARGUMENTS, find_chromium  # noqa: E402
-from tests.browser.lab import Lab, LabServer, NotebookPage  # noqa: E402
+from tests.browser.lab import Lab, NotebookPage  # noqa: E402
+from tests.browser.servers import LabServer  # noqa: E402
 
 
 def main() -> None:

@@ -31,6 +31,7 @@ from .unattended import unattended
 HELP = """%%agent [options]         run the prompt below it
 %agent fix [WISH]         mend the cell that failed last; a line of its own, the first of its cell
 %agent use VARIABLE       talk to that Agent or Session from now on
+%agent panel              show the whole panel here, to be kept beside the notebook
 %agent status             what the conversation is doing
 %agent todos | files | usage
 %agent approve [ID ...]   approve what waits, or only these calls
@@ -49,6 +50,11 @@ HELP = """%%agent [options]         run the prompt below it
 %agent help               this text
 """
 
+BESIDE = (
+    "To keep it beside the notebook in JupyterLab, right-click it, choose "
+    "“Create New View for Cell Output”, and drag the new tab to the side."
+)
+
 TEXT = HELP + "\nOptions of %%agent:\n"
 TEXT += "\n".join(f"  {name:13} {option['help']}" for name, option in OPTIONS.items())
 
@@ -65,6 +71,7 @@ COMMANDS = (
         "list",
         "load",
         "model",
+        "panel",
     ),
     *("reject", "replay", "reset", "save", "status", "todos", "tools", "usage", "use"),
 )
@@ -121,6 +128,13 @@ class AgentMagics(Magics):
             return Text(text)
         goes_on = f"It goes on after {count} message{'' if count == 1 else 's'}"
         return Text(f"{text} {goes_on}; %%agent --new begins another.")
+
+    def _panel(self, rest: str) -> Text:
+        session = self._session()
+        if unattended(self.shell):
+            return Text(status_text(session))
+        display(session)
+        return Text(BESIDE)
 
     def _status(self, rest: str) -> Text:
         return Text(status_text(self._session()))

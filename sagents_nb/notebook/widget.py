@@ -31,6 +31,7 @@ from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Session
 from ..transcript import folded, inert, latest_markdown, markdown
+from . import marimo
 from .control import Control
 from .unattended import unattended
 
@@ -58,10 +59,11 @@ class Panel(anywidget.AnyWidget):
         self, session: Session, view: str = "session", run_id: str = "", typed: bool = False
     ) -> None:
         self._session = weakref.ref(session)
-        self._watches = False
-        source = (
-            "" if view == "session" and not run_id else f"anywidget:{panel_of(session).model_id}"
-        )
+        self._stop_watching: Callable[[], None] | None = None
+        alone = (view == "session" and not run_id) or marimo.is_here()
+        source = "" if alone else f"anywidget:{panel_of(session).model_id}"
+        if marimo.is_here():
+            marimo.lend_main_thread()
         super().__init__(
             _esm=loader(),
             session_id=session.id,
@@ -72,8 +74,8 @@ class Panel(anywidget.AnyWidget):
             typed=typed,
         )
         if self.publisher is not None:  # it follows the session from now on
-            closed = {"type": "closed"}
-            late = weakref.finalize(session, runtime.loop.call_soon_threadsafe, self.send, closed)
+            tell = partial(self.send, {"type": "closed"})
+            late = weakref.finalize(session, runtime.loop.call_soon_threadsafe, tell)
             late.atexit = False
         self.on_msg(Panel._received)
 
@@ -110,14 +112,24 @@ class Panel(anywidget.AnyWidget):
         else:
             answer(session, content, self.send)
 
+    def send(self, content: Any, buffers: Any = None) -> None:
+        """Tell its pages something, or notice that there can be none any more."""
+        if not marimo.has_closed(self.comm):
+            super().send(content, buffers)
+            return
+        if self.publisher is not None:
+            self.publisher.leave(self.send)
+        if self._stop_watching is not None:
+            self._stop_watching()
+        self.close()
+
     def _send_bundle(self) -> None:
         version, files = bundle()
         self.send({"type": "bundle", "version": version}, files)
 
     def _tell(self, session: Session, have: int) -> None:
-        if not self._watches:
-            self._watches = True  # for good: no page says good-bye
-            session.watch(f"panel-{self.model_id}")
+        if self._stop_watching is None:  # for good: no page says good-bye
+            self._stop_watching = session.watch(f"panel-{self.model_id}")
         publisher_of(session).hello(self.send, have)
 
     def begin(self) -> None:
@@ -132,7 +144,7 @@ class Panel(anywidget.AnyWidget):
         if not _bundle_sent:
             _bundle_sent = True
             self._send_bundle()
-        if (session := self.session) is not None and not self._watches:
+        if (session := self.session) is not None and self._stop_watching is None:
             self._tell(session, 0)
 
     @kinds.checked

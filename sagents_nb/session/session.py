@@ -275,6 +275,12 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self.actor.status}, {len(self.messages)} messages>"
 
+    def _display_(self) -> Any:
+        """What marimo shows of it, where there is no extension to load: the whole panel."""
+        from ..notebook.widget import Panel
+
+        return Panel(self)
+
     @property
     def headless(self) -> Any:
         """What becomes of approvals where nobody can click: "deny", "approve" or decisions.

@@ -227,6 +227,22 @@ def test_no_content_is_in_the_traits_of_a_panel(kernel: Kernel) -> None:
     assert name.startswith("<Panel 'session' of session 'session-")
 
 
+def test_the_whole_panel_is_shown_and_how_to_keep_it_beside_the_notebook(kernel: Kernel) -> None:
+    kernel.ok("start(write(), 'Later.', name='study')")
+    kernel.ok("%%agent --no-wait\nWrite.", front_end=True)
+    cell = kernel.ok("%agent panel", front_end=True)
+    assert WIDGET in cell.shown[0]
+    assert cell.shown[0]["text/plain"] == "<Panel 'session' of session 'study'>"
+    [line] = cell.value["text/plain"].splitlines()
+    assert line.startswith("To keep it beside the notebook in JupyterLab, right-click it")
+    cell = kernel.ok("%agent panel")  # nobody could click
+    assert cell.shown == []
+    state, question = cell.value["text/plain"].splitlines()[:2]
+    assert state.startswith("study: interrupted, ")
+    assert question == "1 call waits for a decision:"
+    kernel.ok("s.cancel()")
+
+
 def test_a_cell_that_fails_shows_what_there_was(kernel: Kernel) -> None:
     kernel.ok("start(['First.', ToolCall('c1', 'ls', {})], sa.ModelError('The key is wrong.'))")
     for front_end in (True, False):

@@ -47,7 +47,7 @@ export function ApprovalCard({ asked, onLeave }: Props) {
     setMode("ask");
     body.current?.focus({ preventScroll: true });
   };
-  useLayoutEffect(() => () => onLeave?.(root.current!.contains(document.activeElement)), []);
+  useLayoutEffect(() => () => onLeave?.(root.current!.matches(":focus-within")), []);
 
   const keys: Record<string, (() => void) | false> = {
     a: may("approve") && !unseen && (() => approve()),

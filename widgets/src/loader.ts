@@ -7,8 +7,9 @@ export type Source = { model: AnyModel; early: unknown[] | null };
 type Panel = {
   render(props: { model: AnyModel; source: Source; el: HTMLElement; signal: AbortSignal }): void;
 };
+type Loaded = { panel: Panel; style: string };
 type Bundle = {
-  ready: Promise<Panel>;
+  ready: Promise<Loaded>;
   loaded: boolean;
   asked: number;
   offer: (parts: DataView[]) => void;
@@ -26,17 +27,13 @@ function bundleOf(version: string): Bundle {
 function newBundle(forget: () => void): Bundle {
   let offer!: (parts: DataView[]) => void;
   const parts = new Promise<DataView[]>((resolve) => (offer = resolve));
-  const ready = parts.then(([script, style]) => start(script!, style!));
+  const ready = parts.then(async ([script, style]) => ({ panel: await start(script!), style: new TextDecoder().decode(style!) }));
   const bundle: Bundle = { ready, loaded: false, asked: 0, offer };
   ready.then(() => (bundle.loaded = true), forget);
   return bundle;
 }
 
-async function start(script: DataView, style: DataView): Promise<Panel> {
-  const sheet = document.createElement("style");
-  sheet.dataset.sagents = "panel";
-  sheet.textContent = new TextDecoder().decode(style);
-  document.head.append(sheet);
+async function start(script: DataView): Promise<Panel> {
   const blob = new Blob([script as DataView<ArrayBuffer>], { type: "text/javascript" });
   const url = URL.createObjectURL(blob);
   try {
@@ -44,6 +41,17 @@ async function start(script: DataView, style: DataView): Promise<Panel> {
   } finally {
     URL.revokeObjectURL(url);
   }
+}
+
+/** Adds the style sheet once to what `el` is drawn in: the page, or the shadow root that marimo gives each view. */
+function dress(el: HTMLElement, style: string): void {
+  const root = el.getRootNode();
+  const place = root instanceof ShadowRoot ? root : document.head; // an element that is not shown yet will be in the page
+  if ([...place.querySelectorAll("style[data-sagents]")].some((sheet) => sheet.textContent === style)) return;
+  const sheet = document.createElement("style");
+  sheet.dataset.sagents = "panel";
+  sheet.textContent = style;
+  place.append(sheet);
 }
 
 function say(el: HTMLElement, text: string): HTMLElement {
@@ -91,10 +99,11 @@ export default () => {
         const source = reference
           ? (await host.getWidget<Source>(reference)).exports
           : own;
-        const panel = await bundle.ready;
+        const { panel, style } = await bundle.ready;
         clearTimeout(late);
         if (signal.aborted) return;
         el.replaceChildren();
+        dress(el, style);
         panel.render({ model, source, el, signal });
       } catch (error) {
         clearTimeout(late);
