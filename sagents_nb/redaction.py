@@ -110,6 +110,8 @@ _SURE_NAME = re.compile(
 )
 # or mostly are the names of columns and the words of a sentence.
 _WEAK_NAME = re.compile(r"token|(^|_)key$|(^|_)auth|cookie|dsn|connection", re.IGNORECASE)
+# In the environment: where a shell is and was.
+_DIRECTORIES = {"PWD", "OLDPWD"}
 # What else is a key by its looks; recordings do not know these, so that they are found again.
 _SHOWN_KEYS = [
     *_KEYS,
@@ -143,7 +145,8 @@ def secrets_of_names(names: Mapping[str, Any]) -> Secrets:
     (True, False)
     """
     found: set[str] = set()
-    for name, value in [*names.items(), *os.environ.items()]:
+    shells = {name: value for name, value in os.environ.items() if name not in _DIRECTORIES}
+    for name, value in [*names.items(), *shells.items()]:
         if isinstance(value, str):
             weak = _WEAK_NAME.search(name) and (_is_random(value) or _is_long_word(value))
             if _SURE_NAME.search(name) or weak:

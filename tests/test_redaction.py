@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.models import ModelRequest
-from sagents_nb.redaction import PlaceRedaction, is_secret, redacted, redacted_json
+from sagents_nb.redaction import (
+    PlaceRedaction,
+    is_secret,
+    redacted,
+    redacted_json,
+    secrets_of_names,
+)
 from tests.models.cache.asking import CANARY, answered
 
 KEYS = [
@@ -26,6 +32,16 @@ KEYS = [
     "AIzaSyA0123456789abcdefghijklmnopqrstuv",
     "xoxb-0123456789-abcdefghij",
 ]
+
+
+def test_where_a_shell_is_and_was_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PWD", "/home/me/project-of-mine")
+    monkeypatch.setenv("OLDPWD", "/home/me/elsewhere-today")
+    monkeypatch.setenv("DB_PWD", "correct-horse-battery")
+    found = secrets_of_names({})
+    assert "/home/me/project-of-mine" not in found
+    assert "/home/me/elsewhere-today" not in found
+    assert "correct-horse-battery" in found
 
 
 @pytest.mark.parametrize("key", KEYS)

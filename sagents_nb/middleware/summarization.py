@@ -101,7 +101,7 @@ class Summarization(Middleware):
         cut = safe_cut(state.messages, self.keep)
         old = state.messages[head : cut or head]
         spoken = [m for m in old if m.role in _SPOKEN]
-        if cut is None or not any(_is_new(m) for m in spoken):
+        if cut is None or all(map(is_summary, spoken)):
             self._wait(count)
             return None
         summary = await self._summary(spoken, count, ctx)
@@ -246,8 +246,9 @@ def _system_messages(messages: Sequence[Message]) -> int:
     return count
 
 
-def _is_new(message: Message) -> bool:
-    return not (message.metadata.get("summary") or message.metadata.get("summary_request"))
+def is_summary(message: Message) -> bool:
+    """Whether it is of a summary: what was asked for, or the summary itself."""
+    return bool(message.metadata.get("summary") or message.metadata.get("summary_request"))
 
 
 def _without_thinking(message: Message) -> Message:

@@ -7,10 +7,11 @@ import contextlib
 import io
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..messages import IMAGE_TYPES, ContentPart, ImagePart, TextPart, image_of
+from ..redaction import masked
 from .interpolate import describe
 
 MOST_IMAGES = 4
@@ -25,11 +26,13 @@ class Capture(io.TextIOBase):
     """The output of one call, in its order; a file that can be written to.
 
     Of more than ``most`` characters the middle is left out. ``shell`` displays to the cell.
+    What then are the ``secrets`` is masked in both: a cell is saved in the notebook.
     """
 
-    def __init__(self, shell: Any, most: int) -> None:
+    def __init__(self, shell: Any, most: int, secrets: Callable[[], Iterable[str]] = tuple) -> None:
         self._shell = shell
-        self.show = shown_in_cell(shell)  # to people only
+        self._show = shown_in_cell(shell)
+        self._secrets = secrets
         self._most = most
         self._figures: set[int] = set()
         self.clear()
@@ -89,6 +92,11 @@ class Capture(io.TextIOBase):
             self.image(image)
         elif text := data.get("text/plain") or data.get("text/markdown"):
             self.write(f"{text}\n")
+
+    def show(self, data: dict[str, Any], metadata: dict[str, Any], **how: Any) -> None:
+        """Show that to people only."""
+        secrets = self._secrets()
+        self._show(_masked(data, secrets), _masked(metadata, secrets), **how)
 
     def value(self, value: Any) -> None:
         """Take the value of a last expression, and display it if it is more than text."""
@@ -153,8 +161,8 @@ class Capture(io.TextIOBase):
                 if not interactive:
                     pyplot.close(number)
 
-    def content(self, masked: Callable[[str], str]) -> str | list[ContentPart]:
-        """All of it for the model, its texts ``masked``; without images a text."""
+    def content(self) -> str | list[ContentPart]:
+        """All of it for the model; without images a text."""
         pieces: list[str | ImagePart] = [*self._head]
         if self._left_out:
             before, after = _joined(self._head), _joined([*self._tail])
@@ -167,7 +175,8 @@ class Capture(io.TextIOBase):
             pieces += self._tail
         if self._images > MOST_IMAGES:
             pieces.append(f"\n[{self._images - MOST_IMAGES} more images are shown in the notebook]")
-        parts = [masked(p) if isinstance(p, str) else p for p in _joined(pieces)]
+        secrets = self._secrets()
+        parts = [masked(p, secrets) if isinstance(p, str) else p for p in _joined(pieces)]
         if len(parts) == 1 and isinstance(parts[0], str):
             return parts[0]
         return [TextPart(part) if isinstance(part, str) else part for part in parts] or ""
@@ -182,6 +191,20 @@ def shown_in_cell(shell: Any) -> Callable[..., None]:
         return lambda data, metadata, **how: None
     show: Callable[..., None] = shell.display_pub.publish
     return show
+
+
+def _masked(data: Any, secrets: Iterable[str]) -> Any:
+    """What is displayed, by MIME type or within its JSON; an image is as it is."""
+    if isinstance(data, str):
+        return masked(data, secrets)
+    if isinstance(data, dict):
+        return {
+            name: value if name in IMAGE_TYPES else _masked(value, secrets)
+            for name, value in data.items()
+        }
+    if isinstance(data, list | tuple):
+        return [_masked(item, secrets) for item in data]
+    return data
 
 
 def _joined(pieces: list[str | ImagePart]) -> list[str | ImagePart]:

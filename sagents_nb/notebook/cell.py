@@ -20,7 +20,7 @@ from ..state import State
 from ..transcript import inert, markdown
 from .status_text import interrupt_text
 from .unattended import decide
-from .widget import MimeBundle, Panel, display_id_of, run_view, show, update
+from .widget import MimeBundle, Panel, display_id_of, run_view, show, update, without_keys
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
 HEARTBEAT = 0.1
@@ -180,12 +180,13 @@ class _CellOutput:
             show(session, display_id_of(self.panel), bundle, lambda _: self._static())
 
     def _static(self) -> MimeBundle:
-        return {"text/plain": self.text, "text/markdown": inert(self.text)}, {}
+        text = without_keys(self.text)
+        return {"text/plain": text, "text/markdown": inert(text)}, {}
 
     def finish(self, session: Session, result: RunResult | None) -> None:
-        """Show how it ended, if that is known."""
-        if result is not None:
-            self._tell(session, markdown(result.messages))
+        """Show how it ended, as far as that is known."""
+        text = "*The run has no answer.*" if result is None else markdown(result.messages)
+        self._tell(session, text)
 
     def follow(self, session: Session) -> None:
         """Show how it ended once it has, though the cell has ended before."""

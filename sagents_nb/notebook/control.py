@@ -34,8 +34,8 @@ class Control:
         get_comm_manager().register_target(TARGET, self._opened)
 
     def _opened(self, comm: Any, message: Any) -> None:
-        # Not on_msg(): that has IPython's "pre_execute" and "post_execute" triggered on this thread,
-        # and matplotlib's inline backend draws and closes figures which a cell is still making
+        # Not on_msg(): that has IPython's "pre_execute" and "post_execute" triggered on this
+        # thread, and the inline backend draws and closes figures which a cell is still making
         # (https://github.com/ipython/comm/blob/main/comm/base_comm.py, BaseComm.handle_msg).
         comm.handle_msg = partial(self._received, comm)
 

@@ -16,12 +16,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from IPython.core.autocall import ExitAutocall
 
 from ..messages import SHOWN_IN_CELL
-from ..redaction import masked, secrets_of_names
+from ..redaction import secrets_of_names
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
@@ -114,12 +115,12 @@ def run_code(
     """Run code in that shell's namespace: what it puts out, then the value of a last expression.
 
     Magics work; shell commands and a top-level ``await`` do not. What it displays, figures of
-    matplotlib too, is shown in the cell, and in the ``content`` as text and images, in which
-    what looks like a secret is masked. The ``artifact`` is the value. ``timeout`` is in
-    seconds, ``max_output`` in characters. Whatever the code raises is in the content; of an
-    interrupt :class:`Stopped` tells.
+    matplotlib too, is shown in the cell, and in the ``content`` as text and images; what looks
+    like a secret is masked in both. The ``artifact`` is the value. ``timeout`` is in seconds,
+    ``max_output`` in characters. Whatever the code raises is in the content; of an interrupt
+    :class:`Stopped` tells.
     """
-    capture = Capture(shell, max_output)
+    capture = Capture(shell, max_output, partial(secrets_of_names, shell.user_ns))
     run = _Run(code, shell, capture)
     kind: type[ToolOutput] = ToolOutput
     value = None
@@ -136,7 +137,7 @@ def run_code(
     except BaseException as error:  # SystemExit too: it would end the kernel
         run.fail(short_traceback(error, shell))
         run.show_traceback(error)
-    content = capture.content(run.masked)
+    content = capture.content()
     return kind(
         content or "It ran and printed nothing.",
         artifact=value,
@@ -155,10 +156,6 @@ class _Run:
         self.failed = False
         self.filename = f"<run_python {next(_numbers)}>"
 
-    def masked(self, text: str) -> str:
-        """``text`` without the secrets that the notebook's variables hold."""
-        return masked(text, secrets_of_names(self.shell.user_ns))
-
     def fail(self, text: str) -> None:
         """Say that, and that the code did not do what it should."""
         self.failed = True
@@ -168,7 +165,7 @@ class _Run:
         """Show all of it to people, folded: often the model mends it by itself."""
         if unattended(self.shell):
             return  # it names this machine's paths, and outputs of tests are to stay the same
-        full = self.masked(full_traceback(error, self.filename))
+        full = full_traceback(error, self.filename)
         html = folded(f"run_python: {full.splitlines()[-1]}", full)
         self.capture.show({"text/plain": full, "text/html": html}, {})
 

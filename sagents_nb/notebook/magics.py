@@ -228,7 +228,10 @@ class AgentMagics(Magics):
     def _freeze(self, rest: str) -> Text:
         session = self._session()
         session.freeze()
-        return Text(f"The panels of {session.id!r} are static now; the next cell has a live one.")
+        return Text(
+            f"The panels of {session.id!r} are static now, but for those from before the page was "
+            "last loaded: run their cells again first. The next cell has a live one."
+        )
 
     def _export(self, rest: str) -> Text:
         session = self._session()

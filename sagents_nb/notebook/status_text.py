@@ -63,8 +63,12 @@ def list_text(current: Session | None, store: Any) -> str:
 
 
 def title_of(messages: Iterable[Message]) -> str:
-    """What a conversation without a title is called: its first question, shortened."""
-    asked = (visible(" ".join(m.shown.text.split())) for m in messages if m.role == "user")
+    """What a conversation without a title is called: its first question, shortened.
+
+    Of a prompt that is its first paragraph: what {variables} stand for comes after it.
+    """
+    texts = (m.shown.text.strip().partition("\n\n")[0] for m in messages if m.role == "user")
+    asked = (visible(" ".join(text.split())) for text in texts)
     first = next(filter(None, asked), "")
     return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 

@@ -27,6 +27,7 @@ from ..messages import Message
 from ..panel.bundle import bundle, loader, math
 from ..panel.publisher import Publisher, publisher_of
 from ..panel.requests import answer
+from ..redaction import masked, secrets_of_names
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Session
@@ -151,7 +152,7 @@ class Panel(anywidget.AnyWidget):
     def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget beside ``text`` as Markdown, for where there is no kernel."""
         data, metadata = super()._repr_mimebundle_() or ({}, {})
-        data = {**data, "text/plain": repr(self), "text/markdown": inert(text)}
+        data = {**data, "text/plain": repr(self), "text/markdown": inert(without_keys(text))}
         return data, metadata
 
     def _repr_mimebundle_(self, **kwargs: Any) -> MimeBundle:
@@ -208,6 +209,12 @@ def _forget(view: Panel) -> None:
         _displays.get(session, {}).pop(display_id_of(view), None)
     view.close()
     layout.close()  # a model of its own, which nothing else shows
+
+
+def without_keys(text: str) -> str:
+    """A text that is saved in the notebook, without what its variables hold of secrets."""
+    shell = get_ipython()
+    return masked(text, secrets_of_names({} if shell is None else shell.user_ns))
 
 
 def cell_id() -> str:
@@ -317,10 +324,11 @@ def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:
     """
     if not unattended(get_ipython()):
         return None
-    return {"text/plain": name, "text/html": folded(name, latest_markdown(messages))}, {}
+    text = without_keys(latest_markdown(messages))
+    return {"text/plain": name, "text/html": folded(name, text)}, {}
 
 
 def frozen_bundle(session: Session) -> MimeBundle:
     """The conversation as Markdown, in the place of its panel."""
-    text = markdown(session.messages) or "*Nothing was said.*"
+    text = without_keys(markdown(session.messages)) or "*Nothing was said.*"
     return {"text/plain": text, "text/markdown": inert(text)}, {}

@@ -60,6 +60,7 @@ from ..loop.open_calls import (
 )
 from ..messages import BRANCH, CUT_SHORT, Message, ToolResult, Usage
 from ..middleware.human_in_the_loop import ask_again
+from ..middleware.summarization import is_summary
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled, woken_by
 from ..runtime.thread import runtime
@@ -331,7 +332,11 @@ class Actor:
         if self.inbox.queued:
             raise Busy(f"Messages wait in {name}; let them run or withdraw them first.")
         before = self._state
-        asked = (place for place, said in enumerate(before.messages) if said.role == "user")
+        asked = (
+            place
+            for place, said in enumerate(before.messages)
+            if said.role == "user" and not is_summary(said)
+        )
         if type(position) is not int or position not in asked:
             where = kinds.shown(position)
             raise ConfigurationError(f"{name} has no message of a person at {where}.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +19,8 @@ from msgspec.structs import replace
 from ..errors import ConfigurationError
 from ..messages import BRANCH, Message
 from ..state import LooseTodo, State, to_data
+
+T = TypeVar("T")
 
 
 class BranchPoint(msgspec.Struct, frozen=True):
@@ -33,6 +35,9 @@ class BranchPoint(msgspec.Struct, frozen=True):
     count: int
 
 
+_Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
+
 class _Kept(msgspec.Struct):
     """A branch that is not current."""
 
@@ -41,28 +46,28 @@ class _Kept(msgspec.Struct):
 
 
 class _Point(msgspec.Struct):
-    """What the metadata say of a point: which branch is current, and the others in order."""
+    """What the metadata say of a point."""
 
-    current: int
-    others: list[_Kept]
+    current: _Number
+    count: _Number
 
 
 def branch_points(state: State) -> list[BranchPoint]:
     """The points of a state whose messages it has, in order."""
     known = branches_of(state.metadata)
     found = enumerate(message.metadata.get(BRANCH) for message in state.messages if known)
-    return [BranchPoint(place, *known[id]) for place, id in found if known.get(id)]
+    return [
+        BranchPoint(place, *known[id]) for place, id in found if isinstance(id, str) and id in known
+    ]
 
 
-def branches_of(metadata: Mapping[str, Any]) -> dict[Any, tuple[int, int]]:
+def branches_of(metadata: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
     """By the id of each point that metadata tell of: which branch is current, and how many."""
     points = {}
     for key, kept in metadata.items():
-        if key.startswith(_PREFIX):
-            try:
-                points[key[len(_PREFIX) :]] = int(kept["current"]), len(kept["others"]) + 1
-            except (TypeError, KeyError, ValueError):  # somebody else's key
-                continue
+        point = _read(kept, _Point) if key.startswith(_POINT) else None
+        if point is not None and point.current < point.count:
+            points[key[len(_POINT) :]] = point.current, point.count
     return points
 
 
@@ -72,12 +77,14 @@ def branched(state: State, position: int) -> tuple[State, str]:
     The second is the id that the message in its stead has as ``metadata["branch"]``.
     """
     known = state.messages[position].metadata.get(BRANCH)
-    point = _point(state, known)
-    id = uuid.uuid4().hex if point is None else str(known)
-    point = point or _Point(0, [])
-    point.others.insert(point.current, _left(state, position, id))
-    point.current = len(point.others)
-    return _with(state, id, point).set_messages(state.messages[:position]), id
+    current, count = _point(state, known) or (0, 1)
+    id = uuid.uuid4().hex if count == 1 else str(known)
+    metadata = {
+        **state.metadata,
+        _POINT + id: to_data(_Point(count, count + 1)),
+        _key(id, current): to_data(_left(state, position, id)),
+    }
+    return replace(state, metadata=metadata, messages=state.messages[:position]), id
 
 
 def switched(state: State, position: int, branch: int) -> State:
@@ -87,33 +94,42 @@ def switched(state: State, position: int, branch: int) -> State:
     """
     message = state.messages[position] if 0 <= position < len(state.messages) else None
     id = None if message is None else message.metadata.get(BRANCH)
-    point = _point(state, id)
-    if point is None or not 0 <= branch <= len(point.others):
+    current, count = _point(state, id) or (0, 0)
+    if branch == current and count:
+        return state
+    chosen = _read(state.metadata.get(_key(str(id), branch)), _Kept) if branch < count else None
+    if chosen is None or not chosen.messages or chosen.messages[0].metadata.get(BRANCH) != id:
         raise ConfigurationError(
             f"The message at {position} has no branch {branch}; see session.branches."
         )
-    if branch == point.current:
-        return state
-    point.others.insert(point.current, _left(state, position, str(id)))
-    chosen = point.others.pop(branch)
-    point.current = branch
-    state = _with(state, str(id), point).set_todos([todo.todo for todo in chosen.todos])
+    metadata = {
+        **state.metadata,
+        _POINT + str(id): to_data(_Point(branch, count)),
+        _key(str(id), current): to_data(_left(state, position, str(id))),
+    }
+    del metadata[_key(str(id), branch)]
+    state = replace(state, metadata=metadata).set_todos([todo.todo for todo in chosen.todos])
     return state.set_messages([*state.messages[:position], *chosen.messages])
 
 
-_PREFIX = "branch:"
+_POINT = "branches:"
 
 
-def _point(state: State, id: Any) -> _Point | None:
-    kept = state.metadata.get(_PREFIX + id) if isinstance(id, str) else None
+def _key(id: str, branch: int) -> str:
+    return f"branch:{id}:{branch}"
+
+
+def _point(state: State, id: Any) -> tuple[int, int] | None:
+    key = f"{_POINT}{id}"
+    return branches_of({key: state.metadata.get(key)}).get(id) if isinstance(id, str) else None
+
+
+def _read(kept: Any, kind: type[T]) -> T | None:
+    """What somebody has kept; None for what nobody can read, such as another's key."""
     try:
-        return msgspec.convert(kept, _Point)
-    except msgspec.ValidationError:
+        return msgspec.convert(kept, kind)
+    except (msgspec.ValidationError, ValueError, ArithmeticError, RecursionError):
         return None
-
-
-def _with(state: State, id: str, point: _Point) -> State:
-    return state.put_metadata(_PREFIX + id, to_data(point))
 
 
 def _left(state: State, position: int, id: str) -> _Kept:

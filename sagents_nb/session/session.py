@@ -444,7 +444,10 @@ class Session:
 
     @property
     def branches(self) -> list[BranchPoint]:
-        """Where messages were said in several ways, each of which is kept with what followed."""
+        """Where messages were said in several ways, each of which is kept with what followed.
+
+        When a summary takes the place of such a message, its point is gone from the conversation.
+        """
         return branch_points(self.state)
 
     @kinds.checked(position=kinds.whole(0), branch=kinds.whole(0))

@@ -83,7 +83,7 @@ def test_earlier_messages_are_read_and_the_reader_stays_where_he_was(lab: Lab) -
     notebook = opened(lab, LONG)
     entries = part(notebook, "entry")
     expect(entries).to_have_count(200)
-    earlier = notebook.cell(0).get_by_role("button", name="Show 220 earlier messages")
+    earlier = notebook.cell(0).get_by_role("button", name="Show earlier messages (220)")
     earlier.scroll_into_view_if_needed()
     top = entries.filter(has_text="Question 220")
     expect(top).to_be_visible()
@@ -95,7 +95,7 @@ def test_earlier_messages_are_read_and_the_reader_stays_where_he_was(lab: Lab) -
     assert after is not None
     assert abs(before["y"] - after["y"]) < 60, "what was read has moved away"
     for left in (120, 20):
-        notebook.cell(0).get_by_role("button", name=f"Show {left} earlier messages").click()
+        notebook.cell(0).get_by_role("button", name=f"Show earlier messages ({left})").click()
     expect(entries).to_have_count(420)
     expect(entries.first).to_have_text("YouQuestion 0")
 

@@ -286,7 +286,7 @@ def test_endless_output_takes_bounded_memory(shell: InteractiveShell) -> None:
     capture = Capture(shell, 1000)
     for _ in range(10_000):
         capture.write("spam and eggs\n")
-    assert len(str(capture.content(str))) < 1100
+    assert len(str(capture.content())) < 1100
 
 
 def test_a_secret_is_masked_wherever_the_output_is_cut(shell: InteractiveShell) -> None:

@@ -235,6 +235,16 @@ def test_code_on_all_rows_can_be_read_before_it_runs_and_leaves_no_names() -> No
     )
 
 
+def test_of_rows_that_are_not_all_shown_it_is_said_that_there_may_be_more() -> None:
+    readings = pd.DataFrame({"id": range(2_000), "volt": [n % 40 / 10 for n in range(2_000)]})
+    told = ask("Which rows of {readings} have volt below 1?", frames={"readings": readings}).text
+    assert told.startswith("The first 10 rows of `readings`")
+    assert "there may be more" in told
+    few = ask("Which rows of {readings} have id below 4?", frames={"readings": readings}).text
+    assert few.startswith("Rows of `readings`")
+    assert "more" not in few
+
+
 def test_a_rejected_run_is_said_and_nothing_is_made_up() -> None:
     question = "Which species is heaviest on average in {penguins}?"
     answer = ask(question, decision=sa.Reject("not now"))

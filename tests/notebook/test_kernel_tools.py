@@ -236,3 +236,32 @@ def test_tab_over_the_wire(kernel: Kernel) -> None:
     content = reply["content"]
     assert content["matches"] == ["--model"]
     assert (content["cursor_start"], content["cursor_end"]) == (8, 12)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from IPython.display import HTML\\nHTML(f'<b>{password}</b>')",
+        "from IPython.display import JSON\\nJSON({'deep': [password, {'pw': password}]})",
+        "from IPython.display import Markdown as M\\ndisplay(M(password), metadata={'a': 1})",
+        "import pandas as pd\\npd.DataFrame({'password': [password]})",
+        "raise ValueError(password)",
+    ],
+)
+def test_no_secret_is_in_what_is_shown_in_the_cell(kernel: Kernel, code: str) -> None:
+    kernel.ok("password = 'correct-horse-battery'")
+    kernel.ok(f'python("""{code}""")')
+    cell = agent(kernel)
+    assert cell.shown
+    assert "correct-horse-battery" not in str(cell.messages)
+    assert "[key]" in str(cell.shown)
+
+
+@pytest.mark.parametrize("front_end", [True, False])
+def test_an_answer_that_names_a_secret_is_saved_without_it(kernel: Kernel, front_end: bool) -> None:
+    kernel.ok("password = 'correct-horse-battery'")
+    kernel.ok("tools(answer='The password is correct-horse-battery.')")
+    cell = agent(kernel, front_end=front_end)
+    saved = cell.updates[-1] if front_end else cell.shown[-1]
+    assert "correct-horse-battery" not in saved["text/markdown"] + saved["text/plain"]
+    assert "The password is [key]" in saved["text/markdown"]

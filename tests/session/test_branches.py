@@ -81,14 +81,52 @@ def test_a_branch_that_is_not_there_is_said_to_be_none(position: int, branch: in
         switched(state, position, branch)
 
 
-@pytest.mark.parametrize("kept", [None, 3, {}, {"current": "x", "others": []}, {"current": 0}])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        None,
+        3,
+        {},
+        {"current": "x", "count": 2},
+        {"current": 0},
+        {"current": 7, "count": 2},
+        {"current": -1, "count": 2},
+        {"current": float("inf"), "count": 2},
+        {"current": 10**400, "count": 10**401},
+        "\ud800",
+        {"current": "\ud800", "count": 2},
+    ],
+)
 def test_metadata_of_others_with_such_a_name_are_no_branches(kept: Any) -> None:
     message = sa.Message.user("a", branch="mine")
-    state = sa.State(messages=[message], metadata={"branch:mine": kept})
+    state = sa.State(messages=[message], metadata={"branches:mine": kept})
     assert branch_points(state) == []
     assert branches_of(state.metadata) == {}
-    with pytest.raises(sa.ConfigurationError):
+    with pytest.raises(sa.ConfigurationError, match="no branch"):
         switched(state, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "kept", [None, {"messages": [], "todos": []}, {"messages": [{"role": "user"}], "todos": []}]
+)
+def test_a_branch_from_which_nobody_could_come_back_is_none(kept: Any) -> None:
+    message = sa.Message.user("a", branch="mine")
+    known = {"branches:mine": {"current": 1, "count": 2}, "branch:mine:0": kept}
+    state = sa.State(messages=[message], metadata=known)
+    with pytest.raises(sa.ConfigurationError, match="no branch 0"):
+        switched(state, 0, 0)
+
+
+def test_an_edit_and_a_switch_write_what_they_take_away_and_no_other_branch() -> None:
+    state = conversation("a", "A")
+    for n in range(5):
+        before = state.metadata
+        state = anew(state, 0, f"b{n}", "B")
+        changed = {k for k, v in state.metadata.items() if before.get(k) is not v}
+        assert len(changed) == 2, "the point, and the branch that was left"
+    before, state = state.metadata, switched(state, 0, 2)
+    changed = {k for k in {*before, *state.metadata} if before.get(k) is not state.metadata.get(k)}
+    assert len(changed) == 3, "the point, the branch that was left, and the one that is current"
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 5)), max_size=12))
@@ -202,3 +240,11 @@ def test_what_cannot_be_sent_anew_leaves_all_as_it_is() -> None:
         session.send("Better", instead_of=0)
     assert [m.text for m in session.messages] == ["First", "One."]
     assert session.branches == []
+
+
+def test_what_a_summary_asked_is_no_message_of_a_person() -> None:
+    asked = sa.Message.user("Summarize our conversation.", summary_request=True)
+    said = sa.Message("assistant", "We talked.", metadata={"summary": True})
+    session = session_of("One.", state=sa.State(messages=[asked, said]))
+    with pytest.raises(sa.ConfigurationError, match="no message of a person at 0"):
+        session.send("Better", instead_of=0)

@@ -153,7 +153,7 @@ function Earlier({ earlier, onArrival }: { earlier: number; onArrival: () => voi
   return (
     <div class="sagents-earlier">
       <button type="button" class="sagents-button sagents-quiet" data-testid="earlier" disabled={busy} onClick={read}>
-        {busy ? "Reading…" : `Show ${count(earlier, "earlier message")}`}
+        {busy ? "Reading…" : `Show earlier messages (${earlier.toLocaleString("en")})`}
       </button>
       <ErrorText text={problem} />
     </div>

@@ -10,7 +10,7 @@ const answer = (...entries: object[]) => {
 
 test("earlier messages are read and stand before the others", async () => {
   await show(emptyState({ entries: [asked("Third")], earlier: 2 }));
-  expect(one("earlier").textContent).toBe("Show 2 earlier messages");
+  expect(one("earlier").textContent).toBe("Show earlier messages (2)");
   answer(asked("Second"));
   await click("earlier");
   await settle();

@@ -465,7 +465,11 @@ def _correlation(query: Query, row: Row, frame: Frame) -> str:
 def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
     where = _where(query)
     if not query.measures:
-        return f"Rows of `{frame.name}`{where}:\n\n{markdown_table(rows, query.top or _SHOWN)}"
+        most = query.top or _SHOWN
+        cut = len(rows) >= most  # the code gives the first rows only
+        which = f"The first {most} rows" if cut else "Rows"
+        also = "; there may be more" if cut else ""
+        return f"{which} of `{frame.name}`{where}{also}:\n\n{markdown_table(rows, most)}"
     column = query.measures[0]
     keep = _kept(query, frame)
     if query.wants != "first":
