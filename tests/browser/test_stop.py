@@ -135,3 +135,31 @@ def test_escape_stops_when_it_is_pressed_twice_and_what_waits_is_shown(lab: Lab)
     expect(part(notebook, 1, "queue")).to_contain_text("go out with your next message")
     part(notebook, 1, "queued").get_by_role("button").click()
     expect(part(notebook, 1, "queued")).to_have_count(0)
+
+
+def test_a_figure_is_drawn_whole_though_the_page_asks_for_something_meanwhile(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab,
+        '''None
+from sagents_nb.notebook import NotebookTools
+code = """import matplotlib.pyplot as plt, time
+ax = plt.subplots(figsize=(8, 4))[1]
+time.sleep(0.4)
+ax.plot(range(50))"""
+turns = [ToolCall("f1", "write_file", {"file_path": "/r.md", "content": "# R"}), "Saved."]
+for n in range(4):
+    turns += [ToolCall(f"p{n}", "run_python", {"code": code}), "Plotted."]
+s = sa.Session(sa.Agent(ScriptedModel(turns), middleware=[NotebookTools()],
+                        interrupt_on={"run_python": False}))''',
+        "s",
+        *["%%agent\nGo."] * 5,
+        "print({len(p.data) for m in s.messages for r in m.tool_results for p in r.content"
+        " if isinstance(p, sa.ImagePart)})",
+    )
+    notebook.run_cell(1)
+    be_heard(notebook, 1)
+    for cell in range(2, 7):
+        notebook.run_cell(cell)
+        notebook.wait_for_cell(cell)
+    notebook.run_cell(7)
+    expect(notebook.cell_output(7)).to_have_text(re.compile(r"^\{\d{5,}\}\s*$"))
