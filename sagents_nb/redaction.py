@@ -132,7 +132,7 @@ _SHOWN_KEYS = [
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s:@]{0,100}:[^@\s/]{1,200}(?=@)")
 _ASSIGNED = re.compile(
     r"((?:passw(?:or)?d|passphrase|pwd|secret|api_?key|token)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)"
-    r"(?!\d+\b|None\b|True\b|False\b)[^\s\"',;)}\]]{4,}",
+    r"(?!\d+\b|None\b|True\b|False\b|\[key\])[^\s\"',;)}\]]{4,}",
     re.IGNORECASE,
 )
 

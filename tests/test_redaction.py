@@ -15,6 +15,7 @@ from sagents_nb.models import ModelRequest
 from sagents_nb.redaction import (
     PlaceRedaction,
     is_secret,
+    masked,
     redacted,
     redacted_json,
     secrets_of_names,
@@ -32,6 +33,16 @@ KEYS = [
     "AIzaSyA0123456789abcdefghijklmnopqrstuv",
     "xoxb-0123456789-abcdefghij",
 ]
+
+
+@pytest.mark.parametrize(
+    "text", ["{'password': 'hunter2-x'}", "api_key: hunter2-x", "token=hunter2-x, pwd = pw-1-y"]
+)
+def test_what_is_masked_is_masked_once(text: str) -> None:
+    once = masked(text, ["hunter2-x"])
+    assert "hunter2-x" not in once
+    assert "[key]]" not in once
+    assert masked(once, ["hunter2-x"]) == once
 
 
 def test_where_a_shell_is_and_was_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
