@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from .. import kinds
 from ..errors import ConfigurationError
 from ..messages import Message
 from .run import Run
@@ -157,9 +158,10 @@ class Inbox:
         return runs
 
 
+_MODE = kinds.one_of(*MODES)
+
+
 def _checked(mode: str) -> str:
-    if mode not in MODES:
-        raise ConfigurationError(
-            f"A queue's mode is {' or '.join(map(repr, MODES))}, not {mode!r}."
-        )
+    if not _MODE.fits(mode):
+        raise ConfigurationError(f"A queue's mode is {_MODE.what}, not {kinds.shown(mode)}.")
     return mode

@@ -109,6 +109,7 @@ _STATE = kinds.Kind(
 
 
 _PATH = kinds.or_none(kinds.PATH)
+_BATCH = kinds.one_of("skip", "wait")
 
 # What can be seen to go away, as most objects can, but no text and no number. Below 0 where Python
 # keeps it before the object, from 3.12 on.
@@ -544,8 +545,8 @@ class Session:
 
     @steering_batch.setter
     def steering_batch(self, rule: str) -> None:
-        if rule not in ("skip", "wait"):
-            raise ConfigurationError(f"steering_batch is 'skip' or 'wait', not {rule!r}.")
+        if not _BATCH.fits(rule):
+            raise ConfigurationError(f"steering_batch is {_BATCH.what}, not {kinds.shown(rule)}.")
         self.actor.inbox.steering_batch = rule
 
     def retry(self) -> Run:

@@ -225,6 +225,24 @@ def test_a_queue_has_only_the_modes_there_are() -> None:
         session.steering_mode = "some"
 
 
+def nested(levels: int) -> list[Any]:
+    """Lists in lists, deeper than Python can look at."""
+    deep: list[Any] = []
+    for _ in range(levels):
+        deep = [deep]
+    return deep
+
+
+@pytest.mark.parametrize("name", ["steering_mode", "follow_up_mode", "steering_batch"])
+@pytest.mark.parametrize("value", ["some", None, float("nan"), ["all"], nested(100_000)])
+def test_what_a_queue_may_do_is_one_of_its_words(name: str, value: Any) -> None:
+    session = session_of("One.")
+    before = getattr(session, name)
+    with pytest.raises(sa.ConfigurationError, match="is '"):
+        setattr(session, name, value)
+    assert getattr(session, name) == before
+
+
 @pytest.mark.spec("P12", "S1.11.2")
 def test_queues_survive_a_cancellation_and_not_a_reset(gate: Gate) -> None:
     session, first = held(gate, "steered", "second")
