@@ -831,6 +831,7 @@ TAKEN = {
     r"(open_filesystem|files\.Filesystems\.open)\.max_\w+": (
         "limits are for one that is not open yet, as documented"
     ),
+    r"notebook\.Panel\.send\.\w+": "ipywidgets' own: without a kernel it sends nothing",
     r"State\.metadata": "made anew in each turn, so its keys are not looked at",
 }
 # What comes raw, and why.

@@ -100,7 +100,10 @@ def frozen_rounds(url: str, rounds: int, seed: int) -> None:
             late.append(here.recv())
         process.join(PATIENCE)
         # A body that had begun goes on, and no other begins; what was not taken is not said to be.
-        assert [what for what, _ in late[:-1]] in ([], ["effect"])
+        assert [what for what, _ in late[:-1] if what != "sent"] in ([], ["effect"])
+        taken = [*session.messages, *(waiting.message for waiting in session.queued)]
+        texts = {message.text for message in taken}
+        assert [text for what, text in late if what == "sent" and text not in texts] == []
         effects = [text for what, text in [*said, *late] if what == "effect"]
         assert len(effects) == len(set(effects))
         assert store.load_display_messages(id) == rows
