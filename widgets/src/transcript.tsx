@@ -256,6 +256,9 @@ function useStickyPane(state: ViewState, from: number) {
   const ref = useRef<HTMLDivElement>(null);
   const memory = useContext(MemoryContext);
   const stuck = useRef(memory.reading === null);
+  // A view that was just drawn may not be on the page yet, and what comes into sight gets its real
+  // height only then: until it is settled, or somebody scrolls, it is taken to its place again.
+  const arriving = useRef(true);
   const [away, setAway] = useState(!stuck.current);
   // Only this pane scrolls: scrollIntoView would move the notebook under the reader.
   const toEnd = () => {
@@ -282,6 +285,7 @@ function useStickyPane(state: ViewState, from: number) {
   const keep = () => {
     kept.current = ref.current && placeIn(ref.current);
     stuck.current = false;
+    arriving.current = false;
   };
   useLayoutEffect(() => {
     if (kept.current) goTo(ref.current!, kept.current);
@@ -290,9 +294,6 @@ function useStickyPane(state: ViewState, from: number) {
   useLayoutEffect(() => {
     const pane = ref.current!;
     const { reading } = memory;
-    // A view that was just drawn may not be on the page yet, and what comes into sight gets its real
-    // height only then: until it is settled, or somebody scrolls, it is taken to its place again.
-    let arriving = true;
     let arrival: ReturnType<typeof setTimeout> | undefined;
     const arrive = () => {
       if (pane.clientHeight > 0) arrival ??= setTimeout(arrived, ARRIVAL);
@@ -300,7 +301,7 @@ function useStickyPane(state: ViewState, from: number) {
       else toEnd();
     };
     const arrived = () => {
-      arriving = false;
+      arriving.current = false;
     };
     let touched = -Infinity;
     const touch = () => {
@@ -314,7 +315,7 @@ function useStickyPane(state: ViewState, from: number) {
       // Turns off the screen have guessed heights: what moves when they get real ones is not the reader.
       const settling = pane.scrollHeight !== height && performance.now() - touched > TOUCH;
       height = pane.scrollHeight;
-      if (arriving) return arrive();
+      if (arriving.current) return arrive();
       const atEnd = height - pane.scrollTop - pane.clientHeight < 24;
       if (!atEnd && settling && stuck.current) return toEnd();
       stuck.current = atEnd;
@@ -326,7 +327,7 @@ function useStickyPane(state: ViewState, from: number) {
     };
     pane.addEventListener("scroll", onScroll, { passive: true });
     // A pane of another width has its end elsewhere.
-    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => (arriving ? arrive() : follow()));
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => (arriving.current ? arrive() : follow()));
     observer?.observe(pane);
     for (const hand of HANDS) pane.addEventListener(hand, touch, { passive: true });
     return () => {
