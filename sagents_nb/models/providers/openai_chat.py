@@ -151,12 +151,10 @@ class ChatReader:
         return deltas
 
     def _delta(self, delta: _Delta, deltas: list[Delta]) -> None:
-        for field in ("reasoning_content", "reasoning"):
-            if thought := getattr(delta, field):
-                self._thinking.append(thought)
-                self._thinking_field = field
-                deltas.append(ThinkingDelta(thought))
-                break
+        if thought := delta.reasoning_content or delta.reasoning:
+            self._thinking.append(thought)
+            self._thinking_field = "reasoning_content" if delta.reasoning_content else "reasoning"
+            deltas.append(ThinkingDelta(thought))
         text = delta.content if isinstance(delta.content, str) else _text_of(delta.content)
         if text:
             self._text.append(text)
@@ -166,7 +164,8 @@ class ChatReader:
             deltas.append(TextDelta(delta.refusal))
         for call in delta.tool_calls or ():
             self._call(call, deltas)
-        self._keep("citations", delta.annotations)
+        if delta.annotations:
+            self._keep("citations", delta.annotations)
 
     def _keep(self, name: str, more: Any) -> None:
         if more and isinstance(more, list):
