@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import io
 import json
@@ -58,7 +59,8 @@ def sinks(server: Any, directory: Path, log: io.StringIO) -> dict[str, Any]:
     """All that is left behind by a conversation that failed, or did not."""
     model = secretive(server)
     store = sa.ConversationStore(directory / "c.db")
-    recorded = sa.RecordedModel(model, cache=str(directory / "answers.json"), mode="record")
+    asked = sa.RetryingModel(model, sleep=lambda _: asyncio.sleep(0))
+    recorded = sa.RecordedModel(asked, cache=str(directory / "answers.json"), mode="record")
     session = sa.Session(
         sa.Agent(recorded, middleware=[sa.DebugLog(directory)]), id="c1", store=store
     )

@@ -62,7 +62,13 @@ NBVAL = [
 ]
 
 
-@pytest.mark.parametrize("command", [HEADLESS, NBVAL], ids=["headless", "nbval"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(HEADLESS, id="headless", marks=pytest.mark.soak),
+        pytest.param(NBVAL, id="nbval"),
+    ],
+)
 def test_a_kernel_that_died_twice_before_it_was_ready_is_started_a_third_time(
     command: list[str], tmp_path: Path
 ) -> None:

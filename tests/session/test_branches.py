@@ -19,6 +19,7 @@ from sagents_nb.session.branches import (
     switched,
 )
 from tests.panel.pages import held_session, session_of, write
+from tests.talking import PATIENCE
 
 Texts = list[str]
 
@@ -224,6 +225,7 @@ def test_behind_messages_that_wait_nothing_is_said_anew() -> None:
     session.send("Then this.")
     session.stop(run.id)
     release.set()
+    assert run.result(PATIENCE).status == "cancelled"
     with pytest.raises(sa.Busy, match="wait"):
         session.send("Better", instead_of=0)
 

@@ -159,8 +159,8 @@ def survive(directory: Path, kills: int, seed: int) -> Counter[str]:
     return figures
 
 
-def test_forty_kills_lose_nothing_and_run_nothing_twice(directory: Path) -> None:
-    survive(directory, kills=40, seed=5)
+def test_twenty_kills_lose_nothing_and_run_nothing_twice(directory: Path) -> None:
+    survive(directory, kills=20, seed=5)
 
 
 @pytest.mark.soak
