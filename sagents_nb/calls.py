@@ -24,8 +24,7 @@ class CallRecord(msgspec.Struct, frozen=True):
     @property
     def edited(self) -> dict[str, Any] | None:
         """What people made of its arguments, if they did."""
-        edited = None if self.said is None else self.said.metadata.get(EDITED)
-        return edited if isinstance(edited, dict) else None
+        return None if self.said is None else edited_arguments(self.said)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -43,6 +42,12 @@ class CallRecord(msgspec.Struct, frozen=True):
         """What was decided on it, "by" whom and "at" what time; None if nobody did."""
         decision = None if self.said is None else self.said.metadata.get(DECISION)
         return decision if isinstance(decision, dict) else None
+
+
+def edited_arguments(result: ToolResult) -> dict[str, Any] | None:
+    """The arguments that people gave the call of that result in place of its own, if they did."""
+    edited = result.metadata.get(EDITED)
+    return edited if isinstance(edited, dict) else None
 
 
 def call_records(messages: Iterable[Message]) -> list[CallRecord]:

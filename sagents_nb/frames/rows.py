@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..calls import CallRecord, call_records, calls_and_results
+from ..calls import CallRecord, call_records, calls_and_results, edited_arguments
 from ..events import (
     AgentEnd,
     AgentStart,
@@ -191,7 +191,7 @@ def tool_calls(conversations: Conversations) -> Values:
         for place, result in enumerate(said)
         if result
         and result.metadata  # of nearly none
-        and (edited := CallRecord(calls[place], result).edited) is not None
+        and (edited := edited_arguments(result)) is not None
     }
     arguments = [_json(call.arguments) for call in calls]
     asked_for: list[str | None] = [None] * len(calls)

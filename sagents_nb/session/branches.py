@@ -79,11 +79,7 @@ def branched(state: State, position: int) -> tuple[State, str]:
     known = state.messages[position].metadata.get(BRANCH)
     current, count = _point(state, known) or (0, 1)
     id = uuid.uuid4().hex if count == 1 else str(known)
-    metadata = {
-        **state.metadata,
-        _POINT + id: to_data(_Point(count, count + 1)),
-        _key(id, current): to_data(_left(state, position, id)),
-    }
+    metadata = _set_aside(state, position, id, current, _Point(count, count + 1))
     return replace(state, metadata=metadata, messages=state.messages[:position]), id
 
 
@@ -102,11 +98,7 @@ def switched(state: State, position: int, branch: int) -> State:
         raise ConfigurationError(
             f"The message at {position} has no branch {branch}; see session.branches."
         )
-    metadata = {
-        **state.metadata,
-        _POINT + str(id): to_data(_Point(branch, count)),
-        _key(str(id), current): to_data(_left(state, position, str(id))),
-    }
+    metadata = _set_aside(state, position, str(id), current, _Point(branch, count))
     del metadata[_key(str(id), branch)]
     state = replace(state, metadata=metadata).set_todos([todo.todo for todo in chosen.todos])
     return state.set_messages([*state.messages[:position], *chosen.messages])
@@ -132,8 +124,10 @@ def _read(kept: Any, kind: type[T]) -> T | None:
         return None
 
 
-def _left(state: State, position: int, id: str) -> _Kept:
+def _set_aside(state: State, position: int, id: str, branch: int, point: _Point) -> dict[str, Any]:
+    """The metadata that keep the messages from ``position`` on as that branch of ``point``."""
     first = state.messages[position]
     first = replace(first, metadata={**first.metadata, BRANCH: id})
     todos = [LooseTodo(todo.content, todo.status, todo.id) for todo in state.todos]
-    return _Kept([first, *state.messages[position + 1 :]], todos)
+    kept = _Kept([first, *state.messages[position + 1 :]], todos)
+    return {**state.metadata, _POINT + id: to_data(point), _key(id, branch): to_data(kept)}

@@ -14,7 +14,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from ...errors import ConfigurationError
@@ -111,15 +111,12 @@ class Confined:
         make = made is not None
         try:
             # Most often it is there; and where it is not, nothing has to be listed to know it.
-            with suppress(OSError):
+            with suppress(OSError), ExitStack() as opened:
                 inner = os.open(name, DIRECTORY, dir_fd=fd)
-                try:
-                    if name in self._listing(fd).names:
-                        found, inner = inner, -1
-                        return found
-                finally:
-                    if inner >= 0:
-                        os.close(inner)
+                opened.callback(os.close, inner)
+                if name in self._listing(fd).names:
+                    opened.pop_all()
+                    return inner
             if made is not None:
                 with self._lock:
                     if not self.check_free(fd, names):
