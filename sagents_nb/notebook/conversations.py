@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 from IPython.core.error import UsageError
 
@@ -93,6 +95,14 @@ def _open_store() -> Any:
     return ConversationStore(DIRECTORY / "agents.db")
 
 
+_of_shells: WeakKeyDictionary[Any, Conversations] = WeakKeyDictionary()
+
+
+def conversations_of(shell: Any) -> Conversations | None:
+    """Those of that shell; None where the extension was not loaded."""
+    return None if shell is None else _of_shells.get(shell)
+
+
 class Conversations:
     """The current session of one notebook; made by its first ``%%agent``."""
 
@@ -103,6 +113,7 @@ class Conversations:
         self._sessions: dict[Agent, Session] = {}  # those that agents were used in
         self._count = 0
         self._model_announced = False
+        _of_shells[shell] = self
 
     def use(self, name: str) -> tuple[Session, bool]:
         """Go on with an Agent or a Session that is a variable of the notebook.
@@ -147,6 +158,23 @@ class Conversations:
             raise UsageError(f"There is no conversation {id!r}; %agent list shows what there is.")
         self.current = self._start(self.agent(), id)
         return self.current
+
+    def fork(self, session: Session, before: int | None) -> Session:
+        """What was said in a session, or ``before`` a message, as a conversation of its own.
+
+        It is kept where the session is; ``load`` goes on with it.
+        """
+        number = itertools.count(2)
+        name = f"{session.id}-fork"
+        while self._is_taken(name):
+            name = f"{session.id}-fork-{next(number)}"
+        kept = session.options.store is not None and session.options.store is self.storage.store
+        own = kept and session.files.scope == ("session", session.id)
+        files = self.storage.options(name)["filesystem"] if own else None
+        fork = session.fork(name, before=before, filesystem=files)
+        sessions.add(fork)
+        self.storage.keep(fork.id, fork.agent)
+        return fork
 
     def save(self) -> str:
         """See that the current conversation is kept; where it is."""

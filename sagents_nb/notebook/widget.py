@@ -26,7 +26,7 @@ from ..events import Event, Frozen, StatusChanged
 from ..messages import Message
 from ..panel.bundle import bundle, loader, math
 from ..panel.publisher import Publisher, publisher_of
-from ..panel.requests import answer
+from ..panel.requests import answer, live_fork
 from ..redaction import masked, secrets_of_names
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
@@ -34,6 +34,7 @@ from ..session import Session
 from ..transcript import folded, inert, latest_markdown, markdown
 from . import marimo
 from .control import Control
+from .conversations import conversations_of
 from .unattended import unattended
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -111,7 +112,7 @@ class Panel(anywidget.AnyWidget):
             have = content.get("have")
             self._tell(session, have if isinstance(have, int) else 0)
         else:
-            answer(session, content, self.send)
+            answer(session, content, self.send, _fork)
 
     def send(self, content: Any, buffers: Any = None) -> None:
         """Tell its pages something, or notice that there can be none any more."""
@@ -159,6 +160,14 @@ class Panel(anywidget.AnyWidget):
         session = self.session
         messages = [] if session is None else session.messages
         return static_bundle(repr(self), messages) or self.mimebundle(latest_markdown(messages))
+
+
+def _fork(session: Session, before: int | None) -> tuple[Session, str]:
+    conversations = conversations_of(get_ipython())
+    if conversations is None:
+        return live_fork(session, before)
+    fork = conversations.fork(session, before)
+    return fork, f"%agent load {fork.id}"
 
 
 _panels: WeakKeyDictionary[Session, Panel] = WeakKeyDictionary()

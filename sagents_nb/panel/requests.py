@@ -11,7 +11,7 @@ import itertools
 import json
 import mimetypes
 import reprlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import FileSystem
 from ..messages import BRANCH, IMAGE_TYPES, ImagePart, Message, TextPart
 from ..runtime.thread import runtime
-from ..session import Session
+from ..session import Session, sessions
 from ..state import to_data
 from .files import read_file
 from .models import choices, choose
@@ -34,26 +34,38 @@ UPLOADS = "/uploads"
 DEEPEST = 100
 
 Reply = Callable[[dict[str, Any]], None]
+# Forks a session, all of it or what was before the message at a place, and keeps the fork; also
+# the code of a cell that shows it.
+Fork = Callable[[Session, int | None], tuple[Session, str]]
 
 
-def answer(session: Session, request: dict[str, Any], send: Reply) -> None:
+def live_fork(session: Session, before: int | None) -> tuple[Session, str]:
+    """A fork that is one of ``sa.sessions``."""
+    fork = session.fork(before=before)
+    sessions.add(fork)
+    return fork, f"sa.sessions.get({fork.id!r})"
+
+
+def answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork = live_fork) -> None:
     """Do what the page asks; a request that makes no sense is an error, never an exception."""
     kind = request.get("type")
     stored = isinstance(kind, str) and kind in _OF_FILES and session.files.mounts
-    if session.resting is None and not stored and not request.get("files"):
-        _answer(session, request, send)
+    if session.resting is None and not stored and kind != "fork" and not request.get("files"):
+        _answer(session, request, send, fork)
     else:  # it wakes, reads or saves once a store has answered: the runtime loop must not wait
         back = functools.partial(runtime.post, send)
-        runtime.loop.run_in_executor(None, _answer, session, request, back)
+        runtime.loop.run_in_executor(None, _answer, session, request, back, fork)
 
 
-def _answer(session: Session, request: dict[str, Any], send: Reply) -> None:
+def _answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork) -> None:
     kind, request_id = request.get("type"), request.get("id", "")
     try:
         if _too_deep(request_id):
             request_id = ""
         _check_depth(request)
         handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
+        if kind == "fork":
+            handler = functools.partial(_fork, fork)
         if handler is None:
             raise ValueError(f"This kernel knows no request {reprlib.repr(kind)}.")
         reply = {"type": "reply", "id": request_id, **handler(session, request)}
@@ -96,7 +108,8 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     if when not in ("queue", "steer"):
         raise ValueError(f"A message is sent by 'queue' or 'steer', not {reprlib.repr(when)}.")
     saved = list[str]()
-    instead = None if request.get("instead") is None else _edited(session, request)
+    edits = request.get("instead") is not None
+    instead = _meant(session.messages, request["instead"], request) if edits else None
     try:
         for name, content in files.items():
             saved.append(_saved(session.files, name, content))
@@ -111,15 +124,27 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         raise
 
 
-def _edited(session: Session, request: dict[str, Any]) -> int:
-    """The place of the message that is to be said anew: known by its text, and what is later."""
-    messages, later = session.messages, request.get("later", 0)
-    asked = [place for place, message in enumerate(messages) if message.role == "user"]
+def _meant(messages: Sequence[Message], text: Any, request: dict[str, Any]) -> int:
+    """The place of a person's message: known by its text, and by how many are ``later``."""
+    asked, later = _asked(messages), request.get("later", 0)
     if isinstance(later, int) and 0 <= later < len(asked):
         place = asked[-1 - later]
-        if request["instead"] == queued_text(to_data(messages[place].shown)):
+        if text == queued_text(to_data(messages[place].shown)):
             return place
-    raise ValueError("The conversation went on meanwhile, so the edited message was not sent.")
+    raise ValueError("The conversation went on meanwhile, so nothing was done; try it again.")
+
+
+def _asked(messages: Sequence[Message]) -> list[int]:
+    return [place for place, message in enumerate(messages) if message.role == "user"]
+
+
+def _fork(fork: Fork, session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    """Go on elsewhere from where that message has been answered."""
+    messages = session.messages
+    place = _meant(messages, request["text"], request)
+    following = next((later for later in _asked(messages) if later > place), None)
+    made, code = fork(session, following)
+    return {"session_id": made.id, "code": code}
 
 
 def _switch(session: Session, request: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ what drops the message from the history (a summary, say) drops the point with it
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ..errors import ConfigurationError
 from ..messages import BRANCH, Message
-from ..state import LooseTodo, State, to_data
+from ..state import LooseTodo, State, Todo, to_data
 
 T = TypeVar("T")
 
@@ -102,6 +102,54 @@ def switched(state: State, position: int, branch: int) -> State:
     del metadata[_key(str(id), branch)]
     state = replace(state, metadata=metadata).set_todos([todo.todo for todo in chosen.todos])
     return state.set_messages([*state.messages[:position], *chosen.messages])
+
+
+def forked(state: State, before: int | None) -> State:
+    """What a conversation of its own begins with that goes on from there; None is the end.
+
+    With ``before`` it has the messages before that one, the todos that they tell of and the
+    branches that they have. Raises ConfigurationError where no message of a person is.
+    """
+    if before is None:
+        return state
+    if before >= len(state.messages) or state.messages[before].role != "user":
+        raise ConfigurationError(
+            f"There is no message of a person at {before} to go on before; see session.messages."
+        )
+    messages = state.messages[:before]
+    points = branches_of(state.metadata)
+    reached = _points_reached(state, messages)
+    lost = points.keys() - reached
+    gone = {_POINT + id for id in lost}
+    gone |= {_key(id, branch) for id in lost for branch in range(points[id][1])}
+    metadata = {name: value for name, value in state.metadata.items() if name not in gone}
+    state = replace(state, metadata=metadata, interrupt=None)
+    return state.set_messages(messages).set_todos(_todos_of(messages))
+
+
+def _points_reached(state: State, messages: Sequence[Message]) -> set[str]:
+    """The points that these messages have, and those of the branches that are kept there."""
+    points, reached = branches_of(state.metadata), set[str]()
+    left = [message.metadata.get(BRANCH) for message in messages]
+    while left:
+        id = left.pop()
+        if not isinstance(id, str) or id in reached or id not in points:
+            continue
+        reached.add(id)
+        for branch in range(points[id][1]):
+            kept = _read(state.metadata.get(_key(id, branch)), _Kept)
+            left += [m.metadata.get(BRANCH) for m in (kept.messages if kept else ())]
+    return reached
+
+
+def _todos_of(messages: Sequence[Message]) -> list[Todo]:
+    """The to-do list as the last result that tells of it left it."""
+    for message in reversed(messages):
+        for result in reversed(message.tool_results):
+            told = _read(result.metadata.get("todos"), list[LooseTodo])
+            if told is not None:
+                return [] if result.metadata.get("cleared") else [todo.todo for todo in told]
+    return []
 
 
 _POINT = "branches:"

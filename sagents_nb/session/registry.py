@@ -36,6 +36,20 @@ class Sessions:
             return session
 
     @kinds.checked
+    def add(self, session: Session) -> None:
+        """Take in a session that was made otherwise, such as a fork.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` where another has its id.
+        """
+        with self._lock:
+            there = self._sessions.get(session.id)
+            if there is not None and there is not session and _is_live(there):
+                raise ConfigurationError(
+                    f"A session {session.id!r} is live here already; choose another id."
+                )
+            self._sessions[session.id] = session
+
+    @kinds.checked
     def get(self, id: str) -> Session:
         """The live session with that id; raises NotFound."""
         session = self._sessions.get(id)

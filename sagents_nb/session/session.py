@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, Owned, StaleApproval
+from ..errors import Busy, ConfigurationError, Owned, StaleApproval
 from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pandas
 
     from ..export import Document
+    from ..files import FileEntry
     from ..frames import Conversation
     from ..loop.approvals import bound_anew
     from ..loop.execution import Prompt, check_unanswered, messages_of
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from ..runtime.workers import workers
     from .actor import Actor
     from .approvals import Handed
-    from .branches import BranchPoint, branch_points
+    from .branches import BranchPoint, branch_points, forked
     from .event_log import stored_events
     from .inbox import Queued
     from .opening import (
@@ -73,6 +74,7 @@ def _load() -> None:
     global \
         bound_anew, \
         branch_points, \
+        forked, \
         check_unanswered, \
         in_tool, \
         preprocessed, \
@@ -85,7 +87,7 @@ def _load() -> None:
     from ..runtime.workers import workers
     from .actor import Actor
     from .approvals import Handed
-    from .branches import branch_points
+    from .branches import branch_points, forked
     from .event_log import stored_events
     from .opening import (
         OpenedConversation,
@@ -472,6 +474,48 @@ class Session:
         'Hello!'
         """
         self._act(self.actor.switch_branch, position, branch)
+
+    @kinds.checked(before=kinds.or_none(kinds.whole(0)))
+    def fork(
+        self, id: str | None = None, *, before: int | None = None, filesystem: Any = None
+    ) -> Session:
+        """A conversation of its own that goes on from what was said here; this one stays as it is.
+
+        It has the messages and the to-do list, all or what there was ``before`` the message of a
+        person at that place of :attr:`messages`, and the agent, the store and the other options
+        of this one. Files are copied as they are now, into ``filesystem`` if it is given; those
+        that this session shares with others stay shared. What was approved here is not there.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` where no message of a person is, or
+        the id is taken, Busy for all of a conversation whose run is active, and
+        :class:`~sagents_nb.files.errors.FileError` for a file that cannot be copied.
+
+        >>> import sagents_nb as sa
+        >>> s = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!", "Bye!", "Salut !"])))
+        >>> _ = s.send("Hi").result(), s.send("Bye").result()
+        >>> other = s.fork(before=2)
+        >>> other.send("In French?").result().text
+        'Salut !'
+        >>> len(s.messages), [m.text for m in other.messages]
+        (4, ['Hi', 'Hello!', 'In French?', 'Salut !'])
+        """
+        if before is None and self.status == "running":
+            raise Busy(f"Session {self.id!r} is running; stop the run first, or wait for it.")
+        state, options = forked(self.state, before), self.options
+        files: list[FileEntry] = []
+        if filesystem is not None or self.files.scope == ("session", self.id):
+            options = replace(options, filesystem=filesystem)
+            files = [self.files.read(path) for path in self.files.list()]
+        given = {name: getattr(options, name) for name in options.__struct_fields__}
+        session = Session(self.agent, id, state, **given)
+        try:
+            for file in files:
+                content = file.content or ""
+                session.files.write(file.path, content, file.title, file.custom, file.mime_type)
+        except BaseException:
+            session.close("its files could not be copied")
+            raise
+        return session
 
     def _said(self, prompt: Prompt) -> list[Message]:
         messages = messages_of(prompt)

@@ -66,3 +66,28 @@ def test_tab_offers_the_options_of_a_cell(lab: Lab) -> None:
     expect(offered.filter(has_text="--model")).to_have_count(1)
     expect(offered.filter(has_text="abs")).to_have_count(0)
     notebook.screenshot("agent-tab")
+
+
+TALKING = """session("Paris.", "Rome.", "Madrid.", gate=False)
+for q in ("France?", "Italy?"):
+    s.send(q).result()"""
+
+
+def test_a_fork_is_opened_by_the_cell_that_is_put_below(lab: Lab) -> None:
+    notebook = agent_notebook(lab, TALKING, "s", "'the last cell'")
+    notebook.run_cell(1)
+    panel = notebook.cell_output(1)
+    panel.get_by_test_id("entry").first.hover()
+    panel.get_by_test_id("fork").first.click()
+    expect(panel.get_by_test_id("forked")).to_contain_text("The new cell below opens the fork")
+    expect(source(notebook, 2)).to_contain_text("%agent load session-")
+    expect(source(notebook, 3)).to_have_text("'the last cell'")
+    notebook.screenshot("agent-forked")
+    notebook.run_cell(2)
+    fork = notebook.cell_output(2)
+    expect(fork.get_by_test_id("entry")).to_have_text(["YouFrance?", "AgentParis."])
+    fork.get_by_test_id("composer").fill("Spain?")
+    fork.get_by_test_id("composer").press("Enter")
+    expect(fork.get_by_test_id("entry")).to_have_count(4)
+    expect(panel.get_by_test_id("entry")).to_have_count(4)
+    notebook.screenshot("agent-fork")

@@ -64,6 +64,36 @@ def test_a_conversation_and_its_files_survive_a_restart_of_the_kernel(
     assert (tmp_path / ".sagents" / ".gitignore").read_text() == "*\n"
 
 
+def test_a_fork_is_kept_beside_its_conversation_with_files_of_its_own(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    kernel.ok("%%agent --name study --model demo\nSay hello.", front_end=True)
+    kernel.ok(
+        """
+from sagents_nb.notebook.extension import extension_of
+conversations = extension_of(get_ipython()).conversations
+s = sa.sessions.get("study")
+s.files.write("/notes.md", "remember")
+fork = conversations.fork(s, None)
+again = conversations.fork(s, 0)
+s.files.write("/notes.md", "later"); s.files.flush(); fork.files.flush()
+print(fork.id, again.id, conversations.current.id)
+""",
+        front_end=True,
+    )
+
+    kernel = new_kernel()
+    loaded = kernel.ok("%agent load study-fork", front_end=True)
+    assert "study-fork: idle" in str(loaded.value)
+    kernel.ok("f = sa.sessions.get('study-fork')")
+    assert kernel.ok("print(f.messages[0].text, len(f.messages))").text == "Say hello. 2\n"
+    assert kernel.ok("print(f.files.read('/notes.md').content)").text == "remember\n"
+    listed = str(kernel.ok("%agent list", front_end=True).value["text/plain"])
+    there = {line.split(":")[0] for line in listed.splitlines()}
+    assert there == {"* study-fork", "  study-fork-2", "  study"}
+
+
 def test_the_name_alone_goes_on_with_it_and_new_ones_get_a_name_of_their_own(
     new_kernel: Callable[[], Kernel],
 ) -> None:

@@ -795,4 +795,39 @@ def test_the_examples_of_the_protocol_are_answered() -> None:
     session = waiting_session()
     for request in json.loads(MESSAGES.read_text())["from_page"]:
         if request["type"] not in ("bundle", "hello"):
-            assert ask(session, request)["id"] == request["id"]
+            assert answered(session, request)["id"] == request["id"]
+
+
+def answered(session: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a request, also to one that is not answered at once."""
+    answers: list[dict[str, Any]] = []
+    runtime.call(answer, session, request, answers.append)
+    until(lambda: answers)
+    return answers[0]
+
+
+def forked(session: Any, **asked: Any) -> dict[str, Any]:
+    """The answer to a wish for a fork."""
+    return answered(session, {"type": "fork", "id": "1", **asked})
+
+
+def test_a_fork_has_the_message_that_was_meant_and_what_answered_it() -> None:
+    session = session_of("One.", "Two.", "Three.")
+    for text in ("1", "2", "3"):
+        session.send(text).result()
+    reply = forked(session, text="2", later=1)
+    fork = sa.sessions.get(reply["session_id"])
+    assert [message.text for message in fork.messages] == ["1", "One.", "2", "Two."]
+    whole = sa.sessions.get(forked(session, text="3", later=0)["session_id"])
+    assert whole.messages == session.messages
+    for each in (fork, whole):
+        sa.sessions.stop(each.id)
+
+
+@pytest.mark.parametrize("asked", [{"text": "2"}, {"text": "1", "later": 4}, {"text": None}, {}])
+def test_a_fork_of_what_is_not_there_makes_nothing(asked: dict[str, Any]) -> None:
+    session = session_of("One.")
+    session.send("1").result()
+    before = sa.sessions.count()
+    assert forked(session, **asked)["type"] == "error"
+    assert sa.sessions.count() == before

@@ -229,3 +229,17 @@ def test_a_session_whose_run_crashed_is_there_and_begins_clean(
     assert again is session
     assert again.send("on").result().text == "b"
     assert (again.status, again.error) == ("idle", None)
+
+
+def test_a_session_that_was_made_otherwise_is_taken_in_and_none_is_pushed_out(
+    sessions: Sessions,
+) -> None:
+    made, other = sa.Session(agent_of(), "c"), sa.Session(agent_of(), "c")
+    sessions.add(made)
+    sessions.add(made)
+    assert sessions.get("c") is made
+    with pytest.raises(sa.ConfigurationError, match="'c' is live here already"):
+        sessions.add(other)
+    made.close()
+    sessions.add(other)
+    assert sessions.get("c") is other

@@ -71,6 +71,8 @@ export class FakeModel {
         { name: "demo", label: "demo", missing: "", current: false },
       ];
       setTimeout(() => this.receive({ type: "reply", id, models }));
+    } else if (message.type === "fork") {
+      setTimeout(() => this.receive({ type: "reply", id, session_id: "study-fork", code: "%agent load study-fork" }));
     } else if (id) {
       setTimeout(() => this.receive({ type: "reply", id }));
     }

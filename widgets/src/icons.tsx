@@ -9,6 +9,7 @@ const outlines = {
   back: <path d="M13 8H3.5m4-4-4 4 4 4" />,
   send: <path d="M8 13V3.5m-4 4 4-4 4 4" />,
   pencil: <path d="m3 13 .6-2.6L11 3l2 2-7.4 7.4zM9.5 4.5l2 2" />,
+  fork: <path d="M4.5 2.5v11M4.5 9.5c0-3 7-1.5 7-5.5M9.3 5.8l2.2-2.3 2 2.3" />,
   copy: <path d="M5.5 5.5h7v7h-7zM10.5 5.5v-2h-7v7h2" />,
   file: <path d="M4 2.5h5l3 3v8H4zM9 2.5v3h3" />,
   folder: <path d="M2.5 4h4l1.2 1.5h5.8v7h-11z" />,

@@ -1,54 +1,104 @@
-// What a person can do with a message of theirs: say it anew, and switch between the ways in which it was said.
+// What a person can do with a message of theirs: say it anew, switch between the ways in which it was
+// said, and go on from it in a conversation of its own.
+import { useRef, useState } from "preact/hooks";
 import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
-import type { Entry, Part, ViewState } from "./protocol";
+import { queuedText, type Entry, type Part, type ViewState } from "./protocol";
 import { useRequest, useStore } from "./use-store";
 
 /** A message that is being said anew, and how many messages of the person came after it. */
 export type Edited = { entry: Entry; later: number };
 
-/** The messages that can be edited now: all of them is here, and nothing runs or waits. */
-export function editable({ status, entries }: ViewState): Map<Entry, number> {
-  const found = new Map<Entry, number>();
-  if (["running", "interrupted", "paused", "closed"].includes(status)) return found;
+/** How many messages of the person came after one, and whether all of it is here to be edited. */
+export type Place = { later: number; whole: boolean };
+
+/** The places of the person's messages, when nothing runs or waits: then something can be done with each. */
+export function placesOf({ status, entries }: ViewState): Map<Entry, Place> {
+  if (["running", "interrupted", "paused", "closed"].includes(status)) return new Map();
   const whole = (part: Part) => part.type === "text" || (part.type === "image" && !!part.data);
   const asked = entries.filter(({ message }) => message.role === "user");
-  asked.forEach((entry, index) => {
-    if (entry.message.parts?.every(whole)) found.set(entry, asked.length - 1 - index);
-  });
-  return found;
+  return new Map(
+    asked.map((entry, index) => [entry, { later: asked.length - 1 - index, whole: !!entry.message.parts?.every(whole) }]),
+  );
 }
 
 type Props = {
   state: ViewState;
   entry: Entry;
-  /** How many messages of the person came after it, if it can be edited. */
-  later?: number;
+  /** Where it stands, if something can be done with it. */
+  place?: Place;
   onEdit: (edited: Edited) => void;
 };
 
-export function MessageActions({ state, entry, later, onEdit }: Props) {
+export function MessageActions({ state, entry, place, onEdit }: Props) {
   const store = useStore();
   const id = entry.message.metadata?.branch;
   const branches = typeof id === "string" ? state.branches[id] : undefined;
-  if (!store.open || (later === undefined && !branches)) return null;
+  const [code, setCode] = useState("");
+  const [below, setBelow] = useState(false);
+  if (!store.open || (!place && !branches)) return null;
+  const isLast = place?.later === 0;
+  const forked = (code: string, below: boolean) => {
+    setCode(code);
+    setBelow(below);
+  };
   return (
-    <div class={later === 0 || branches ? "sagents-message-actions" : "sagents-message-actions sagents-on-approach"}>
-      {branches && branches.count > 1 && <Switch id={id as string} {...branches} disabled={later === undefined} />}
-      {later !== undefined && (
-        <button
-          type="button"
-          class="sagents-button sagents-quiet"
-          data-testid="edit"
-          aria-label={later === 0 ? "Edit your last message" : "Edit this message"}
-          title="Edit this message, and go on from before it; what followed is kept as another branch"
-          onClick={() => onEdit({ entry, later })}
-        >
-          <Icon name="pencil" />
-          Edit
-        </button>
+    <>
+      <div class={isLast || branches ? "sagents-message-actions" : "sagents-message-actions sagents-on-approach"}>
+        {branches && branches.count > 1 && <Switch id={id as string} {...branches} disabled={!place} />}
+        {place && <Fork entry={entry} later={place.later} onDone={forked} />}
+        {place?.whole && (
+          <button
+            type="button"
+            class="sagents-button sagents-quiet"
+            data-testid="edit"
+            aria-label={isLast ? "Edit your last message" : "Edit this message"}
+            title="Edit this message, and go on from before it; what followed is kept as another branch"
+            onClick={() => onEdit({ entry, later: place.later })}
+          >
+            <Icon name="pencil" />
+            Edit
+          </button>
+        )}
+      </div>
+      {code && (
+        <p class="sagents-forked" role="status" data-testid="forked">
+          Forked. {below ? "The new cell below opens the fork: " : "In a cell this opens the fork: "}
+          <code>{code}</code>
+        </p>
       )}
-    </div>
+    </>
+  );
+}
+
+type ForkProps = { entry: Entry; later: number; onDone: (code: string, below: boolean) => void };
+
+/** Has the kernel go on from there in a conversation of its own, and offers the cell that opens it. */
+function Fork({ entry, later, onDone }: ForkProps) {
+  const store = useStore();
+  const { ask, busy, error } = useRequest();
+  const button = useRef<HTMLButtonElement>(null);
+  const fork = async () => {
+    const reply = await ask("fork", { text: queuedText(entry.message), later });
+    if (reply?.code) onDone(reply.code, !!button.current && store.insertCell(button.current, reply.code));
+  };
+  return (
+    <>
+      <ErrorText text={error} />
+      <button
+        ref={button}
+        type="button"
+        class="sagents-button sagents-quiet"
+        data-testid="fork"
+        aria-label={later === 0 ? "Fork the conversation" : "Fork from here"}
+        title="Go on from the answer to this message in a conversation of its own; this one stays as it is"
+        disabled={busy}
+        onClick={fork}
+      >
+        <Icon name="fork" />
+        Fork
+      </button>
+    </>
   );
 }
 

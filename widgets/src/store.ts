@@ -1,6 +1,7 @@
 // One store per session model and page: it knows the view state, keeps it in step with the
 // kernel, and carries requests. Views only read it and ask it.
 import type { AnyModel } from "@anywidget/types";
+import { insertCell } from "./cells";
 import { controlOf } from "./control";
 import type { Source } from "./loader";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
@@ -79,6 +80,11 @@ export class Store {
     if (!this.state || this.state.entries[0] !== first || entries.length === 0) return;
     arrived();
     this.#set({ ...this.state, entries: [...entries, ...this.state.entries], earlier: this.state.earlier - entries.length });
+  }
+
+  /** Puts a cell below the one of `element`; whether that was possible. */
+  insertCell(element: Element, source: string): boolean {
+    return insertCell(this.model, element, source);
   }
 
   /** Whether a kernel that computes hears what this page says. */

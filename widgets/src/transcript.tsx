@@ -2,7 +2,7 @@
 import { useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ownersOf, resultsByEntry } from "./calls";
 import { ErrorText } from "./error-text";
-import { editable, MessageActions, type Edited } from "./message-actions";
+import { MessageActions, placesOf, type Edited } from "./message-actions";
 import { count } from "./format";
 import { Icon } from "./icons";
 import { useLatestFirst } from "./latest-first";
@@ -80,7 +80,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
   const from = useLatestFirst(entries.length, (index) => sizeOf(entries[index]!.entry));
   const first = useRef(from).current;
   const prompt = runId ? entries.findIndex(({ entry }) => entry.message.role === "user") : -1;
-  const canEdit = useMemo(() => editable(state), [state.status, state.entries]);
+  const asks = useMemo(() => placesOf(state), [state.status, state.entries]);
   const turns = entries.slice(from).flatMap(({ entry, key }, index) => {
     // Results stand in the cards of their calls.
     if (entry.message.role === "tool") return [];
@@ -99,7 +99,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
       />
     );
     if (!onEdit || entry.message.role !== "user") return [turn];
-    return [turn, <MessageActions key={`${key} actions`} state={state} entry={entry} later={canEdit.get(entry)} onEdit={onEdit} />];
+    return [turn, <MessageActions key={`${key} actions`} state={state} entry={entry} place={asks.get(entry)} onEdit={onEdit} />];
   });
   const pane = useStickyPane(state, from);
   // With the key of the message that it becomes it keeps its place, and all that is on the screen.

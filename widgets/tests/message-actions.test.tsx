@@ -1,7 +1,7 @@
 // The last message is said anew: what is sent, what comes back, and when it is offered.
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
-import { asked, click, find, model, one, press, said, sent, settle, show, type } from "./page";
+import { asked, click, el, find, model, one, press, said, sent, settle, show, type } from "./page";
 
 const answered = [asked("First"), said({ type: "text", text: "One." }), asked("Second"), said({ type: "text", text: "Two." })];
 const area = () => one("composer") as HTMLTextAreaElement;
@@ -26,6 +26,36 @@ test("an earlier message is edited by how many came after it", async () => {
   expect(area().value).toBe("First");
   await press(area(), "Enter");
   expect(sent("send")).toMatchObject([{ text: "First", instead: "First", later: 1 }]);
+});
+
+test("a message is forked from its answer, and a line says how to open the fork", async () => {
+  await show(emptyState({ entries: answered }));
+  expect(find("fork").map((button) => button.getAttribute("aria-label"))).toEqual(["Fork from here", "Fork the conversation"]);
+  await click("fork", 0);
+  expect(sent("fork")).toMatchObject([{ text: "First", later: 1 }]);
+  expect(one("forked").textContent).toBe("Forked. In a cell this opens the fork: %agent load study-fork");
+});
+
+test("in a notebook the cell that opens the fork is put below the one of the panel", async () => {
+  const cells: unknown[] = [];
+  const sharedModel = { insertCell: (index: number, cell: object) => cells.push([index, cell]) };
+  await show(emptyState({ entries: answered }));
+  Object.assign(model, { widget_manager: { context: { model: { sharedModel } } } });
+  const notebook = document.body.appendChild(document.createElement("div"));
+  notebook.innerHTML = '<div class="jp-Notebook"><div class="jp-Cell" data-windowed-list-index="4"></div></div>';
+  notebook.querySelector(".jp-Cell")!.append(el);
+  await click("fork", 1);
+  expect(cells).toEqual([[5, { cell_type: "code", source: "%agent load study-fork", metadata: {} }]]);
+  expect(one("forked").textContent).toContain("The new cell below");
+  notebook.remove();
+});
+
+test("why nothing was forked is a sentence", async () => {
+  await show(emptyState({ entries: answered }));
+  model.answer = (message) => model.receive({ type: "error", id: message.id!, kind: "Busy", message: "It is running." });
+  await click("fork", 1);
+  expect(el.querySelector('[role="alert"].sagents-error-text')!.textContent).toBe("It is running.");
+  expect(find("forked")).toEqual([]);
 });
 
 const first = { role: "user", parts: [{ type: "text", text: "First" }], metadata: { branch: "b1" } };
@@ -91,4 +121,6 @@ test.each([
 ])("%s nothing is edited", async (_, view, status, entries) => {
   await show(emptyState({ status, entries }), view, "r1");
   expect(find("edit")).toEqual([]);
+  const canFork = status === "idle" && view === "session";
+  expect(find("fork")).toHaveLength(canFork ? 1 : 0);
 });
