@@ -71,6 +71,11 @@ class ChatModel:
     """Whether it already tries again by itself when that may help."""
     reads_images: bool = False
     """Whether it is worth handing it images, as the tool read_file then does."""
+    context_window: int | None = None
+    """How many tokens it takes at most, with its answer; None where that is not known.
+
+    That of a wrapped model counts if it says none itself. You may set it.
+    """
     tells_cost: bool | None = None
     """Whether its answers may say what they cost; None is as those that it asks."""
 
@@ -112,6 +117,13 @@ def tells_cost(model: ChatModel) -> bool:
     if model.tells_cost is not None:
         return model.tells_cost
     return all(tells_cost(each) for each in asked_by(model))
+
+
+def context_window(model: ChatModel) -> int | None:
+    """The context window of ``model``, or of the first that it asks."""
+    if model.context_window is not None:
+        return model.context_window
+    return next(map(context_window, asked_by(model)), None)
 
 
 def asked_by(model: ChatModel) -> list[ChatModel]:

@@ -405,13 +405,16 @@ def _join(deltas: Sequence[Delta]) -> Delta:
     return msgspec.structs.replace(deltas[0], text=text)
 
 
-def new_view_state(session_id: str, model: str) -> dict[str, Any]:
+def new_view_state(
+    session_id: str, model: str, context_window: int | None = None
+) -> dict[str, Any]:
     """What a page knows of a session in which nothing has happened."""
     return {
         "session_id": session_id,
         "status": "idle",
         "error": None,
         "model": model,
+        "context_window": context_window,
         "entries": [],
         "earlier": 0,
         "past": [],
@@ -439,12 +442,12 @@ def _agent(state: dict[str, Any], call_id: str) -> dict[str, Any]:
     return agent
 
 
-def following_state(before: dict[str, Any], session_id: str, model: str) -> dict[str, Any]:
+def following_state(before: dict[str, Any]) -> dict[str, Any]:
     """What a page knows of a new conversation in the session, and of the runs of those before."""
     entries = [entry for entry in before["entries"] if entry["run_id"]]
     stopped = {"running": "cancelled", "interrupted": "cancelled"}
     return {
-        **new_view_state(session_id, model),
+        **new_view_state(before["session_id"], before["model"], before["context_window"]),
         "past": [*before["past"], *entries][-SHOWN_ENTRIES:],
         "usage": before["usage"],
         "tools": before["tools"],

@@ -23,6 +23,7 @@ from ..events import (
     StatusChanged,
 )
 from ..messages import Message, Usage
+from ..models.base import context_window
 from ..runtime.thread import runtime
 from ..session import Session
 from ..session.branches import branches_of
@@ -74,7 +75,8 @@ class Publisher:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.state = new_view_state(session.id, session.agent.model.name)
+        self.state = new_view_state(session.id, "")
+        self._read_model()
         self.seq = 0
         self.backlog: deque[Batch] = deque()
         self.backlog_bytes = 0
@@ -122,6 +124,10 @@ class Publisher:
                 "run_id": "",
             }
 
+    def _read_model(self) -> None:
+        model = self.session.agent.model
+        self.state |= {"model": model.name, "context_window": context_window(model)}
+
     def _set_entries(self, messages: list[Message]) -> None:
         """Show these messages, of which no event tells; a page is shown the last of them only."""
         self.state["earlier"] = max(0, len(messages) - SHOWN_ENTRIES)
@@ -151,8 +157,7 @@ class Publisher:
             pass
         self.backlog.clear()
         self.backlog_bytes, self.seq = 0, seq
-        model = self.session.agent.model.name
-        self.state = following_state(self.state, self.session.id, model)
+        self.state = following_state(self.state)
         self._set_entries(self.session.initial_messages)
         self._read_session()
         self._snapshot_due = True
@@ -252,7 +257,7 @@ class Publisher:
         self._send({**message, "events": msgspec.json.decode(events)}, listeners)
 
     def _send_snapshot(self, listeners: Collection[Listener]) -> None:
-        self.state["model"] = self.session.agent.model.name
+        self._read_model()
         state = snapshot_of(self.state)
         self._pay(len(msgspec.json.encode(state)))
         self._send({"type": "snapshot", "seq": self.seq, "state": state}, listeners)

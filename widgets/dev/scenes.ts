@@ -6,7 +6,7 @@ let seq = 0;
 
 export function emptyState(over: Partial<ViewState> = {}): ViewState {
   return {
-    session_id: "conversation-1", status: "idle", error: null, model: "demo", entries: [], earlier: 0,
+    session_id: "conversation-1", status: "idle", error: null, model: "demo", context_window: null, entries: [], earlier: 0,
     past: [], partial: null, tools: {}, todos: [], interrupt: null, decided: {}, files: [], usage: {}, runs: {}, queued: [], branches: {}, agents: {},
     ...over,
   };

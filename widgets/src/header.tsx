@@ -100,15 +100,30 @@ const sumsOf = (usage: Usage) => [
   `${count(usage.output_tokens ?? 0, "token")} out`,
 ];
 
+/** From this part of its context on a model has little room left. */
+const NEARLY_FULL = 0.8;
+
 /** How much of a model's context the conversation takes, and what it has cost. */
 function Meter({ state }: { state: ViewState }) {
   const context = contextOf(state);
   const cost = costOf(state.usage);
   if (context === 0 && !cost) return null;
-  const title = [`The conversation takes ${count(context, "token")} of the model's context.`, "So far:", ...sumsOf(state.usage), ...(cost ? [cost.slice(3)] : [])];
+  const window = state.context_window;
+  const part = window ? context / window : 0;
+  const full = part >= NEARLY_FULL;
+  const taken = window ? `${context.toLocaleString("en")} of the ${window.toLocaleString("en")} tokens` : count(context, "token");
+  const title = [
+    `The conversation takes ${taken} of the model's context.`,
+    ...(full ? ["Little room is left: answers may be cut. A new conversation has all of it."] : []),
+    "So far:",
+    ...sumsOf(state.usage),
+    ...(cost ? [cost.slice(3)] : []),
+  ];
   return (
-    <span class="sagents-usage" data-testid="meter" title={title.join("\n")}>
-      {tokens(context)} context{cost}
+    <span class={full ? "sagents-usage sagents-nearly-full" : "sagents-usage"} data-testid="meter" title={title.join("\n")}>
+      {tokens(context)} context
+      {window ? ` · ${Math.round(100 * part)} %${full ? " full" : ""}` : ""}
+      {cost}
     </span>
   );
 }

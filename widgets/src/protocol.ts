@@ -118,6 +118,8 @@ export type ViewState = {
   status: string;
   error: string | null;
   model: string;
+  /** How many tokens the model takes at most, where that is known. */
+  context_window: number | null;
   entries: Entry[];
   earlier: number;
   /** Entries of runs in conversations before this one. */

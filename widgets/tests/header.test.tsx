@@ -13,6 +13,17 @@ test("the meter says what the last call had in its context, and what all has cos
   expect(one("meter").title).toContain("8,900 tokens in, of them 7,000 cached");
 });
 
+test.each([
+  [100_000, "100k context · 50 %", false],
+  [160_000, "160k context · 80 % full", true],
+])("of a model whose window is known the part is told, and from 80 % on that it is nearly full: %i", async (read, text, full) => {
+  await show(emptyState({ entries: [told({ input_tokens: read - 1, output_tokens: 1 })], context_window: 200_000 }));
+  expect(one("meter").textContent).toBe(text);
+  expect(one("meter").title).toContain(`${read.toLocaleString("en")} of the 200,000 tokens of the model's context.`);
+  expect(one("meter").title.includes("Little room is left")).toBe(full);
+  expect(one("meter").classList.contains("sagents-nearly-full")).toBe(full);
+});
+
 test("a model that tells nothing has no meter", async () => {
   await show(emptyState());
   expect(find("meter")).toEqual([]);

@@ -23,6 +23,7 @@ from ...messages import Delta, Message
 from ...redaction import Secrets, Unshown, secrets_of_call, without_login, without_secrets
 from ...runtime.foreign import TURN
 from ..base import ChatModel, ModelRequest
+from ..windows import known_window
 from . import Sdk, clients
 from .arguments import ParameterNames
 from .clients import Secret
@@ -143,6 +144,7 @@ class ProviderModel(ChatModel):
     ``thinking_budgets``, a dict of tokens by those words, for models that take a budget;
     ``timeout``, the seconds that are waited for the answer to begin and for each further event of
     it (by default the SDK's, ten minutes); ``extra_headers``, ``extra_query`` and ``extra_body``.
+    ``context_window`` is for a model of which :mod:`sagents_nb.models.windows` does not know it.
     """
 
     tells_cost = False
@@ -153,9 +155,16 @@ class ProviderModel(ChatModel):
 
     @kinds.checked
     def __init__(
-        self, name: str, api_key: str | None = None, base_url: str | None = None, **options: Any
+        self,
+        name: str,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        *,
+        context_window: int | None = None,
+        **options: Any,
     ) -> None:
         self.name = name
+        self.context_window = known_window(name) if context_window is None else context_window
         self.provider = self.sdk.package
         self.base_url = base_url
         self.options = options
