@@ -791,7 +791,8 @@ def test_what_a_conversation_has_cost_is_counted_from_its_first_message_on(no_cl
 def test_a_page_knows_how_much_its_model_takes_also_after_another_was_chosen() -> None:
     session = session_of("Hello.")
     page = page_of(session)
-    assert page.state is not None and page.state["context_window"] is None
+    assert page.state is not None
+    assert page.state["context_window"] is None
     other = sa.ScriptedModel(["Bye."])
     other.context_window = 1_000
     session.replace(agent=session.agent.with_(model=other))
