@@ -1,13 +1,15 @@
 // Markdown on the page: blocks of sanitised HTML, and code blocks with a copy button.
 import { createContext } from "preact";
-import { useContext, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { CopyButton, copyButtonFor } from "./copy";
+import type { Diagram } from "./diagrams";
 import { highlight } from "./highlight";
 import { useLatestFirst } from "./latest-first";
 import { MarkdownStream, type Block } from "./markdown";
 import { sanitize } from "./sanitize";
 import { useSeen } from "./seen";
 import { typeset } from "./typesetter";
+import { useStore } from "./use-store";
 
 /** Characters after which blocks are in another run. */
 const RUN = 4_000;
@@ -99,21 +101,50 @@ export function CodeBlock({ code, language = "", coloured = true, bare = false }
   const root = useRef<HTMLDivElement>(null);
   const seen = useSeen(root, !bare);
   const html = useMemo(() => (coloured && seen ? highlight(code, language) : null), [code, language, coloured, seen]);
+  const diagram = useDiagram(code, language === "mermaid" && coloured && seen && !bare);
+  const [asCode, setAsCode] = useState(false);
+  const drawn = useContext(Drawn);
   return (
     <div class="sagents-code" ref={root}>
       {!bare && (
         <div class="sagents-code-head">
           <span>{language || "text"}</span>
+          {diagram && (
+            <button type="button" class="sagents-quiet" data-testid="as-code" aria-pressed={asCode} onClick={() => setAsCode(!asCode)}>
+              Code
+            </button>
+          )}
           <CopyButton text={code} />
         </div>
       )}
-      <pre tabIndex={0}>
-        {html === null ? (
-          <code key="plain">{code}</code>
-        ) : (
-          <code key="coloured" class="hljs" dangerouslySetInnerHTML={{ __html: html }} />
-        )}
-      </pre>
+      {diagram && !asCode ? (
+        <div class="sagents-diagram" tabIndex={0}>
+          <img data-testid="diagram" alt="Diagram" {...diagram} onLoad={drawn} />
+        </div>
+      ) : (
+        <pre tabIndex={0}>
+          {html === null ? (
+            <code key="plain">{code}</code>
+          ) : (
+            <code key="coloured" class="hljs" dangerouslySetInnerHTML={{ __html: html }} />
+          )}
+        </pre>
+      )}
     </div>
   );
+}
+
+/** A diagram's image, once the host has drawn it. */
+function useDiagram(source: string, wanted: boolean): Diagram | null {
+  const store = useStore();
+  const [diagram, setDiagram] = useState<Diagram | null>(null);
+  useEffect(() => {
+    if (!wanted) return;
+    let current = true;
+    void store.drawDiagram(source).then((drawn) => current && setDiagram(drawn));
+    return () => {
+      current = false;
+    };
+  }, [source, wanted]);
+  return wanted ? diagram : null;
 }

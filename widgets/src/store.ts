@@ -3,6 +3,7 @@
 import type { AnyModel } from "@anywidget/types";
 import { insertCell } from "./cells";
 import { controlOf } from "./control";
+import { drawDiagram, type Diagram } from "./diagrams";
 import type { Source } from "./loader";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
 
@@ -85,6 +86,11 @@ export class Store {
   /** Puts a cell below the one of `element`; whether that was possible. */
   insertCell(element: Element, source: string): boolean {
     return insertCell(this.model, element, source);
+  }
+
+  /** The image of a diagram; null where the host draws none. */
+  drawDiagram(source: string): Promise<Diagram | null> {
+    return drawDiagram(this.model, source);
   }
 
   /** Whether a kernel that computes hears what this page says. */
