@@ -18,6 +18,7 @@ from typing import Any
 from ..errors import ConfigurationError
 from ..transcript import bounded, usage_line
 from .document import Argument, Call, Document, File, Note, Picture, Text, Thought, Turn
+from .formulas import add_formulas
 from .markdown import TODO_MARKS
 
 POLICY = (
@@ -201,10 +202,12 @@ def markdown_renderer() -> Any:
         ) from None
     made = MarkdownIt("js-default", {"html": False, "linkify": False, "typographer": False})
     made.validateLink = lambda url: _LINK.fullmatch(url) is not None  # type: ignore[method-assign]
+    add_formulas(made)
     made.disable("image")  # its alternative text stays, as a link to where it lies
     return made
 
 
+_PLAIN_MATH = "mrow mn mtext msqrt mroot msub msup msubsup mtr mphantom"
 _PLAIN = "p h1 h2 h3 h4 h5 h6 ul li blockquote pre em strong s table thead tbody tr"
 ELEMENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_PLAIN.split(), ()),
@@ -215,15 +218,34 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "th": ("style",),
     "br": (),
     "hr": (),
+    # Formulas: MathML Core, without what links or loads.
+    **dict.fromkeys(_PLAIN_MATH.split(), ()),
+    **dict.fromkeys(
+        ["mrow", "mn", "mtext", "msqrt", "mroot", "msub", "msup", "msubsup", "mtr", "mphantom"], ()
+    ),
+    **dict.fromkeys(["munder", "mover", "munderover"], ("accent", "accentunder")),
+    "math": ("display",),
+    "mi": ("mathvariant",),
+    "mo": ("stretchy", "fence", "form", "separator", "minsize", "maxsize", "lspace", "rspace"),
+    "mfrac": ("linethickness",),
+    "mspace": ("width",),
+    "mstyle": ("displaystyle", "scriptlevel", "mathcolor"),
+    "mtable": ("displaystyle", "columnalign", "rowspacing", "columnspacing"),
+    "mtd": ("columnalign",),
 }
 """What Markdown may become, with the attributes that are kept."""
 
 _VOID = ("br", "hr")
+_OF_MATHML = re.compile(r"#?[\w. +-]{1,60}")
 _VALUES = {
     "href": _LINK,
     "start": re.compile(r"\d{1,9}"),
     "style": re.compile(r"text-align:(left|right|center)"),
 }
+
+
+def _is_fine(name: str, value: str) -> bool:
+    return _VALUES.get(name, _OF_MATHML).fullmatch(value) is not None
 
 
 def sanitized(html: str) -> str:
@@ -251,7 +273,11 @@ class _Writer(HTMLParser):
         kept = [
             (name, value)
             for name, value in attrs
-            if name in ELEMENTS[tag] and value is not None and _VALUES[name].fullmatch(value)
+            if name in ELEMENTS[tag]
+            and value is not None
+            and _is_fine(name, value)
+            and value is not None
+            and _VALUES.get(name, _OF_MATHML).fullmatch(value)
         ]
         shown = "".join(f' {name}="{escape(value)}"' for name, value in kept)
         if tag == "a" and kept:

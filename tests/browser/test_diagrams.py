@@ -18,8 +18,8 @@ PLAIN = (
 PAYLOADS = [
     'graph TD; A@{ img: "https://evil.example/img.png", h: 60, w: 60 }',
     "graph TD; A; style A fill:#fff,background-image:url(https://evil.example/style.png)",
-    "graph TD; A; classDef default fill:#fff,background-image:url('https://evil.example/class.png')",
-    """%%{init: {"themeCSS": ".node rect { background-image: url(https://evil.example/css.png) }"}}%%
+    "graph TD; A; classDef default background-image:url('https://evil.example/class.png')",
+    """%%{init: {"themeCSS": ".node rect { fill: url(https://evil.example/css.png) }"}}%%
 graph TD; A""",
     "---\nconfig:\n  themeCSS: '@import url(https://evil.example/front.css)'\n---\ngraph TD; A",
     'graph TD; A["<img src=https://evil.example/label.png onerror=window.pwned=1>"]',

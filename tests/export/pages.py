@@ -10,9 +10,17 @@ TEXT_ONLY = {
     "li", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th",
     "td", "section", "sup", "details", "summary", "img", "dl", "dt", "dd", "main", "header",
     "footer", "aside",
+    # Formulas, without <maction>, <semantics> and what may hold another language.
+    "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "mroot", "msub", "msup",
+    "msubsup", "munder", "mover", "munderover", "mtable", "mtr", "mtd", "mstyle", "mphantom",
 }  # fmt: skip
 FRAME = {"html", "head", "body", "meta", "title", "style"}
 _HARMLESS = {"class", "title", "id", "start", "alt", "rel", "lang", "data-status", "open", "align"}
+_HARMLESS |= {
+    "display", "mathvariant", "stretchy", "fence", "form", "separator", "minsize", "maxsize",
+    "lspace", "rspace", "linethickness", "width", "displaystyle", "scriptlevel", "mathcolor",
+    "columnalign", "rowspacing", "columnspacing", "accent", "accentunder",
+}  # fmt: skip
 _VALUES = {
     "href": re.compile(r"https?://[^\s]+|mailto:[^\s]+|#[\w%.~!$&'()*+,;=:@/?-]*", re.I),
     "src": re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}"),

@@ -5,6 +5,7 @@ import * as katex from "../src/katex";
 import { formulaOf } from "../src/formulas";
 import { parseMarkdown } from "../src/markdown";
 import { use } from "../src/typesetter";
+import cases from "../../tests/fixtures/formulas.json";
 import { el, model, said, sent, settle, show } from "./page";
 
 /** The formulas of a text, as they were written, and its words without them. */
@@ -15,34 +16,12 @@ function formulasIn(text: string): { formulas: string[]; text: string } {
   return { formulas, text: page.textContent!.trim() };
 }
 
-test.each([
-  ["The mean $\\bar{x} = \\frac{1}{n}\\sum x_i$ is $x$.", ["$\\bar{x} = \\frac{1}{n}\\sum x_i$", "$x$"]],
-  ["Either \\(a_1*b_2*c\\) or \\[E = mc^2\\].", ["\\(a_1*b_2*c\\)", "\\[E = mc^2\\]"]],
-  ["$$E = mc^2$$", ["$$E = mc^2$$"]],
-  ["Text\n$$\nE = mc^2\n$$\nmore", ["$$\nE = mc^2\n$$"]],
-  ["$$\na\n- b\n= c\n$$", ["$$\na\n- b\n= c\n$$"]],
-  ["\\[\n\\begin{aligned}\na &= b \\\\\n&< c\n\\end{aligned}\n\\]", ["\\[\n\\begin{aligned}\na &= b \\\\\n&< c\n\\end{aligned}\n\\]"]],
-  ["- one $a_b$\n- two $c_d$", ["$a_b$", "$c_d$"]],
-  ["**bold $a*b$ still**", ["$a*b$"]],
-  ["$\\$5$ is a formula", ["$\\$5$"]],
-  ["| a |\n|---|\n| $x_1$ |", ["$x_1$"]],
-])("%s has formulas", (text, formulas) => {
+test.each(cases.formulas as [string, string[]][])("%s has formulas", (text, formulas) => {
   expect(formulasIn(text).formulas).toEqual(formulas);
   for (const formula of formulas) expect(formulaOf(formula)).not.toBeNull();
 });
 
-test.each([
-  "It costs $5 and $6.",
-  "From $5-$6, or $ 7 $, or $8.",
-  "US$5 and CA$6",
-  "In $5 `code with $` there is none.",
-  "`$a$` and \\$a\\$",
-  "a $ b $ c",
-  "$$",
-  "$$ $$",
-  "$open",
-  "A $x\n\ny$ over two paragraphs",
-])("%s has none, and every sign of it stays", (text) => {
+test.each(cases.none)("%s has none, and every sign of it stays", (text) => {
   const found = formulasIn(text);
   expect(found.formulas).toEqual([]);
   expect(found.text.match(/\$/g)?.length).toBe(text.match(/\$/g)!.length);
