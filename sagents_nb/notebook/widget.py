@@ -159,7 +159,10 @@ class Panel(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> MimeBundle:
         session = self.session
         messages = [] if session is None else session.messages
-        return static_bundle(repr(self), messages) or self.mimebundle(latest_markdown(messages))
+        if (static := static_bundle(repr(self), messages)) is not None:
+            return static
+        _note_shown(self)
+        return self.mimebundle(latest_markdown(messages))
 
 
 def _fork(session: Session, before: int | None) -> tuple[Session, str]:
@@ -192,24 +195,48 @@ def panel_of(session: Session) -> Panel:
     return panel
 
 
-# The view of a run that a cell shows, by the id of the cell.
-_of_cells: dict[str, Panel] = {}
+class _Shown(NamedTuple):
+    """The views that a cell has shown in one run of it, which the id of its request tells."""
+
+    request: str
+    views: list[Panel]
+
+
+# By the id of the cell.
+_of_cells: dict[str, _Shown] = {}
 
 
 def run_view(session: Session, run_id: str, *, typed: bool = False) -> Panel:
     """A view of what one cell does, of which its page is told without asking.
 
-    ``typed`` if the cell has the prompt word for word. A cell that is run again has another one
-    in its output: the view that it had is closed.
+    ``typed`` if the cell has the prompt word for word.
     """
     view = Panel(session, "run", run_id, typed)
-    if cell := cell_id():
-        before = _of_cells.pop(cell, None)
-        if before is not None:
-            _forget(before)
-        _of_cells[cell] = view
+    _note_shown(view)
     panel_of(session).begin()
     return view
+
+
+def _note_shown(view: Panel) -> None:
+    """Close the views that an earlier run of this cell has shown: it has others in its output.
+
+    What a variable holds or another cell shows stays, and so do session models, which others need.
+    """
+    parent = _parent()
+    cell, request = cell_id(), str((parent.get("header") or {}).get("msg_id") or "")
+    before = _of_cells.get(cell)
+    if not cell or not view.source:
+        return
+    if before is not None and before.request == request:
+        before.views.append(view)
+        return
+    _of_cells[cell] = _Shown(request, [view])
+    shown = {each for one in _of_cells.values() for each in one.views}
+    variables = getattr(get_ipython(), "user_ns", {})
+    held = {id(value) for name, value in variables.items() if not name.startswith("_")}
+    for old in before.views if before else ():
+        if old not in shown and id(old) not in held:
+            _forget(old)
 
 
 def _forget(view: Panel) -> None:
@@ -228,9 +255,13 @@ def without_keys(text: str) -> str:
 
 def cell_id() -> str:
     """The id of the cell that is run, "" where the front end does not say it."""
+    return str((_parent().get("metadata") or {}).get("cellId") or "")
+
+
+def _parent() -> dict[str, Any]:
+    """The message that asked for what the kernel does, {} outside of one."""
     kernel = getattr(get_ipython(), "kernel", None)
-    parent = {} if kernel is None else kernel.get_parent()
-    return str((parent.get("metadata") or {}).get("cellId") or "")
+    return {} if kernel is None else kernel.get_parent() or {}
 
 
 def display_id_of(view: Panel) -> str:

@@ -64,6 +64,35 @@ def test_a_cell_that_is_run_again_replaces_its_view(kernel: Kernel) -> None:
     assert live_models(kernel) == before + 2
 
 
+VIEWS = "sa.ChatView, sa.TodoView, sa.FilesView, sa.ApprovalView"
+
+
+@pytest.mark.parametrize("code", ["sa.ChatView(s)", f"for make in ({VIEWS}): display(make(s))"])
+def test_views_of_a_session_are_replaced_too_when_their_cell_is_run_again(
+    kernel: Kernel, code: str
+) -> None:
+    kernel.ok("s = sa.Session(sa.Agent(sa.ScriptedModel(['Hello.'])))", front_end=True)
+    kernel.ok(code, front_end=True, cell=f"views {code}")
+    before = live_models(kernel)
+    for _ in range(5):
+        cell = kernel.ok(code, front_end=True, cell=f"views {code}")
+        assert all(WIDGET in shown for shown in cell.shown)
+    assert live_models(kernel) == before
+
+
+def test_a_view_that_a_variable_holds_or_another_cell_shows_stays(kernel: Kernel) -> None:
+    kernel.ok("s = sa.Session(sa.Agent(sa.ScriptedModel(['Hello.'])))", front_end=True)
+    kernel.ok("mine = sa.ChatView(s); mine", front_end=True, cell="c")
+    kernel.ok("other = [sa.ChatView(s)]; other[0]", front_end=True, cell="d")
+    kernel.ok("other[0]", front_end=True, cell="e")
+    kernel.ok("mine", front_end=True, cell="c")
+    kernel.ok("sa.TodoView(s)", front_end=True, cell="c")
+    kernel.ok("sa.TodoView(s)", front_end=True, cell="d")
+    assert kernel.ok("print(mine.comm is not None, other[0].comm is not None)").text == (
+        "True True\n"
+    )
+
+
 def test_the_transcript_of_a_session_is_current_after_each_run(kernel: Kernel) -> None:
     kernel.ok("use('First.', 'Second.')", front_end=True)
     kernel.ok("%%agent\nHi.", front_end=True)
