@@ -162,18 +162,31 @@ function AssistantTurn({ entry, partial, parts, place, about, folds, placeOf, fa
 const ThoughtOf = ({ part }: { part: Part }) => (part.type === "thinking" ? <p class="sagents-thinking-text">{part.text}</p> : null);
 
 /** A call whose arguments are being written. */
-function ComingCall({ part }: { part: Extract<PartialPart, { type: "tool_call" }> }) {
+function ComingCall({ part: { name, text } }: { part: Extract<PartialPart, { type: "tool_call" }> }) {
+  const agent = name === "task";
   return (
-    <div class="sagents-tool sagents-tool-coming">
+    <div class={`sagents-tool sagents-tool-coming${agent ? " sagents-agent" : ""}`} data-testid="coming">
       <Icon name="busy" turning />
       <span class="sagents-tool-name">
-        <Line text={part.name || "tool"} />
+        <Line text={name || "tool"} />
       </span>
       <span class="sagents-tool-summary">
-        <Line text={oneLine(part.text.slice(-200), 120)} />
+        <Line text={agent ? oneLine(instructionsIn(text), 120) : oneLine(text.slice(-200), 120)} />
       </span>
     </div>
   );
+}
+
+/** As far as they have come and can be read; a quote inside of another text has a backslash before it. */
+const INSTRUCTIONS = /"instructions"\s*:\s*("(?:[^"\\]|\\(?:["\\/bfnrt]|u[\da-f]{4}))*)/i;
+
+/** What a sub-agent is to do, of arguments of which only the beginning is there. */
+function instructionsIn(json: string): string {
+  try {
+    return JSON.parse(`${INSTRUCTIONS.exec(json.slice(0, 2_000))?.[1] ?? '"'}"`);
+  } catch {
+    return "";
+  }
 }
 
 function NoteTurn({ entry }: { entry: Entry }) {

@@ -64,3 +64,18 @@ test("of a long result it is said that this is its beginning", async () => {
   expect(stream().textContent).toContain("The beginning of 30,000 characters");
   expect(stream().querySelector(".sagents-link")).toBeNull();
 });
+
+test.each([
+  ["", ""],
+  ['{"subagent_type": "rese', ""],
+  ['{"instructions"', ""],
+  ['{"instructions": "Find the', "Find the"],
+  ['{"subagent_type": "a", "instructions": "Find \\"it\\"\\n now\\', 'Find "it" now'],
+  ['{"instructions": "1 \\u20', "1"],
+  ['{"system_prompt": "Say \\"instructions\\": \\"x\\"", "inst', ""],
+  ['{"instructions": "Done.", "subagent_type": "a"}', "Done."],
+])("of arguments that are on their way, %s, the row says what is to be done: %s", async (text, shown) => {
+  const part = { type: "tool_call" as const, index: 0, id: "t1", name: "task", text };
+  await show(emptyState({ status: "running", partial: { run_id: "r1", seq: 9, parts: [part] } }));
+  expect(one("coming").textContent).toBe(`task${shown}`);
+});
