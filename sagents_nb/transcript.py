@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .calls import CallRecord, call_records
+from .fields import brief_of, fields_of
 from .messages import CUT_SHORT, NOT_RUN, Message, Usage
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
@@ -271,6 +272,8 @@ def markdown(messages: Iterable[Message]) -> str:
     for message in messages:
         text = bounded(visible(message.shown.text).strip())
         if message.role == "user":
+            if fields := fields_of(message):
+                text += f"\n\n({visible(brief_of(fields))})"
             blocks.append("\n".join(f"> {line}" for line in text.splitlines()))
         elif message.role == "assistant":
             if text:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ..events import DecisionMade, Event, SubagentEvent, ToolExecutionEnd
+from ..fields import brief_of, fields_of
 from ..files import FileEntry
 from ..frames import Conversation
 from ..frames.rows import unwrapped
@@ -61,6 +62,13 @@ class Thought(msgspec.Struct, frozen=True):
     text: str
 
 
+class Given(msgspec.Struct, frozen=True):
+    """What the ``{name}`` of a person's message stood for, in a ``line`` and at length."""
+
+    line: str
+    fields: tuple[Argument, ...]
+
+
 class Note(msgspec.Struct, frozen=True):
     """A word of ours: what failed, was cut, is not shown."""
 
@@ -96,7 +104,7 @@ class Turn(msgspec.Struct, frozen=True):
     """One message; ``role`` is "user", "assistant", or a word of its own."""
 
     role: str
-    parts: tuple[Text | Thought | Note | Picture | Call, ...]
+    parts: tuple[Text | Thought | Note | Picture | Call | Given, ...]
 
 
 class File(msgspec.Struct, frozen=True):
@@ -190,8 +198,11 @@ class _Turns:
                         self._inside.setdefault(event.tool_call_id, []).append(line)
 
     def of(self, message: Message) -> Turn:
-        message = message.shown
-        parts = list(self._parts(message))
+        fields, message = fields_of(message), message.shown
+        parts = list[Text | Thought | Note | Picture | Call | Given](self._parts(message))
+        if fields:
+            texts = tuple((self._clean(each.name), self._clean(each.text)) for each in fields)
+            parts.append(Given(self._clean(brief_of(fields)), texts))
         if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
             parts.append(Note(self._clean(note), is_error=True))
         return Turn(self._clean(message.role), tuple(parts))

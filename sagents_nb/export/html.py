@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import ConfigurationError
 from ..transcript import bounded, usage_line
-from .document import Argument, Call, Document, File, Note, Picture, Text, Thought, Turn
+from .document import Argument, Call, Document, File, Given, Note, Picture, Text, Thought, Turn
 from .formulas import add_formulas
 from .markdown import TODO_MARKS
 
@@ -85,7 +85,7 @@ def _turn(turn: Turn) -> str:
     return f'<section class="turn">{label}{parts}</section>' if parts else ""
 
 
-def _part(part: Text | Thought | Note | Picture | Call) -> str:
+def _part(part: Text | Thought | Note | Picture | Call | Given) -> str:
     match part:
         case Text():
             return f'<div class="md">{rendered(part.text)}</div>'
@@ -101,6 +101,11 @@ def _part(part: Text | Thought | Note | Picture | Call) -> str:
             return _picture(part)
         case Call():
             return _call(part)
+        case Given():
+            return (
+                f'<details class="thinking given"><summary>{escape(part.line)}</summary>'
+                f"{_arguments(part.fields)}</details>"
+            )
 
 
 def _call(call: Call) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 
 from ..transcript import as_entities, bounded, fenced, inert, usage_line
-from .document import Argument, Call, Document, File, Note, Picture, Text, Thought, Turn
+from .document import Argument, Call, Document, File, Given, Note, Picture, Text, Thought, Turn
 
 TODO_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "–", "pending": "○"}
 _SIMPLE = 120  # characters of a value that stands in the line of its name
@@ -32,15 +32,19 @@ def heading(document: Document) -> str:
 def turn_markdown(turn: Turn) -> str:
     """One message: people's as a quote, calls and thoughts folded."""
     if turn.role == "user":
-        text = "\n\n".join(part_markdown(part) for part in turn.parts)
-        return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
+        said = [part_markdown(part) for part in turn.parts if not isinstance(part, Given)]
+        text = "\n\n".join(said)
+        quote = "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
+        # Not in the quote: some renderers end a fold there.
+        given = [part_markdown(part) for part in turn.parts if isinstance(part, Given)]
+        return "\n\n".join([quote, *given])
     blocks = [part_markdown(part) for part in turn.parts]
     if turn.role != "assistant":
         blocks.insert(0, f"**{plain(turn.role)}**")
     return "\n\n".join(block for block in blocks if block)
 
 
-def part_markdown(part: Text | Thought | Note | Picture | Call) -> str:
+def part_markdown(part: Text | Thought | Note | Picture | Call | Given) -> str:
     """One part of a message."""
     match part:
         case Text():
@@ -53,6 +57,8 @@ def part_markdown(part: Text | Thought | Note | Picture | Call) -> str:
             return picture(part)
         case Call():
             return folded(call_line(part), call_blocks(part))
+        case Given():
+            return folded(part.line, list(_arguments(part.fields, "")))
 
 
 def call_line(call: Call) -> str:

@@ -40,8 +40,8 @@ async def run_cell(
 ) -> RunResult | None:
     """Send the prompt, show the run below the cell, and return its result.
 
-    ``typed``: the prompt stands in the cell as it is sent. ``unattended``: nobody can click, so
-    the session's headless policy decides.
+    ``typed``: what people see of the prompt stands in the cell. ``unattended``: nobody can click,
+    so the session's headless policy decides.
     """
     wait = wait and not plain  # there would be nothing to click
     main_thread.attach(asyncio.get_running_loop())

@@ -12,6 +12,7 @@ from IPython import get_ipython
 
 from .. import kinds
 from ..errors import SagentsError
+from ..fields import filled, message_of
 from ..messages import DISPLAY, Message
 from ..redaction import masked, secrets_of_names
 from ..result import RunResult
@@ -23,7 +24,7 @@ from .cell_options import parse
 from .cells import FailedCell, code_block, failures_of, forget_failures, last_python, offer
 from .completion import Completion
 from .conversations import Conversations
-from .interpolate import interpolate, misspelt
+from .interpolate import fields_in, misspelt
 from .magics import AgentMagics
 from .tracebacks import own_frames
 from .unattended import unattended
@@ -82,18 +83,21 @@ class Extension:
     async def _run(self, line: str, body: str) -> None:
         options = parse(line)
         session = self.conversations.session_for(options)
-        prompt = body.strip()
+        typed = body.strip()
+        prompt: str | Message = typed
         if not options.raw:
-            for typed, meant in misspelt(prompt, self.shell.user_ns).items():
-                print(f"{{{typed}}} was sent as it stands; did you mean {{{meant}}}?")
-            prompt = interpolate(prompt, self.shell.user_ns)
-        if not prompt:
+            for name, meant in misspelt(typed, self.shell.user_ns).items():
+                print(f"{{{name}}} was sent as it stands; did you mean {{{meant}}}?")
+            fields = fields_in(typed, self.shell.user_ns)
+            if filled(typed, fields) != typed:
+                prompt = message_of(typed, fields)
+        if not typed:
             print("The cell is empty; write below %%agent what the agent is to do.")
             return
         result = await run_cell(
             session,
             prompt,
-            typed=prompt == body.strip(),
+            typed=True,
             unattended=unattended(self.shell),
             plain=options.plain,
             background=options.background,

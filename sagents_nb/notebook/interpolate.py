@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from ..fields import Field, filled, names_in
 from ..redaction import Secrets, masked, secrets_of_names
 
-# One pass; only plain names and attribute paths, so JSON and code in a prompt stay as typed,
-# and a value's own braces are never looked at (jupyter-ai#27, #967).
-_FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\}")
 _SHOWN = 4000
+_BRIEF = 60
 # pandas 2 and 3 name the module of the class differently.
 _FRAMES = ("pandas.DataFrame", "pandas.core.frame.DataFrame")
 
@@ -22,36 +20,47 @@ def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
     """``prompt`` with ``{name}`` and ``{name.attribute}`` replaced by what they are.
 
     ``{{`` and ``}}`` are braces; an unknown name is left as typed. A data frame is named where
-    it stands, and described after the prompt. What a value holds of secrets is masked: see
-    :func:`sagents_nb.redaction.secrets_of_names`.
+    it stands, and described after the prompt.
 
     >>> interpolate("{n} of {{all}}, {unknown}", {"n": 3})
     '3 of {all}, {unknown}'
     """
-    secrets: Secrets | None = None
-    frames: dict[str, str] = {}
+    return filled(prompt, fields_in(prompt, names))
 
-    def replace(match: re.Match[str]) -> str:
-        nonlocal secrets
-        if match[1] is None:
-            return match[0][0]
-        first, *attributes = match[1].split(".")
+
+def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
+    """What the known names in braces stand for, by them.
+
+    What a value holds of secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`.
+    """
+    secrets: Secrets | None = None
+    fields: dict[str, Field] = {}
+    for path in names_in(prompt):
+        first, *attributes = path.split(".")
         if first not in names:
-            return match[0]
+            continue
         value = names[first]
         for attribute in attributes:
             if not hasattr(value, attribute):
-                return match[0]
+                break
             value = getattr(value, attribute)
-        secrets = secrets_of_names(names) if secrets is None else secrets
-        text = masked(describe(value), secrets)
-        if not is_frame(value):
-            return text
-        frames[match[1]] = text
-        return f"`{match[1]}`"
+        else:
+            secrets = secrets_of_names(names) if secrets is None else secrets
+            text, frame = masked(describe(value), secrets), is_frame(value)
+            fields[path] = Field(path, _brief(value, text, frame), text, frame)
+    return fields
 
-    replaced = _FIELD.sub(replace, prompt)
-    return "\n\n".join([replaced, *(f"`{name}` is a {text}" for name, text in frames.items())])
+
+def _brief(value: Any, text: str, frame: bool) -> str:
+    if frame:
+        return _shape(value)
+    line = " ".join(text.split())
+    return line if len(line) <= _BRIEF else f"{line[: _BRIEF - 1]}…"
+
+
+def _shape(frame: Any) -> str:
+    rows, width = frame.shape
+    return f"{rows:,} row{'' if rows == 1 else 's'} × {width:,} column{'' if width == 1 else 's'}"
 
 
 def misspelt(prompt: str, names: Mapping[str, Any]) -> dict[str, str]:
@@ -62,7 +71,7 @@ def misspelt(prompt: str, names: Mapping[str, Any]) -> dict[str, str]:
     >>> misspelt("Plot {slaes} by {x}.", {"sales": [1, 2], "y": 1})
     {'slaes': 'sales'}
     """
-    words = [match[1].partition(".")[0] for match in _FIELD.finditer(prompt) if match[1]]
+    words = [path.partition(".")[0] for path in names_in(prompt)]
     own = [name for name in names if not name.startswith("_")]
     unknown = [word for word in words if word not in names and len(word) > 2]
     near = {word: get_close_matches(word, own, 1, 0.75) for word in unknown}

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..errors import InvalidDecision, SagentsError, StaleApproval
+from ..fields import fields_of, message_of, names_in
 from ..files.filesystem import FileSystem
 from ..messages import BRANCH, IMAGE_TYPES, ImagePart, Message, TextPart
 from ..runtime.thread import runtime
@@ -115,13 +116,24 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
             saved.append(_saved(session.files, name, content))
         named = "\n".join(f"Attached file: {path}" for path in saved)
         said = "\n\n".join(filter(None, [text, named]))
-        parts = [TextPart(said), *images] if said.strip() else images
-        message = Message.user(parts) if images else said
+        message = _message(session, said, images)
         return {"run_id": session.send(message, when=when, instead_of=instead).id}
     except Exception:
         for path in saved:  # what was not sent has left nothing behind
             session.files.delete(path)
         raise
+
+
+def _message(session: Session, said: str, images: list[ImagePart]) -> Message | str:
+    """What is sent; a {name} stands for what it did in an earlier message, which may be edited."""
+    known = {}
+    if "{" in said:
+        known = {field.name: field for each in session.messages for field in fields_of(each)}
+    if known.keys() & names_in(said):
+        return message_of(said, known, images)
+    if not images:
+        return said
+    return Message.user([TextPart(said), *images] if said.strip() else images)
 
 
 def _meant(messages: Sequence[Message], text: Any, request: dict[str, Any]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.export.document import MOST_IMAGE, MOST_TEXT
+from sagents_nb.fields import Field, message_of
 from tests.export.pages import Page
 
 PNG = base64.b64decode(
@@ -291,3 +293,22 @@ def test_an_answer_that_ends_in_its_code_does_not_swallow_the_next() -> None:
     cells = json.loads(session.to_notebook())["cells"]
     assert any("# After" in "".join(cell["source"]) for cell in cells)
     session.close()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_names_in_a_message_stood_for_is_folded_below_what_was_typed(format: str) -> None:
+    frame = Field("df", "2 rows × 1 column", "DataFrame, 2 rows\n- a: int64\n<b>", appended=True)
+    session = sa.Session(sa.Agent(sa.ScriptedModel(["Plotted."])))
+    session.send(message_of("Plot {df}, {{please}}.", {"df": frame})).result()
+    text = getattr(session, format)()
+    if format == "to_notebook":
+        (asked, *_) = (
+            cell.source for cell in nbformat.reads(text, 4).cells if "Plot" in cell.source
+        )
+        text = asked
+    typed, summary = "Plot {df}, {{please}}.", "<summary>with df: 2 rows × 1 column</summary>"
+    assert text.index(typed) < text.index(summary) < unescape(text).index("- a: int64")
+    assert "<b>" not in text
+    assert "is a DataFrame" not in text
+    if format != "to_html":
+        assert f"> {typed}\n\n<details>{summary}\n\ndf:\n\n" in text

@@ -15,6 +15,7 @@ from sagents_nb.notebook.interpolate import (
     describe,
     describe_frame,
     describe_values,
+    fields_in,
     interpolate,
     is_frame,
     with_index,
@@ -72,6 +73,17 @@ def test_a_frame_is_described() -> None:
     text = interpolate("Look at {df}.", {"df": frame()})
     assert text.startswith("Look at `df`.\n\n`df` is a DataFrame, 3 rows × 2 columns\n- name: ")
     assert ", 1 missing\n- age: int64\nFirst rows:\nname,age\nAda,36\n" in text
+
+
+def test_what_a_name_stands_for_is_told_in_few_words() -> None:
+    names = {"df": frame(), "one": frame()[["age"]][:1], "n": 3, "text": "a b\n" * 40}
+    fields = fields_in("{df} {one} {n} {text} {unknown}", names)
+    assert {name: field.brief for name, field in fields.items()} == {
+        "df": "3 rows × 2 columns",
+        "one": "1 row × 1 column",
+        "n": "3",
+        "text": ("a b " * 40)[:59] + "…",
+    }
 
 
 def test_a_frame_that_is_named_twice_is_described_once_and_after_the_prompt() -> None:

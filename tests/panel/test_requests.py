@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sagents_nb as sa
+from sagents_nb.fields import Field, fields_of, message_of
 from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
@@ -831,3 +832,24 @@ def test_a_fork_of_what_is_not_there_makes_nothing(asked: dict[str, Any]) -> Non
     before = sa.sessions.count()
     assert forked(session, **asked)["type"] == "error"
     assert sa.sessions.count() == before
+
+
+def test_an_edited_message_keeps_what_its_names_stood_for() -> None:
+    session = session_of("Plotted.", "Again.", "Once more.")
+    df = Field("df", "2 rows × 1 column", "DataFrame, 2 rows", appended=True)
+    session.send(message_of("Plot {df}.", {"df": df})).result()
+    page = page_of(session)
+    assert page.state is not None
+    seen = page.state["entries"][0]["message"]
+    assert seen["parts"] == [{"type": "text", "text": "Plot {df}."}]
+    assert seen["metadata"]["fields"][0]["brief"] == "2 rows × 1 column"
+    edited = {"text": "Draw {df}, and {x}.", "instead": "Plot {df}.", "later": 0}
+    assert ask(session, {"type": "send", "id": "1", **edited})["type"] == "reply"
+    session.current_run.result()
+    (asked,) = (message for message in session.messages if message.role == "user")
+    assert asked.text == "Draw `df`, and {x}.\n\n`df` is a DataFrame, 2 rows"
+    assert asked.shown.text == "Draw {df}, and {x}."
+    assert fields_of(asked) == [df]
+    ask(session, {"type": "send", "id": "2", "text": "Nothing of {that}."})
+    session.current_run.result()
+    assert session.messages[-2].text == "Nothing of {that}."

@@ -5,6 +5,7 @@ import { ErrorText } from "./error-text";
 import { MessageActions, placesOf, type Edited } from "./message-actions";
 import { count } from "./format";
 import { Icon } from "./icons";
+import { fieldsOf, Given } from "./given";
 import { useLatestFirst } from "./latest-first";
 import { MemoryContext, type Place } from "./memory";
 import { Problem } from "./problem";
@@ -85,7 +86,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
     // Results stand in the cards of their calls.
     if (entry.message.role === "tool") return [];
     const asksThis = from + index === prompt;
-    if (asksThis && typed) return [];
+    if (asksThis && typed) return fieldsOf(entry).length > 0 ? [<Given key={key} entry={entry} place={key} />] : [];
     const turn = (
       <Turn
         key={key}

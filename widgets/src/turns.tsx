@@ -3,6 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { TurnBoundary } from "./boundary";
 import { isCall } from "./calls";
 import { oneLine } from "./format";
+import { Given } from "./given";
 import { Icon } from "./icons";
 import { useFold } from "./memory";
 import { Problem } from "./problem";
@@ -16,7 +17,7 @@ import type { ContentPart, Entry, Part, Partial, PartialPart, ToolCall } from ".
 
 const textOf = (parts: Part[]) => parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
 
-function UserTurn({ entry }: { entry: Entry }) {
+function UserTurn({ entry, place }: { entry: Entry; place: number | string }) {
   const parts = entry.message.parts ?? [];
   const text = textOf(parts);
   const others = parts.filter((part) => part.type !== "text");
@@ -24,6 +25,7 @@ function UserTurn({ entry }: { entry: Entry }) {
     <article class="sagents-turn" data-testid="entry" data-role="user">
       <h6 class="sagents-sr">You</h6>
       {text && <div class="sagents-bubble">{text}</div>}
+      <Given entry={entry} place={place} />
       {others.length > 0 && (
         <div class="sagents-others">
           {others.map((part, index) => (
@@ -36,7 +38,7 @@ function UserTurn({ entry }: { entry: Entry }) {
 }
 
 /** In a run the cell above says the prompt, if not word for word, so one line of it is enough. */
-function PromptTurn({ entry }: { entry: Entry }) {
+function PromptTurn({ entry, place }: { entry: Entry; place: number | string }) {
   const [whole, setWhole] = useState(false);
   const parts = entry.message.parts ?? [];
   return (
@@ -51,6 +53,7 @@ function PromptTurn({ entry }: { entry: Entry }) {
       >
         {textOf(parts)}
       </button>
+      <Given entry={entry} place={place} />
       {parts.map((part, index) => part.type !== "text" && <OtherPart key={index} part={part} />)}
     </article>
   );
@@ -92,7 +95,7 @@ export function Turn({ entry, partial, place, prompt = false, about = UNKNOWN, f
     () => (
       <TurnBoundary role={role} parts={parts} stage={partial ? "partial" : "entry"}>
         {role === "user" ? (
-          prompt ? <PromptTurn entry={entry!} /> : <UserTurn entry={entry!} />
+          prompt ? <PromptTurn entry={entry!} place={place} /> : <UserTurn entry={entry!} place={place} />
         ) : role !== "assistant" ? (
           <NoteTurn entry={entry!} />
         ) : (

@@ -167,3 +167,23 @@ test("an image that stands in the cell too is not shown again below it, but in t
   await show(emptyState({ entries }));
   expect(find("result-image")).toHaveLength(1);
 });
+
+const fields = [{ name: "df", brief: "500 rows × 6 columns", text: "DataFrame, 500 rows × 6 columns\n- a: int64", appended: true }, { name: "n", brief: "3", text: "3" }];
+const given = { seq: 1, run_id: "r1", ts: 0, message: { role: "user", parts: [{ type: "text", text: "Plot {df} {n} times." }], metadata: { fields } } } as never;
+
+test.each([
+  ["whole", "session", {}, "Plot {df} {n} times."],
+  ["below its cell", "run", { typed: true }, ""],
+])("what {names} stood for is a line below the message as it was typed, in the panel %s", async (_, view, more, text) => {
+  await show(emptyState({ entries: [given], runs: { r1: { status: "completed", started: 0, ended: 1 } } }), view, "r1", more);
+  expect(el.querySelector(".sagents-bubble")?.textContent ?? "").toBe(text);
+  expect(one("given").textContent).toBe("with df: 500 rows × 6 columns, n: 3");
+  await open(one("given"));
+  expect(one("given").textContent).toContain("- a: int64");
+});
+
+test("metadata of others with such a name are no fields", async () => {
+  const odd = { ...(given as object), message: { role: "user", parts: [{ type: "text", text: "Hi" }], metadata: { fields: [1, null, { name: 2 }] } } } as never;
+  await show(emptyState({ entries: [odd] }));
+  expect(find("given")).toEqual([]);
+});
