@@ -8,7 +8,6 @@ prices stay what they are. A page has each as MathML, which browsers show withou
 from __future__ import annotations
 
 import re
-from functools import cache
 from html import escape, unescape
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -144,7 +143,6 @@ def mathml(tex: str, display: bool) -> str | None:
     return ElementTree.tostring(math, encoding="unicode")
 
 
-@cache
 def _converter() -> Any:
     try:
         from latex2mathml.converter import convert_to_element
