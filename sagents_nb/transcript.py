@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .calls import CallRecord, call_records
-from .fields import brief_of, fields_of
-from .messages import CUT_SHORT, NOT_RUN, Message, Usage
+from .messages import CUT_SHORT, NOT_RUN, Message, Usage, brief_of, fields_of
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).

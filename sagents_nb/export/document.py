@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from ..events import DecisionMade, Event, SubagentEvent, ToolExecutionEnd
-from ..fields import brief_of, fields_of
 from ..files import FileEntry
 from ..frames import Conversation
 from ..frames.rows import unwrapped
@@ -34,6 +33,8 @@ from ..messages import (
     ToolCall,
     ToolResult,
     Usage,
+    brief_of,
+    fields_of,
     image_of,
 )
 from ..redaction import masked, secrets_of_names

@@ -12,8 +12,7 @@ from IPython import get_ipython
 
 from .. import kinds
 from ..errors import SagentsError
-from ..fields import filled, message_of
-from ..messages import DISPLAY, Message
+from ..messages import DISPLAY, Message, filled, message_of
 from ..redaction import masked, secrets_of_names
 from ..result import RunResult
 from ..runtime.main_thread import main_thread

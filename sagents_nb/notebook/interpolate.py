@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from ..fields import Field, filled, names_in
+from ..messages import Field, filled, names_in
 from ..redaction import Secrets, masked, secrets_of_names
 
 _SHOWN = 4000

@@ -16,9 +16,17 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..errors import InvalidDecision, SagentsError, StaleApproval
-from ..fields import fields_of, message_of, names_in
 from ..files.filesystem import FileSystem
-from ..messages import BRANCH, IMAGE_TYPES, ImagePart, Message, TextPart
+from ..messages import (
+    BRANCH,
+    IMAGE_TYPES,
+    ImagePart,
+    Message,
+    TextPart,
+    fields_of,
+    message_of,
+    names_in,
+)
 from ..runtime.thread import runtime
 from ..session import Session, sessions
 from ..state import to_data

@@ -14,7 +14,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.export.document import MOST_IMAGE, MOST_TEXT
-from sagents_nb.fields import Field, message_of
+from sagents_nb.messages import Field, message_of
 from tests.export.pages import Page
 
 PNG = base64.b64decode(

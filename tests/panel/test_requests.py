@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sagents_nb as sa
-from sagents_nb.fields import Field, fields_of, message_of
+from sagents_nb.messages import Field, fields_of, message_of
 from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore

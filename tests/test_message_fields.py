@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.fields import Field, brief_of, fields_of, filled, message_of
+from sagents_nb.messages import Field, brief_of, fields_of, filled, message_of
 from sagents_nb.transcript import markdown
 
 FRAME = Field("df", "500 rows × 6 columns", "DataFrame, 500 rows\n- a: int64", appended=True)
