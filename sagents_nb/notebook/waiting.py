@@ -57,7 +57,11 @@ class NotebookFace:
         assert isinstance(session, Session)
         end = None if timeout is None else time.monotonic() + timeout
         unheard = unattended(self._shell)
-        output = CellOutput(session, run.id, live=not unheard, typed=False)
+        try:
+            output = CellOutput(session, run.id, live=not unheard, typed=False)
+        except KeyboardInterrupt:  # at the worst moment
+            stop_run(session, run)
+            raise
         try:
             result = _final_result(session, run, unheard, end)
         except KeyboardInterrupt:
