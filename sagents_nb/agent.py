@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .models.base import ChatModel
     from .result import RunResult
     from .runtime.event_stream import EventStream
+    from .runtime.face import asked_face
     from .runtime.thread import runtime
     from .state import State
 
@@ -75,6 +76,7 @@ def _load() -> None:
     global Budget, Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, Meter, RunContext
     global check_decisions, check_unanswered, default_middleware, default_model, with_gates
     global joined_prompt, new_run_id, observed, resilient, resolve_model, runtime, starting_point
+    global asked_face
     from .budget import Budget, Meter
     from .context import RunContext, joined_prompt
     from .events import Emitter
@@ -92,6 +94,7 @@ def _load() -> None:
     from .middleware.chain import Chain
     from .middleware.defaults import default_middleware, with_gates
     from .models import default_model, resilient, resolve_model
+    from .runtime.face import asked_face
     from .runtime.thread import runtime
 
 
@@ -261,6 +264,16 @@ class Agent:
     _instructions: Instructions
     _asking: Asking[Agent] | None  # has its runs end with a value of the output_type
 
+    @property
+    def files(self) -> Any:
+        """The files that its runs without a session work in."""
+        from .files import filesystems, open_filesystem
+
+        if self.filesystem_scope:
+            return open_filesystem(self.filesystem_scope)
+        files = self._own["files"] = filesystems.lend(("agent", self.agent_id))
+        return files
+
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"An Agent cannot be changed; use agent.with_({name}=…) for a copy.")
 
@@ -289,8 +302,16 @@ class Agent:
     # running it
 
     @kinds.checked(prompt=kinds.ANYTHING)
-    def run(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
+    def run(
+        self, prompt: Prompt, state: State | None = None, *, wait: bool = False, **overrides: Any
+    ) -> RunResult:
         """Run to the end and return the result; from any thread, also in a notebook cell.
+
+        With ``wait`` it is shown below the cell, what it asks is answered in the panel there while
+        the cell runs, and the result is that of the whole run; ``should_pause`` is not for such a
+        run. Raises :class:`~sagents_nb.errors.ConfigurationError` where no panel would be heard
+        meanwhile, and KeyboardInterrupt when it is stopped. In a notebook that runs unattended
+        approvals are denied.
 
         ``overrides`` are for this run and its resumption: ``model``, ``system_prompt``,
         ``output_type``, ``max_runs``, ``until_tool``, ``until_tool_success``, ``tool_timeout``,
@@ -300,6 +321,8 @@ class Agent:
         :class:`~sagents_nb.errors.AgentError` subclasses, with the result so far in ``.result``;
         an interrupt is a result.
         """
+        if wait:
+            return asked_face().run(self, prompt, state, overrides)
         return self._start(prompt, state, overrides).result()
 
     @kinds.checked(prompt=kinds.ANYTHING)
@@ -472,12 +495,7 @@ class Agent:
                 **config,
             )
         if files is None:
-            from .files import filesystems, open_filesystem
-
-            if self.filesystem_scope:
-                files = open_filesystem(self.filesystem_scope)
-            else:
-                files = self._own["files"] = filesystems.lend(("agent", self.agent_id))
+            files = self.files
         ctx = RunContext(
             emitter=emitter,
             agent=self,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..errors import SagentsError
 from ..events import AgentEnd, Event, MessageEnd, ToolExecutionEnd
-from ..messages import Message, ToolResult, Usage
+from ..messages import Message, ToolResult
 from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
@@ -46,7 +46,7 @@ async def run_cell(
     wait = wait and not plain  # there would be nothing to click
     main_thread.attach(asyncio.get_running_loop())
     run = session.send(prompt)
-    output = _CellOutput(session, run.id, live=not (unattended or plain), typed=typed)
+    output = CellOutput(session, run.id, live=not (unattended or plain), typed=typed)
     if background:
         output.follow(session)
         return None
@@ -54,7 +54,7 @@ async def run_cell(
         result = await _final_result(session, run, unattended, wait)
     except asyncio.CancelledError:
         await _wait_for_shutdown(session)
-        _stop(session, run)
+        stop_run(session, run)
         output.finish(session, await _stopped_result(session, run))
         raise KeyboardInterrupt("The run was stopped.") from None
     except SagentsError as error:
@@ -72,32 +72,50 @@ async def run_cell(
 
 async def _final_result(session: Session, run: Run, unattended: bool, wait: bool) -> RunResult:
     """The result once nothing is left to decide."""
-    messages: list[Message] = []
-    usage, duration = Usage(), 0.0
+    result = None
     while True:
-        result = await _heartbeat(run)
-        messages = [*_answered(messages, result.state), *result.messages]
-        usage += result.usage
-        duration += result.duration
-        result.messages, result.usage, result.duration = messages, usage, duration
-        interrupt = result.interrupt
-        if result.status != "interrupted" or interrupt is None:
+        result = joined(result, await _heartbeat(run))
+        if result.status != "interrupted" or not (unattended or wait):
             return result
-        if unattended and interrupt.action_requests:
-            decisions = decide(session.headless, interrupt)
-            if decisions is None:
-                print(f"Nobody is there to decide. {interrupt_text(session)}")
+        if unattended:
+            following = run_by_policy(session, result)
+            if following is None:
                 return result
-            run = session.resume(decisions, by="policy")
-            continue
-        if unattended or not wait:
-            return result
-        following = await _run_after_decision(session, run)
-        if following is None:  # stopped while it waited, or answered by a new message
-            result.status = "cancelled"
-            result.state = session.state
-            return result
+        else:
+            while still_asks(session, run):
+                await asyncio.sleep(HEARTBEAT / 2)
+            following = run_after(session, run)
+            if following is None:
+                return stopped(result, session)
         run = following
+
+
+def joined(before: RunResult | None, result: RunResult) -> RunResult:
+    """``result``, with what the run had done before it waited for an answer."""
+    if before is not None:
+        result.messages = [*_answered(before.messages, result.state), *result.messages]
+        result.usage = before.usage + result.usage
+        result.duration += before.duration
+    return result
+
+
+def stopped(result: RunResult, session: Session) -> RunResult:
+    """``result`` of a run that was stopped while it waited, or answered by a new message."""
+    result.status = "cancelled"
+    result.state = session.state
+    return result
+
+
+def run_by_policy(session: Session, result: RunResult) -> Run | None:
+    """The run that goes on as the policy decides; None if only a person can, which is said."""
+    interrupt = result.interrupt
+    if interrupt is None or not interrupt.action_requests:
+        return None
+    decisions = decide(session.headless, interrupt)
+    if decisions is None:
+        print(f"Nobody is there to decide. {interrupt_text(session)}")
+        return None
+    return session.resume(decisions, by="policy")
 
 
 def _answered(messages: list[Message], state: State) -> list[Message]:
@@ -117,10 +135,13 @@ async def _heartbeat(run: Run) -> RunResult:
     return waiting.result()
 
 
-async def _run_after_decision(session: Session, run: Run) -> Run | None:
+def still_asks(session: Session, run: Run) -> bool:
+    """Whether what that run asked waits for an answer."""
+    return session.status == "interrupted" and session.current_run is run
+
+
+def run_after(session: Session, run: Run) -> Run | None:
     """The run that goes on after the decision, or None if there is none."""
-    while session.status == "interrupted" and session.current_run is run:
-        await asyncio.sleep(HEARTBEAT / 2)
     following = session.current_run
     if following is None or following is run or following.id != run.id:
         return None
@@ -137,7 +158,7 @@ async def _wait_for_shutdown(session: Session) -> None:
             await asyncio.sleep(SHUTDOWN)
 
 
-def _stop(session: Session, run: Run) -> None:
+def stop_run(session: Session, run: Run) -> None:
     """Stop what this cell began, not what it waits behind."""
     current = session.current_run
     if current is not None and current.id == run.id:  # after a decision it is another handle
@@ -162,10 +183,10 @@ async def _stopped_result(session: Session, run: Run) -> RunResult | None:
 
 def show_run(session: Session, run: Run) -> None:
     """Show a run below a cell that does not wait for it."""
-    _CellOutput(session, run.id, live=True, typed=False).follow(session)
+    CellOutput(session, run.id, live=True, typed=False).follow(session)
 
 
-class _CellOutput:
+class CellOutput:
     """What stands below the cell: the live panel, and at the end the transcript beside it.
 
     Without a panel the transcript alone is shown, once: nbval compares the first display.

@@ -28,6 +28,8 @@ class Control:
 
     def __init__(self, find: Callable[[str], Callable[[dict[str, Any]], None] | None]) -> None:
         self._find = find
+        self.heard = False
+        """Whether a page was heard on another thread than the one that runs cells."""
 
     def register(self) -> None:
         """Have the kernel open such comms; harmless where it does already."""
@@ -46,6 +48,7 @@ class Control:
             return
         if content.get("type") == "ping":
             if threading.current_thread() is not threading.main_thread():
+                self.heard = True
                 comm.send({"type": "pong"})
         elif isinstance(id := content.get("session_id"), str) and (take := self._find(id)):
             take(content)

@@ -15,6 +15,7 @@ from ..errors import SagentsError
 from ..messages import DISPLAY, Message, filled, message_of
 from ..redaction import masked, secrets_of_names
 from ..result import RunResult
+from ..runtime.face import put_on, take_off
 from ..runtime.main_thread import main_thread
 from ..serialization import to_data
 from ..session import Session
@@ -27,6 +28,7 @@ from .interpolate import fields_in, misspelt
 from .magics import AgentMagics
 from .tracebacks import own_frames
 from .unattended import unattended
+from .waiting import NotebookFace
 from .widget import MimeBundle, cell_id, frozen_bundle, live_bundle, show, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
@@ -39,6 +41,7 @@ class Extension:
         self.shell = shell
         self.conversations = Conversations(shell)
         self.completion = Completion(shell, self.conversations)
+        self.face = NotebookFace(shell)
 
     def install(self) -> None:
         """Register the magics, the cell transformer and the display of sessions."""
@@ -49,6 +52,7 @@ class Extension:
         self.shell.register_magics(AgentMagics(self.shell, self.conversations))
         self.shell.input_transformers_cleanup.append(awaiting_cell)
         self.completion.install()
+        put_on(self.face)
         formatter = self.shell.display_formatter.mimebundle_formatter
         formatter.for_type(Session, _session_bundle)
         self.shell.display_formatter.ipython_display_formatter.for_type(Session, _show_session)
@@ -58,6 +62,7 @@ class Extension:
         if awaiting_cell in self.shell.input_transformers_cleanup:
             self.shell.input_transformers_cleanup.remove(awaiting_cell)
         self.completion.remove()
+        take_off(self.face)
         forget_failures(self.shell)
         self.shell.display_formatter.mimebundle_formatter.pop(Session, None)
         self.shell.display_formatter.ipython_display_formatter.pop(Session, None)

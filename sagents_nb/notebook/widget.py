@@ -185,6 +185,11 @@ def _taking(session_id: str) -> Callable[[dict[str, Any]], None] | None:
 _control = Control(_taking)
 
 
+def heard_while_busy() -> bool:
+    """Whether pages were heard where a cell that computes does not hold them up."""
+    return _control.heard
+
+
 def panel_of(session: Session) -> Panel:
     """The one session model of that session, made on first use."""
     panel = _panels.get(session)

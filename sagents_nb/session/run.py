@@ -16,6 +16,7 @@ from ..interrupts import Interrupt
 from ..messages import Usage
 from ..result import RunResult
 from ..runtime.event_stream import EventStream
+from ..runtime.face import asked_face
 from ..runtime.futures import RunHandle
 from ..state import State
 
@@ -121,6 +122,16 @@ class Run(RunHandle):
         if in_line is not None and not in_line.done():
             error = ended.exception()
             in_line.set_exception(error) if error else in_line.set_result(ended.result())
+
+    @kinds.checked
+    def result(self, timeout: float | None = None, *, wait: bool = False) -> RunResult:
+        """As that of any run; with ``wait`` also through what people have to decide on the way.
+
+        Then it is shown below the cell, and answered in the panel there while the cell runs.
+        Raises :class:`~sagents_nb.errors.ConfigurationError` where no panel would be heard
+        meanwhile, and KeyboardInterrupt when it is stopped; after ``timeout`` seconds it goes on.
+        """
+        return asked_face().wait(self, timeout) if wait else super().result(timeout)
 
     def received(self, result: RunResult) -> None:
         """Whoever waited has its result now."""

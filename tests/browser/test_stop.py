@@ -93,6 +93,39 @@ def test_a_click_on_approve_counts_while_a_sync_cell_runs(lab: Lab) -> None:
     expect(notebook.cell_output(2)).to_contain_text("/report.md")
 
 
+def test_an_approval_is_clicked_while_a_sync_cell_waits_for_it(lab: Lab) -> None:
+    """In the first panel of its page: the kernel computes from before it is there."""
+    notebook = agent_notebook(
+        lab,
+        "session(write('# Report'), told)",
+        "result = s.agent.run('Write.', wait=True)\nprint(result.text, s.agent.files.list())",
+        AFTERWARDS,
+    )
+    notebook.run_cell(1)
+    notebook.run_cell(2)
+    be_heard(notebook, 1)
+    notebook.screenshot("approval-in-sync-cell")
+    part(notebook, 1, "approve").click()
+    notebook.wait_for_cell(1)
+    expect(notebook.cell_output(1)).to_contain_text("['/report.md']")
+    expect(part(notebook, 1, "tool-card")).to_contain_text("Approved")
+    expect(notebook.cell_output(2)).to_contain_text("the next cell ran")
+    assert notebook.console == []
+
+
+def test_stop_ends_a_sync_cell_that_waits_for_an_approval(lab: Lab) -> None:
+    notebook = agent_notebook(
+        lab, "session(write('# Report'), told)", "s.send('Write.').result(wait=True)", AFTERWARDS
+    )
+    notebook.run_cell(1)
+    notebook.run_cell(2)
+    be_heard(notebook, 1)
+    part(notebook, 1, "approval-stop").click()
+    notebook.wait_for_cell(1)
+    expect(notebook.cell_output(1)).to_contain_text(STOPPED)
+    expect(notebook.cell_output(2)).to_have_text("")
+
+
 def test_stop_in_a_cell_that_waits_its_turn_leaves_the_run_before_it_alone(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,

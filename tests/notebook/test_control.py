@@ -35,7 +35,7 @@ class Page:
         self.client.control_channel.send(request)
         answer = self.client.get_control_msg(timeout=PATIENCE)
         self.subshell = answer["content"]["subshell_id"]
-        self.say("comm_open", target_name="sagents.control", subshell=None, data={})
+        self.say("comm_open", target_name="sagents.control", data={})
 
     def say(self, kind: str = "comm_msg", subshell: Any = ..., **content: Any) -> str:
         message = self.client.session.msg(kind, {"comm_id": "page", **content})

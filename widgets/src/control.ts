@@ -8,6 +8,8 @@ import type { AnyModel } from "@anywidget/types";
 
 type Comm = {
   isDisposed: boolean;
+  /** When its subshell is there, in JupyterLab 4.4 and newer; never where they are switched off. */
+  subshellStarted?: Promise<void>;
   onMsg: () => void;
   open(): unknown;
   send(data: object): unknown;
@@ -31,6 +33,15 @@ export class Control {
       this.works = true;
       for (const tell of this.#waiting.splice(0)) tell();
     };
+    const { subshellStarted } = this.#comm;
+    if (subshellStarted) subshellStarted.then(() => this.#open()).catch(console.warn);
+    else this.#open();
+  }
+
+  // On its subshell, so that also a kernel that computes learns of it: else that does not hear what
+  // is clicked in the first panel of a page before the cell ends that shows it.
+  #open(): void {
+    if (this.gone) return;
     this.#comm.open();
     this.#ping(FIRST_PATIENCE);
   }
@@ -48,9 +59,8 @@ export class Control {
     this.#comm.send(message);
   }
 
-  // A kernel that computes learns of the comm when it is done, and drops what came before. And the
-  // first messages of a comm go to the cells' thread, where pings are not answered: JupyterLab is
-  // still making its subshell.
+  // Of a kernel that has not registered the target yet a first ping is lost, and one on the cells'
+  // thread is not answered.
   #ping(patience: number): void {
     if (this.works || this.gone) return;
     this.#comm.send({ type: "ping" });

@@ -73,6 +73,21 @@ test("a kernel that computes is asked again until it answers, ever more seldom",
   expect(comms[0]!.sent).toHaveLength(4);
 });
 
+test("it is opened on its subshell, where a kernel that computes learns of it", async () => {
+  let started = () => {};
+  const createComm = kernel.createComm;
+  kernel.createComm = (target) => {
+    const subshellStarted = new Promise<void>((resolve) => (started = resolve));
+    return Object.assign(createComm(target), { subshellStarted });
+  };
+  controlOf(modelOf(kernel).asModel());
+  vi.advanceTimersByTime(10_000);
+  expect(comms[0]).toMatchObject({ opened: false, sent: [] });
+  started();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(comms[0]).toMatchObject({ opened: true, sent: [{ type: "ping" }] });
+});
+
 test("a restarted kernel gets a new comm", () => {
   controlOf(modelOf(kernel).asModel());
   comms[0]!.isDisposed = true;
