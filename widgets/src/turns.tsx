@@ -22,7 +22,7 @@ function UserTurn({ entry }: { entry: Entry }) {
   const others = parts.filter((part) => part.type !== "text");
   return (
     <article class="sagents-turn" data-testid="entry" data-role="user">
-      <h6 class="sagents-sr">You</h6>
+      <h2 class="sagents-sr">You</h2>
       {text && <div class="sagents-bubble">{text}</div>}
       {others.length > 0 && (
         <div class="sagents-others">
@@ -41,7 +41,7 @@ function PromptTurn({ entry }: { entry: Entry }) {
   const parts = entry.message.parts ?? [];
   return (
     <article class="sagents-turn" data-testid="entry" data-role="user">
-      <h6 class="sagents-sr">You</h6>
+      <h2 class="sagents-sr">You</h2>
       <button
         type="button"
         class={whole ? "sagents-prompt sagents-prompt-whole" : "sagents-prompt"}
@@ -151,7 +151,7 @@ function AssistantTurn({ entry, partial, parts, place, about, folds, placeOf, fa
       aria-busy={partial ? "true" : undefined}
       ref={root}
     >
-      <h6 class="sagents-sr">Agent</h6>
+      <h2 class="sagents-sr">Agent</h2>
       {empty && partial && <p class="sagents-shimmer">{parts.length > 0 ? "Planning…" : "Thinking…"}</p>}
       {rows}
       {note}
