@@ -1,20 +1,46 @@
 """The states that the panel can be in, all below the cells of one notebook.
 
-A test opens them with :func:`opened` and then looks at ``panel(notebook, "approval-diff")``.
+A test has :func:`opened` make a notebook of them, and looks at the panel of each.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from playwright.sync_api import Locator, expect
 
+import sagents_nb as sa
 from tests.browser.lab import Lab
+from tests.talking import PATIENCE, call
 
+REPORT = r"""# Penguins
+
+Three species, **344** birds, from the [data set](https://example.org/penguins). Heaviest: *Gentoo*.
+
+| Species | Birds | Mass (g) |
+|---|--:|--:|
+| Adelie | 152 | 3,701 |
+| Chinstrap | 68 | 3,733 |
+| Gentoo | 124 | 5,076 |
+
+## Method
+
+1. Read `penguins.csv`
+2. Group by species, with $\bar{x} = \frac{1}{n}\sum x_i$
+
+```python
+@cache  # of each species
+def means(frame: pd.DataFrame, digits=1) -> dict:
+    found = frame.groupby("species")["body_mass_g"].mean().round(digits)
+    return dict(found) if len(found) > 2 else {}
+```
+
+> Two rows had no sex; they are kept.
+"""
 SPECIES = "Compare the penguin species."
-SETUP = rf'''
-SPECIES = "{SPECIES}"'''
+SETUP = f"SPECIES, REPORT = {SPECIES!r}, {REPORT!r}"
 SETUP += r'''
 %load_ext sagents_nb
 import asyncio
@@ -31,30 +57,6 @@ class Writing(sa.ChatModel):
         yield REPORT[:REPORT.index("## Method")]
         await asyncio.Event().wait()
 
-REPORT = """# Penguins
-
-Three species, **344** birds, from the [data set](https://example.org/penguins). Heaviest: *Gentoo*.
-
-| Species | Birds | Mass (g) |
-|---|--:|--:|
-| Adelie | 152 | 3,701 |
-| Chinstrap | 68 | 3,733 |
-| Gentoo | 124 | 5,076 |
-
-## Method
-
-1. Read `penguins.csv`
-2. Group by species, with $\\bar{x} = \\frac{1}{n}\\sum x_i$
-
-```python
-@cache  # of each species
-def means(frame: pd.DataFrame, digits=1) -> dict:
-    found = frame.groupby("species")["body_mass_g"].mean().round(digits)
-    return dict(found) if len(found) > 2 else {}
-```
-
-> Two rows had no sex; they are kept.
-"""
 CSV = "species,birds,mass\nAdelie,152,3701\nChinstrap,68,3733\nGentoo,124,5076\n"
 CODE = """import pandas as pd
 
@@ -109,7 +111,8 @@ def saying(session, prompt):
 
 RENT = ToolCall("p1", "pay", dict(to="landlord", amount=900.0, note="rent"))
 ODD = ToolCall("p2", "pay", dict(to="l\u0430ndlord", amount=1e20, note="rent\u200b"))
-MENDED = ToolCall("e1", "edit_file", dict(file_path="/plan.md", old_string="two", new_string="three"))
+MENDED = ToolCall("e1", "edit_file",
+                  dict(file_path="/plan.md", old_string="two", new_string="three"))
 COUNT = [["I count them.", ToolCall("c1", "count_rows", {"by": "island"})], "There are **three**."]
 '''
 
@@ -186,8 +189,8 @@ STATES: Mapping[str, State] = {
         shown("math", ".hljs-comment", "[data-status=failed]"),
     ),
     "approval-diff": State(
-        """said(session(["I mend it.", write("/report.md", REPORT.replace("344", "342"), overwrite=True)],
-    ask=["write_file"], files={"/report.md": REPORT}), "Two birds are not penguins.")""",
+        """mended = write("/report.md", REPORT.replace("344", "342"), overwrite=True)
+said(session(["I mend it.", mended], ask=["write_file"], files={"/report.md": REPORT}), "Two birds are not penguins.")""",
         shown(of("approve"), ".sagents-diff-added"),
     ),
     "approval-code": State(
@@ -222,8 +225,7 @@ s""",
         pressed(f"{of('answer-option')} >> nth=1", of("answer-send")),
     ),
     "error": State(
-        """s = saying(session(sa.ModelError("The key was refused; set ANTHROPIC_API_KEY.")), SPECIES)
-s""",
+        'saying(session(sa.ModelError("The key was refused; set ANTHROPIC_API_KEY.")), SPECIES)',
         shown(of("retry"), ".sagents-error-text, .sagents-banner-error"),
     ),
     "to-dos": State(
@@ -297,7 +299,7 @@ run_view(s, s.current_run.id)""",
 }
 
 
-def opened(lab: Lab, names: Iterable[str] = STATES) -> dict[str, Locator]:
+def opened(lab: Lab, names: Iterable[str]) -> dict[str, Locator]:
     """A notebook with a panel in each of these states, and the panels."""
     names = list(names)
     notebook = lab.open([SETUP, *(STATES[name].source for name in names)])
@@ -309,3 +311,46 @@ def opened(lab: Lab, names: Iterable[str] = STATES) -> dict[str, Locator]:
         panels[name].scroll_into_view_if_needed()
         STATES[name].reach(panels[name])
     return panels
+
+
+def exported() -> str:
+    """The page of a conversation in which all happened that a page tells of."""
+
+    @sa.tool
+    def count_rows(by: str) -> str:
+        "Count."
+        if by == "colour":
+            raise ValueError("There is no column 'colour'; there are species, island and sex.")
+        return f"152, 68 and 124 by {by}"
+
+    counts = [["I count them.", call("count_rows", by="island")], "There are **three** islands."]
+    helper = sa.CompiledSubAgent(
+        "helper", "Counts.", sa.Agent(sa.ScriptedModel(counts), tools=[count_rows])
+    )
+    plan = [("Compare", "completed"), ("Write", "in_progress"), ("Ask again", "cancelled")]
+    todos = [{"id": n, "content": what, "status": how} for n, (what, how) in enumerate(plan, 1)]
+    task = {"instructions": "Count by island.", "subagent_type": "helper"}
+    thought = sa.ThinkingPart("The masses differ by species, so I group by it.")
+    turns = [
+        sa.Message("assistant", (thought, call("write_todos", merge=False, todos=todos))),
+        ["I look.", call("count_rows", by="species"), call("count_rows", "c2", by="colour")],
+        ["Two files.", call("task", "t1", **task)],
+        [
+            call("write_file", "w1", file_path="/report.md", content=REPORT),
+            call("write_file", "w2", file_path="/other.txt", content="No."),
+        ],
+        REPORT,
+        sa.ModelError("The key was refused; set ANTHROPIC_API_KEY."),
+    ]
+    agent = sa.Agent(
+        sa.ScriptedModel(turns),
+        tools=[count_rows],
+        interrupt_on={"write_file": True},
+        subagent_options={"subagents": [helper]},
+    )
+    session = sa.Session(agent, id="penguins")
+    session.send(SPECIES).result(PATIENCE)
+    session.resume([sa.Approve(), sa.Reject("Not on a Sunday.")]).result(PATIENCE)
+    with contextlib.suppress(sa.ModelError):
+        session.send("And by island?").result(PATIENCE)
+    return session.to_html() or ""

@@ -12,7 +12,10 @@ TEXT_ONLY = {
     "footer", "aside",
 }  # fmt: skip
 FRAME = {"html", "head", "body", "meta", "title", "style"}
-_HARMLESS = {"class", "title", "id", "start", "alt", "rel", "lang", "data-status", "open", "align"}
+_HARMLESS = {
+    "class", "title", "id", "start", "alt", "rel", "lang", "data-status", "open", "align",
+    "aria-level", "tabindex",
+}  # fmt: skip
 _VALUES = {
     "href": re.compile(r"https?://[^\s]+|mailto:[^\s]+|#[\w%.~!$&'()*+,;=:@/?-]*", re.I),
     "src": re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}"),
