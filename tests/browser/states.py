@@ -190,7 +190,8 @@ STATES: Mapping[str, State] = {
     ),
     "approval-diff": State(
         """mended = write("/report.md", REPORT.replace("344", "342"), overwrite=True)
-said(session(["I mend it.", mended], ask=["write_file"], files={"/report.md": REPORT}), "Two birds are not penguins.")""",
+said(session(["I mend it.", mended], ask=["write_file"], files={"/report.md": REPORT}),
+    "Two birds are not penguins.")""",
         shown(of("approve"), ".sagents-diff-added"),
     ),
     "approval-code": State(
