@@ -79,9 +79,12 @@ def _turn(turn: Turn) -> str:
             else _part(part)
             for part in turn.parts
         )
-        return f'<section class="turn user">{said}</section>'
+        return f'<section class="turn user"><h2 class="sr">You</h2>{said}</section>'
     parts = "".join(_part(part) for part in turn.parts)
-    label = "" if turn.role == "assistant" else f'<div class="label">{escape(turn.role)}</div>'
+    if turn.role == "assistant":
+        label = '<h2 class="sr">Agent</h2>'
+    else:
+        label = f'<h2 class="label">{escape(turn.role)}</h2>'
     return f'<section class="turn">{label}{parts}</section>' if parts else ""
 
 
@@ -242,6 +245,8 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
 
 _VOID = ("br", "hr")
 _OF_MATHML = re.compile(r"#?[\w. +-]{1,60}")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_SPEAKER = 2  # the level of the heading that says who speaks
 _VALUES = {
     "href": _LINK,
     "start": re.compile(r"\d{1,9}"),
@@ -255,6 +260,8 @@ def _is_fine(name: str, value: str) -> bool:
 
 def sanitized(html: str) -> str:
     """``html`` written anew: only :data:`ELEMENTS`, each closed, and everything else as text.
+
+    Headings get their level in the page, where the agent's turn has the second.
 
     >>> sanitized('<p onclick="x()">a<script>b</script> <a href="javascript:c">d</a>')
     '<p>ab <a>d</a></p>'
@@ -271,6 +278,7 @@ class _Writer(HTMLParser):
         self._parts: list[str] = []
         self._open: list[str] = []
         self._link: tuple[str, int] | None = None  # the address, and where its text begins
+        self._level = _SPEAKER  # that of the last heading
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in ELEMENTS:
@@ -288,6 +296,12 @@ class _Writer(HTMLParser):
         if tag == "a" and kept:
             shown += ' rel="noopener noreferrer nofollow"'
             self._link = (kept[0][1], len(self._parts) + 1)
+        if tag in _HEADINGS:
+            # Below who speaks, and never two levels below the one before, however a model counts.
+            self._level = min(_SPEAKER + int(tag[1]), self._level + 1, len(_HEADINGS))
+            shown += f' aria-level="{self._level}"'
+        elif tag == "pre":
+            shown += ' tabindex="0"'  # what is too wide is scrolled by keyboard too
         self._parts.append(f"<{tag}{shown}>")
         if tag not in _VOID:
             self._open.append(tag)

@@ -15,8 +15,10 @@ TEXT_ONLY = {
     "msubsup", "munder", "mover", "munderover", "mtable", "mtr", "mtd", "mstyle", "mphantom",
 }  # fmt: skip
 FRAME = {"html", "head", "body", "meta", "title", "style"}
-_HARMLESS = {"class", "title", "id", "start", "alt", "rel", "lang", "data-status", "open", "align"}
-_HARMLESS |= {
+_HARMLESS = {
+    "class", "title", "id", "start", "alt", "rel", "lang", "data-status", "open", "align",
+    "aria-level", "tabindex",
+    # Of formulas.
     "display", "mathvariant", "stretchy", "fence", "form", "separator", "minsize", "maxsize",
     "lspace", "rspace", "linethickness", "width", "displaystyle", "scriptlevel", "mathcolor",
     "columnalign", "rowspacing", "columnspacing", "accent", "accentunder",

@@ -93,7 +93,7 @@ export function ApprovalCard({ asked, onLeave }: Props) {
           <Line text={display_text ?? ""} />
         </span>
       </div>
-      <div class="sagents-approval-body" tabIndex={0} role="region" aria-label="What is asked" ref={body}>
+      <div class="sagents-approval-body" tabIndex={0} role="group" aria-label="What is asked" ref={body}>
         {doubt && (
           <p class="sagents-ask">
             Did this call run? The kernel ended while it was at work, so only you can find out. Look before you answer: what

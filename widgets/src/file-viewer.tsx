@@ -91,7 +91,7 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
         {content?.location && <CopyButton text={content.location} label="Copy path on disk" />}
         {!gone && <Download file={file} />}
       </div>
-      <div class="sagents-viewer-body" tabIndex={0} role="region" aria-label={nameOf(path)}>
+      <div class="sagents-viewer-body" tabIndex={0} role="group" aria-label={nameOf(path)}>
         {change && (gone || compared) ? (
           <FileChanges change={change} />
         ) : (

@@ -28,7 +28,7 @@ export function Header({ state, status, view, runId, armed }: Props) {
   };
   return (
     <>
-      <header class="sagents-header">
+      <div class="sagents-header">
         <span class="sagents-status" data-testid="status" data-status={status.name}>
           <span class="sagents-dot" />
           {status.label}
@@ -53,7 +53,7 @@ export function Header({ state, status, view, runId, armed }: Props) {
             {armed ? "Stop: Esc once more" : slow && !store.heardWhileBusy ? "Busy: interrupt the kernel" : "Stop"}
           </button>
         )}
-      </header>
+      </div>
       {choosing && store.open && <ModelList close={close} />}
     </>
   );

@@ -6,7 +6,7 @@ import { highlight } from "./highlight";
 import { BoundedLexer } from "./lexer";
 
 export type Block =
-  | { kind: "html"; html: string }
+  | { kind: "html"; html: string; /** That of the headings in it. */ level?: number }
   | { kind: "code"; language: string; code: string; closed: boolean };
 
 const escapes: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
@@ -23,15 +23,39 @@ const marked = new Marked({
   },
 });
 
-function toBlock(token: Token): Block | null {
+/** The level of the heading that says who speaks. */
+const SPEAKER = 2;
+const DEEPEST = 6;
+
+/** The block of a token that comes after a heading of the level `above`. */
+function toBlock(token: Token, above: number): Block | null {
   if (token.type === "space" || token.type === "def") return null;
-  if (token.type !== "code") return { kind: "html", html: marked.parser([token]) };
+  if (token.type !== "code") {
+    const html = marked.parser([token]);
+    // Below who speaks, and never two levels below the heading before it, however a model counts.
+    const asked = token.type === "heading" ? SPEAKER + (token as Tokens.Heading).depth : DEEPEST;
+    return /<h[1-6]>/.test(html) ? { kind: "html", html, level: Math.min(asked, above + 1, DEEPEST) } : { kind: "html", html };
+  }
   const { raw, text, lang = "", codeBlockStyle } = token as Tokens.Code;
   const fence = /^ {0,3}(`{3,}|~{3,})/.exec(raw)?.[1];
   const closed =
     codeBlockStyle === "indented" || (fence !== undefined && endsWithFence(raw, fence));
   return { kind: "code", language: lang.split(/\s/)[0]!, code: text, closed };
 }
+
+/** `blocks` with those of the tokens that come after them. */
+function append(blocks: Block[], tokens: Token[]): Block[] {
+  let above = blocks.map(levelOf).findLast((level) => level !== undefined) ?? SPEAKER;
+  for (const token of tokens) {
+    const block = toBlock(token, above);
+    if (!block) continue;
+    blocks.push(block);
+    above = levelOf(block) ?? above;
+  }
+  return blocks;
+}
+
+const levelOf = (block: Block) => (block.kind === "html" ? block.level : undefined);
 
 function endsWithFence(raw: string, fence: string): boolean {
   const lines = raw.trimEnd().split("\n");
@@ -57,8 +81,7 @@ export class MarkdownStream {
     this.#text = normal;
 
     this.#finish(normal.lastIndexOf("\n") + 1);
-    const open = this.#lex(normal.slice(this.#done)).map(toBlock);
-    return [...this.#finished, ...open.filter((block) => block !== null)];
+    return append([...this.#finished], this.#lex(normal.slice(this.#done)));
   }
 
   /** The blocks of a text that is complete; of one that grew here, those that there are stay. */
@@ -76,9 +99,9 @@ export class MarkdownStream {
     this.#seen = end;
     const tokens = this.#lex(this.#text.slice(this.#done, end));
     const last = tokens.findLastIndex((token) => token.type !== "space");
-    for (const token of tokens.slice(0, Math.max(last, 0))) {
-      const block = toBlock(token);
-      if (block) this.#finished.push(block);
+    const finished = tokens.slice(0, Math.max(last, 0));
+    append(this.#finished, finished);
+    for (const token of finished) {
       // The first definition of a link counts.
       if (token.type === "def") this.#links[token.tag] ??= token as Tokens.Def;
       this.#done += token.raw.length;
@@ -102,5 +125,5 @@ export class MarkdownStream {
 /** The blocks of a text that is complete. */
 export function parseMarkdown(text: string): Block[] {
   const normal = text.replace(/\r\n?/g, "\n");
-  return new BoundedLexer().lex(normal).map(toBlock).filter((block) => block !== null);
+  return append([], new BoundedLexer().lex(normal));
 }

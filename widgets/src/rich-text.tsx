@@ -71,16 +71,17 @@ function Run({ blocks }: { blocks: Block[] }) {
 }
 
 function BlockView({ block }: { block: Block }) {
-  if (block.kind === "html") return <HtmlBlock html={block.html} />;
+  if (block.kind === "html") return <HtmlBlock {...block} />;
   const { code, language, closed } = block;
   return <CodeBlock code={code} language={language} coloured={closed} />;
 }
 
-function HtmlBlock({ html }: { html: string }) {
+function HtmlBlock({ html, level }: { html: string; level?: number }) {
   const root = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const content = sanitize(html);
     for (const pre of content.querySelectorAll("pre")) pre.append(copyButtonFor(pre.textContent));
+    for (const heading of content.querySelectorAll("h1, h2, h3, h4, h5, h6")) heading.setAttribute("aria-level", `${level}`);
     for (const table of content.querySelectorAll("table")) {
       const pane = document.createElement("div");
       pane.className = "sagents-table-pane";
@@ -90,7 +91,7 @@ function HtmlBlock({ html }: { html: string }) {
     }
     root.current!.replaceChildren(content);
     return typeset(root.current!);
-  }, [html]);
+  }, [html, level]);
   return <div class="sagents-md-block" ref={root} />;
 }
 

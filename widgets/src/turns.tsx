@@ -23,7 +23,7 @@ function UserTurn({ entry, place }: { entry: Entry; place: number | string }) {
   const others = parts.filter((part) => part.type !== "text");
   return (
     <article class="sagents-turn" data-testid="entry" data-role="user">
-      <h6 class="sagents-sr">You</h6>
+      <h2 class="sagents-sr">You</h2>
       {text && <div class="sagents-bubble">{text}</div>}
       <Given entry={entry} place={place} />
       {others.length > 0 && (
@@ -43,7 +43,7 @@ function PromptTurn({ entry, place }: { entry: Entry; place: number | string }) 
   const parts = entry.message.parts ?? [];
   return (
     <article class="sagents-turn" data-testid="entry" data-role="user">
-      <h6 class="sagents-sr">You</h6>
+      <h2 class="sagents-sr">You</h2>
       <button
         type="button"
         class={whole ? "sagents-prompt sagents-prompt-whole" : "sagents-prompt"}
@@ -154,7 +154,7 @@ function AssistantTurn({ entry, partial, parts, place, about, folds, placeOf, fa
       aria-busy={partial ? "true" : undefined}
       ref={root}
     >
-      <h6 class="sagents-sr">Agent</h6>
+      <h2 class="sagents-sr">Agent</h2>
       {empty && partial && <p class="sagents-shimmer">{parts.length > 0 ? "Planning…" : "Thinking…"}</p>}
       {rows}
       {note}

@@ -146,9 +146,13 @@ function Conversation({ state }: { state: ViewState }) {
   );
 }
 
+/** A page has one bundle and many panels, whose ids differ. */
+let made = 0;
+
 function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   const [tab, setTab] = useState("chat");
   const [reading, setReading] = useState(false);
+  const [id] = useState(() => `sagents-${++made}`);
   const todos = todosOf(state);
   const files = useEver(state.files.length > 0);
   const side = todos.length > 0 || files;
@@ -169,26 +173,37 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
     ["todos", `Todos ${todos.length}`, <Todos todos={todos} busy={state.status === "running"} />],
     ["files", `Files ${state.files.length}`, <Files files={state.files} />],
   ];
+  // As https://www.w3.org/WAI/ARIA/apg/patterns/tabs says: one of them is reached by Tab, the others by arrows.
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const place = (tabs.findIndex(([name]) => name === tab) + step + tabs.length) % tabs.length;
+    setTab(tabs[place]![0]);
+    (event.currentTarget as Element).querySelectorAll<HTMLElement>("[role=tab]")[place]!.focus();
+  };
   return (
     <>
-      <div class="sagents-tabs" role="tablist">
-        {tabs.map(([id, label]) => (
+      <div class="sagents-tabs" role="tablist" aria-label="Parts of the panel" onKeyDown={onKeyDown}>
+        {tabs.map(([name, label]) => (
           <button
-            key={id}
+            key={name}
             type="button"
             role="tab"
+            id={`${id}-${name}`}
             class="sagents-tab"
-            aria-selected={tab === id}
-            onClick={() => setTab(id)}
+            aria-selected={tab === name}
+            aria-controls={`${id}-${name}-panel`}
+            tabIndex={tab === name ? 0 : -1}
+            onClick={() => setTab(name)}
           >
             {label}
-            {id === "chat" && tab !== "chat" && state.interrupt && <span class="sagents-badge">approval</span>}
+            {name === "chat" && tab !== "chat" && state.interrupt && <span class="sagents-badge">approval</span>}
           </button>
         ))}
       </div>
-      {tabs.map(([id, , content]) => (
+      {tabs.map(([name, , content]) => (
         // Hidden, not removed: a draft or an open file is still there on the way back.
-        <div key={id} role="tabpanel" hidden={tab !== id}>
+        <div key={name} role="tabpanel" id={`${id}-${name}-panel`} aria-labelledby={`${id}-${name}`} hidden={tab !== name}>
           {content}
         </div>
       ))}
