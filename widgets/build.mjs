@@ -6,7 +6,7 @@ const out = "../sagents_nb/panel/static";
 
 // The loader travels with every widget model and the panel once per page, so both are kept small;
 // what sets formulas, once per page that has any.
-const budgets = { "loader.js": 4_000, "panel.js": 250_000, "panel.css": 34_000, "math.js": 280_000 };
+const budgets = { "loader.js": 4_000, "panel.js": 250_000, "panel.css": 35_000, "math.js": 280_000 };
 
 const options = {
   entryPoints: { loader: "src/loader.ts", panel: "src/panel.tsx", math: "src/katex.ts", "panel-css": "src/style.css" },
