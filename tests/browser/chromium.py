@@ -17,6 +17,10 @@ ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
     "--disable-quic",
+    # Letters that look the same on every machine: see pictures.py.
+    "--font-render-hinting=none",
+    "--disable-lcd-text",
+    "--force-color-profile=srgb",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
 
