@@ -134,6 +134,8 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # else it is no HTML: a number may be < 
 _ADDRESSED = re.compile(r"(\]\(|\]:)(?=\s*([^\s)]{0,101}))")
 _ABSOLUTE = re.compile(r"https?://|mailto:", re.I)
 _SAFE = re.compile(rf"{_ABSOLUTE.pattern}|[\w.~%+=@,;!$*'(-]{{0,100}}(?:[/?#]|$)", re.I)  # or local
+# JupyterLab and nbconvert draw it as the diagram it is, which may load images and hold HTML.
+_DRAWN = re.compile(r"((?:`{3,}|~{3,})(?:[^\S\n]|\ufeff)*)mermaid", re.I)
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)
 _OPENS = re.compile(r"([ \t>]*)(`{3,}|~{3,})[^`]*$")
 _TICKS = re.compile(r"`+|\n[ \t>]*\n")  # and where a paragraph ends, and what is in it
@@ -142,6 +144,8 @@ _MATH = re.compile(r"(\$\$[^$]+\$\$|\$[^$\n]+\$)")
 
 def inert(text: str, *, local: bool = True) -> str:
     """Markdown as a notebook may show it: no HTML of its own, no image, no link that is a script.
+
+    A diagram in Mermaid is shown as its code.
 
     Where that is in code, the code is HTML of ours, in which nothing but letters stands for
     itself; wherever a renderer sees code and this does not, an escape is seen, and no more.
@@ -224,7 +228,7 @@ def _harmless(text: str, safe: re.Pattern[str], less: str = "&lt;") -> str:
         mark, address = link.groups()
         return mark if safe.match(address) else f"]&#{ord(mark[1])};"
 
-    text = _TAG.sub(less, text).replace("![", "&#33;[")
+    text = _DRAWN.sub(r"\1text", _TAG.sub(less, text).replace("![", "&#33;["))
     return _ADDRESSED.sub(without_script, text)
 
 

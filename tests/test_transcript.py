@@ -184,6 +184,7 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: set[str] = set()
         self.live: list[str] = []
+        self.drawn = False  # whether a diagram is made of anything
         self.text = ""
         self.feed(html)
         self.close()
@@ -191,6 +192,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         for name, value in attrs:
+            self.drawn |= name == "class" and "mermaid" in (value or "").lower()
             address = name == "href" and re.match(r"(https?|mailto):|#|[^:]*$", value or "")
             if not address and name not in ("class", "title", "id", "start", "align", "style"):
                 self.live.append(f"{tag} {name}={value}")
@@ -209,7 +211,7 @@ HOSTILE = [
     "![t](http://x/y)", "![t][r]", "[r]: javascript:alert(1)", "[l](javascript:alert(1))",
     "[l]( java\\script:alert(1) )", "[l](<javascript:alert(1)>)", "[l](&#106;avascript:alert(1))",
     "[l](JAVASCRIPT&colon;alert(1))", "[l](data:text/html,x)", "<javascript:alert(1)>",
-    "<svg/onload=x>", "<a href='javascript:x'>", "<https://x/onfocus=alert(1)>",
+    "```mermaid\ngraph\n", "~~~ mermaid x\n", "<svg/onload=x>", "<a href='javascript:x'>", "<https://x/onfocus=alert(1)>",
 ]  # fmt: skip
 AROUND = [
     "`", "``", "```", "```html", "~~~", "$", "$$", "\\", "!", "[", "](", ")", "<", ">", "- ", "> ",
@@ -223,6 +225,17 @@ def test_nothing_a_model_writes_is_more_than_text_where_a_page_trusts_it(text: s
     page = Page(markdown2html(inert(text)))
     assert page.tags <= SHOWN
     assert page.live == []
+    assert not page.drawn
+
+
+@pytest.mark.parametrize(
+    "start", ["```mermaid", "~~~~ MERMAID x", "> ```\u00a0mermaid", "1. ```mermaid"]
+)
+def test_no_diagram_is_drawn_whose_images_somebody_would_be_asked_for(start: str) -> None:
+    text = f"{start}\ngraph LR\nA@{{ img: 'http://x/y' }}"
+    assert Page(markdown2html("```mermaid\nA --> B\n```")).drawn
+    assert "mermaid" not in inert(text).lower()
+    assert not Page(markdown2html(inert(text))).drawn
 
 
 def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
@@ -254,6 +267,8 @@ def test_what_is_harmless_stays_as_it_was(text: str) -> None:
         ("a `List<int>` b", "a List<int> b"),
         ("```cpp\n#include <io>\n\nx<y> z;\n```", "#include <io>\n\nx<y> z;"),
         ("```html\n<b>*cut*", "<b>*cut*"),
+        ("```mermaid\ngraph LR\nA --> B\n```", "graph LR\nA --> B"),
+        ("- ~~~Mermaid\n  A --> B\n  ~~~", "A --> B"),
         ("use <b>this</b>", "use <b>this</b>"),
         ("- a\n\n  ```\n  <b>\n    <i>\n  ```", "a\n<b>\n  <i>"),
     ],
