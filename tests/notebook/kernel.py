@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import KernelManager
 
 from sagents_nb.notebook.headless import retry_start
@@ -60,24 +61,30 @@ class Cell:
         return [content["data"] for content in self.of("update_display_data")]
 
 
-class Kernel:
-    """Started with this Python and this checkout, without anybody's keys."""
+class Python(KernelSpecManager):  # type: ignore[misc]
+    """Knows one kernel, that of an environment, by any name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, python: str | Path) -> None:
+        super().__init__()
+        self._argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        """How to start it."""
+        return KernelSpec(argv=self._argv, display_name="Python", language="python")
+
+
+class Kernel:
+    """Started with this checkout, and this Python or another, without anybody's keys."""
+
+    def __init__(self, folder: Path, python: str | Path = sys.executable) -> None:
         self.folder = folder
+        self.python = str(python)
         retry_start(self._start)
 
     def _start(self) -> None:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(PRIVATE_PREFIXES)}
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self.manager = KernelManager()
-        self.manager.kernel_cmd = [
-            sys.executable,
-            "-m",
-            "ipykernel_launcher",
-            "-f",
-            "{connection_file}",
-        ]
+        self.manager = KernelManager(kernel_spec_manager=Python(self.python))
         environment = {**kept, "PYTHONPATH": path, "IPYTHONDIR": str(self.folder)}
         self.manager.start_kernel(env=environment, cwd=str(self.folder))
         self.client = self.manager.client()

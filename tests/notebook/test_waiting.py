@@ -41,7 +41,7 @@ class Asked:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.session_id, self.interrupt = "", None
+        self.session_id, self.comm_id, self.interrupt = "", "", None
         self.seen: list[dict[str, Any]] = []
         while self.interrupt is None:
             message = kernel.client.get_iopub_msg(timeout=PATIENCE)
@@ -50,6 +50,8 @@ class Asked:
             if message["msg_type"] == "comm_open":
                 self.session_id = data["state"].get("session_id") or self.session_id
             told = data.get("content", {}) if message["msg_type"] == "comm_msg" else {}
+            if told:
+                self.comm_id = message["content"]["comm_id"]
             for place in (told.get("state", {}), *told.get("events", [])):
                 self.interrupt = place.get("interrupt") or self.interrupt
 
@@ -59,10 +61,14 @@ class Asked:
 
     def decide(self, **decision: Any) -> None:
         """The same of every call."""
+        self.say(**self.decision(**decision))
+
+    def decision(self, **decision: Any) -> dict[str, Any]:
+        """What says that to the kernel."""
         assert self.interrupt is not None
         calls = self.interrupt["action_requests"]
         decisions = {c["tool_call_id"]: {**decision, "digest": c["digest"]} for c in calls}
-        self.say(type="decide", interrupt_id=self.interrupt["id"], decisions=decisions)
+        return {"type": "decide", "interrupt_id": self.interrupt["id"], "decisions": decisions}
 
     def finish(self, id: str) -> Cell:
         """What the cell put out, the whole of it."""
