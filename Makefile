@@ -21,7 +21,7 @@ WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help tour test test-newest lock lint spec-check spec-coverage public-face test-python test-servers test-widgets test-notebooks \
-	test-packaging test-browser test-model soak mutants bench clean
+	test-packaging test-browser test-model soak pictures mutants bench clean
 
 help:  ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,10 @@ test-model: $(ENV)  ## With a real, small language model on this machine's CPU
 soak: $(ENV) $(BUNDLE)  ## Tests that run for minutes
 	$(PY) tests/browser/chromium.py
 	$(PYTEST) -m soak --timeout 3600 tests
+
+pictures: $(ENV) $(BUNDLE)  ## Rewrite docs/pictures where the panel looks different: look at each before you commit it
+	$(PY) tests/browser/chromium.py
+	REWRITE_PICTURES=1 $(PYTEST) -m soak --timeout 600 tests/browser/test_pictures.py
 
 mutants: $(ENV) $(BUNDLE)  ## Break what is committed in 300 small ways and see whether a test notices (hours)
 	$(INSTALL) --group mutation

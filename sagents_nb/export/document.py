@@ -100,6 +100,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     inside: tuple[str, ...]
     result: tuple[Text | Picture | Note, ...]
 
+    def outcome(self, status: str) -> str:
+        """Its status in that word, unless a decision begins with it, and the decisions."""
+        told = any(decision.startswith(f"{status} ") for decision in self.decisions)
+        return ", ".join(self.decisions if told else (status, *self.decisions))
+
 
 class Turn(msgspec.Struct, frozen=True):
     """One message; ``role`` is "user", "assistant", or a word of its own."""

@@ -112,9 +112,9 @@ def _part(part: Text | Thought | Note | Picture | Call | Given) -> str:
 
 
 def _call(call: Call) -> str:
-    word = ", ".join([_STATUS_WORDS.get(call.status, call.status), *call.decisions])
-    told = [value for _, value in call.arguments if value not in ("", "true", "false", "null")]
-    brief = next((value for value in told if "\n" not in value), "")[:_SIMPLE]
+    word = call.outcome(_STATUS_WORDS.get(call.status, call.status))
+    short = [value for _, value in call.arguments if value not in ("", "true", "false", "null")]
+    brief = next((value for value in short if "\n" not in value), "")[:_SIMPLE]
     body = [_arguments(call.arguments)]
     if call.asked is not None:
         body.append(f'<div class="label">The model had asked for</div>{_arguments(call.asked)}')

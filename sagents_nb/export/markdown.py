@@ -63,7 +63,7 @@ def part_markdown(part: Text | Thought | Note | Picture | Call | Given) -> str:
 
 def call_line(call: Call) -> str:
     """A call in a line: its name, what became of it, who decided."""
-    return ", ".join([f"{call.name}: {call.status}", *call.decisions])
+    return f"{call.name}: {call.outcome(call.status)}"
 
 
 def call_blocks(call: Call) -> Iterator[str]:

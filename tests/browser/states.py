@@ -168,6 +168,15 @@ def unfolded(panel: Locator) -> None:
         folds.first.click()
 
 
+def scrolled_to_the_top(panel: Locator) -> None:
+    """The reader has gone from the newest to the oldest message that is here."""
+    expect(panel.get_by_text("Answer 149.")).to_be_in_viewport()
+    earlier = panel.get_by_test_id("earlier")
+    panel.get_by_role("log").hover()
+    panel.page.mouse.wheel(0, -100_000)
+    expect(earlier).to_be_in_viewport()
+
+
 def of(name: str) -> str:
     """The selector of a test id."""
     return f"[data-testid={name}]"
@@ -284,7 +293,7 @@ s""",
         """asked = [m for n in range(150) for m in (Message.user(f"Question {n}"),
     Message.assistant(f"Answer {n}."))]
 sa.Session(sa.Agent(ScriptedModel([])), state=sa.State(messages=asked))""",
-        shown(f"{of('entry')} >> text=Answer 149."),
+        scrolled_to_the_top,
     ),
     "models": State("session()", pressed(of("model"), of("model-choice"))),
     "run": State(
@@ -333,7 +342,7 @@ def exported() -> str:
     task = {"instructions": "Count by island.", "subagent_type": "helper"}
     thought = sa.ThinkingPart("The masses differ by species, so I group by it.")
     turns = [
-        sa.Message("assistant", (thought, call("write_todos", merge=False, todos=todos))),
+        sa.Message.assistant([thought], [call("write_todos", merge=False, todos=todos)]),
         ["I look.", call("count_rows", by="species"), call("count_rows", "c2", by="colour")],
         ["Two files.", call("task", "t1", **task)],
         [

@@ -90,7 +90,7 @@ export function ApprovalCard({ asked, onLeave }: Props) {
           <Line text={tool_name} />
         </span>
         <span class="sagents-tool-summary">
-          <Line text={display_text ?? ""} />
+          <Line text={display_text === values.question ? "" : (display_text ?? "")} />
         </span>
       </div>
       <div class="sagents-approval-body" tabIndex={0} role="group" aria-label="What is asked" ref={body}>

@@ -17,7 +17,7 @@ import { Visible } from "./text-block";
 import { LooseCard, statusOfCall, type CallProps } from "./tool-card";
 import { Turn, type About } from "./turns";
 import { useStore } from "./use-store";
-import { wants, type Entry, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
+import { wants, type Entry, type Interrupt, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
 
 /** What a message costs beside its text, in characters. */
 const MESSAGE = 600;
@@ -174,7 +174,7 @@ function LooseQuestion({ state: { interrupt }, question, placed }: LooseProps) {
   const cards = Object.entries(question).filter(([id]) => !placed(id));
   return (
     <>
-      {interrupt.message && interrupt.type !== "in_doubt" && (
+      {interrupt.message && interrupt.type !== "in_doubt" && !asksItself(interrupt) && (
         <p class="sagents-question">
           <Icon name="hand" />
           <Visible text={interrupt.message} />
@@ -186,6 +186,10 @@ function LooseQuestion({ state: { interrupt }, question, placed }: LooseProps) {
     </>
   );
 }
+
+/** Whether its message is the question of a card. */
+const asksItself = ({ message, action_requests = [] }: Interrupt) =>
+  action_requests.some(({ arguments: values }) => values?.question === message);
 
 /** All that waits, without the conversation round it. */
 export function Waiting({ state }: { state: ViewState }) {
