@@ -803,6 +803,9 @@ LEFT_OUT = {
         "of a recording, which its model calls"
     ),
     r"FileSystem\.\w+|SubAgents\.start_subagent": "a tool: its schema checks what a model says",
+    r"messages\.(Field|names_in|filled|message_of|fields_of|brief_of)": (
+        "of a prompt with names in braces, which the notebook fills"
+    ),
     r"\w+Storage\.\w+": "of a storage, which a filesystem calls: its conformance is tested",
     r"(store\.)?\w*(Store|Persistence)\.(save_state|load_state|save_message|save_row"
     r"|update_tool_status|record_decision|resolve_tool_result|work_of)|store\.rows_of"

@@ -180,13 +180,20 @@ def test_with_a_front_end_the_panel_and_the_transcript_are_one_output(kernel: Ke
     assert kernel.ok("print(Out[max(Out)])").text == "Agent run completed: 1 turn\n"
 
 
-@pytest.mark.parametrize(("prompt", "typed"), [("Count to 3.", True), ("Count to {n}.", False)])
+@pytest.mark.parametrize(
+    ("cell", "typed"),
+    [("Count to 3.", True), ("Count to {n}.", True), ("%agent fix", False)],
+)
 def test_the_panel_knows_whether_its_cell_has_the_prompt_word_for_word(
-    kernel: Kernel, prompt: str, typed: bool
+    kernel: Kernel, cell: str, typed: bool
 ) -> None:
     kernel.ok("start('One, two, three.')\nn = 3")
-    cell = kernel.ok(f"%%agent\n{prompt}", front_end=True)
-    opened = [m["content"]["data"]["state"] for m in cell.messages if m["msg_type"] == "comm_open"]
+    if typed:
+        cell = f"%%agent\n{cell}"
+    else:
+        kernel.run("1 / 0")
+    run = kernel.ok(cell, front_end=True)
+    opened = [m["content"]["data"]["state"] for m in run.messages if m["msg_type"] == "comm_open"]
     assert [state["typed"] for state in opened if state.get("view") == "run"] == [typed]
 
 
@@ -497,11 +504,10 @@ def test_a_frame_in_a_prompt_is_described(kernel: Kernel) -> None:
         "start(lambda request: request.messages[-1].text)"
     )
     cell = kernel.ok("%%agent\nWhat is in {df}?")
-    assert (
-        "What is in `df`?\n> \n> `df` is a DataFrame, 2 rows × 1 columns"
-        in cell.shown[0]["text/markdown"]
-    )
-    assert "- age: int64" in cell.shown[0]["text/markdown"]
+    shown = cell.shown[0]["text/markdown"]
+    assert shown.startswith("> What is in {df}?\n> \n> (with df: 2 rows × 1 column)\n\n")
+    assert "What is in `df`?\n\n`df` is a DataFrame, 2 rows × 1 columns" in shown  # as was sent
+    assert "- age: int64" in shown
 
 
 # These change the kernel for good, so they have one of their own.
