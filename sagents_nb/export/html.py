@@ -228,9 +228,6 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "hr": (),
     # Formulas: MathML Core, without what links or loads.
     **dict.fromkeys(_PLAIN_MATH.split(), ()),
-    **dict.fromkeys(
-        ["mrow", "mn", "mtext", "msqrt", "mroot", "msub", "msup", "msubsup", "mtr", "mphantom"], ()
-    ),
     **dict.fromkeys(["munder", "mover", "munderover"], ("accent", "accentunder")),
     "math": ("display",),
     "mi": ("mathvariant",),
@@ -252,10 +249,6 @@ _VALUES = {
     "start": re.compile(r"\d{1,9}"),
     "style": re.compile(r"text-align:(left|right|center)"),
 }
-
-
-def _is_fine(name: str, value: str) -> bool:
-    return _VALUES.get(name, _OF_MATHML).fullmatch(value) is not None
 
 
 def sanitized(html: str) -> str:
@@ -287,8 +280,6 @@ class _Writer(HTMLParser):
             (name, value)
             for name, value in attrs
             if name in ELEMENTS[tag]
-            and value is not None
-            and _is_fine(name, value)
             and value is not None
             and _VALUES.get(name, _OF_MATHML).fullmatch(value)
         ]

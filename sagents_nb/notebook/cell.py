@@ -140,12 +140,16 @@ def still_asks(session: Session, run: Run) -> bool:
     return session.status == "interrupted" and session.current_run is run
 
 
+def current_handle(session: Session, run: Run) -> Run | None:
+    """The handle that the run has now, another one after a decision; None if it is not current."""
+    current = session.current_run
+    return current if current is not None and current.id == run.id else None
+
+
 def run_after(session: Session, run: Run) -> Run | None:
     """The run that goes on after the decision, or None if there is none."""
-    following = session.current_run
-    if following is None or following is run or following.id != run.id:
-        return None
-    return following
+    following = current_handle(session, run)
+    return None if following is run else following
 
 
 async def _wait_for_shutdown(session: Session) -> None:
@@ -160,21 +164,23 @@ async def _wait_for_shutdown(session: Session) -> None:
 
 def stop_run(session: Session, run: Run) -> None:
     """Stop what this cell began, not what it waits behind."""
-    current = session.current_run
-    if current is not None and current.id == run.id:  # after a decision it is another handle
+    if current_handle(session, run) is not None:
         session.cancel()
     else:
         run.cancel()
 
 
 async def _stopped_result(session: Session, run: Run) -> RunResult | None:
-    current = session.current_run
-    if current is not None and current.id == run.id:
-        run = current
+    run = current_handle(session, run) or run
     for _ in range(20):
         if run.done:
             break
         await asyncio.sleep(HEARTBEAT / 2)
+    return result_if_ended(run)
+
+
+def result_if_ended(run: Run) -> RunResult | None:
+    """The result of a run, None if it has none, or none yet."""
     if not run.done or run.future.exception() is not None:
         return None
     result: RunResult = run.future.result()

@@ -12,7 +12,7 @@ from IPython import get_ipython
 
 from .. import kinds
 from ..errors import SagentsError
-from ..messages import DISPLAY, Message, filled, message_of
+from ..messages import DISPLAY, Message, message_of
 from ..redaction import masked, secrets_of_names
 from ..result import RunResult
 from ..runtime.face import put_on, take_off
@@ -92,9 +92,9 @@ class Extension:
         if not options.raw:
             for name, meant in misspelt(typed, self.shell.user_ns).items():
                 print(f"{{{name}}} was sent as it stands; did you mean {{{meant}}}?")
-            fields = fields_in(typed, self.shell.user_ns)
-            if filled(typed, fields) != typed:
-                prompt = message_of(typed, fields)
+            message = message_of(typed, fields_in(typed, self.shell.user_ns))
+            if message.text != typed:
+                prompt = message
         if not typed:
             print("The cell is empty; write below %%agent what the agent is to do.")
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from ..messages import Field, filled, names_in
+from ..messages import Field, names_in
 from ..redaction import Secrets, masked, secrets_of_names
 
 _SHOWN = 4000
@@ -16,22 +16,14 @@ _BRIEF = 60
 _FRAMES = ("pandas.DataFrame", "pandas.core.frame.DataFrame")
 
 
-def interpolate(prompt: str, names: Mapping[str, Any]) -> str:
-    """``prompt`` with ``{name}`` and ``{name.attribute}`` replaced by what they are.
-
-    ``{{`` and ``}}`` are braces; an unknown name is left as typed. A data frame is named where
-    it stands, and described after the prompt.
-
-    >>> interpolate("{n} of {{all}}, {unknown}", {"n": 3})
-    '3 of {all}, {unknown}'
-    """
-    return filled(prompt, fields_in(prompt, names))
-
-
 def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
     """What the known names in braces stand for, by them.
 
-    What a value holds of secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`.
+    A data frame is named where it stands, and described after the prompt. What a value holds of
+    secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`.
+
+    >>> [field.text for field in fields_in("{n} of {{all}}, {unknown}", {"n": 3}).values()]
+    ['3']
     """
     secrets: Secrets | None = None
     fields: dict[str, Field] = {}

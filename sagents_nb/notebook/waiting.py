@@ -19,7 +19,17 @@ from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..state import State
-from .cell import CellOutput, joined, run_after, run_by_policy, still_asks, stop_run, stopped
+from .cell import (
+    CellOutput,
+    current_handle,
+    joined,
+    result_if_ended,
+    run_after,
+    run_by_policy,
+    still_asks,
+    stop_run,
+    stopped,
+)
 from .unattended import unattended
 from .widget import heard_while_busy
 
@@ -144,10 +154,6 @@ def _await_answer(session: Session, run: Run, end: float | None) -> None:
 
 
 def _result_of_stopped(session: Session, run: Run) -> RunResult | None:
-    current = session.current_run
-    if current is not None and current.id == run.id:
-        run = current
+    run = current_handle(session, run) or run
     wait_for([run.future], ENDING)
-    if not run.done or run.future.exception() is not None:
-        return None
-    return run.future.result()
+    return result_if_ended(run)

@@ -6,13 +6,15 @@ A test has :func:`opened` make a notebook of them, and looks at the panel of eac
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import sagents_nb as sa
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, NotebookPage
 from tests.talking import PATIENCE, call
 
 REPORT = r"""# Penguins
@@ -364,3 +366,27 @@ def exported() -> str:
     with contextlib.suppress(sa.ModelError):
         session.send("And by island?").result(PATIENCE)
     return session.to_html() or ""
+
+
+@contextlib.contextmanager
+def exported_page(
+    browser: Browser, folder: Path, theme: Literal["light", "dark"]
+) -> Iterator[Page]:
+    """That page, open in a window of its own."""
+    path = folder / "penguins.html"
+    path.write_text(exported(), encoding="utf-8")
+    # The page's own policy would keep out what a test adds to look at it.
+    context = browser.new_context(color_scheme=theme, bypass_csp=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    yield page
+    context.close()
+
+
+@contextlib.contextmanager
+def themes(notebook: NotebookPage) -> Iterator[None]:
+    """Whatever is done to the theme, the next test finds it light: it is the server's."""
+    try:
+        yield
+    finally:
+        notebook.set_theme("light")

@@ -7,16 +7,15 @@ Those are the host's, and are asked of the exported page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.lab import Lab, NotebookPage
-from tests.browser.states import SETUP, STATES, exported, opened
+from tests.browser.lab import Lab
+from tests.browser.states import SETUP, STATES, exported_page, opened, themes
 
 pytestmark = pytest.mark.browser
 
@@ -65,15 +64,6 @@ def faults(root: Locator) -> list[str]:
     ]
 
 
-@contextmanager
-def themes(notebook: NotebookPage) -> Iterator[None]:
-    """Whatever is done to the theme, the next test finds it light: it is the server's."""
-    try:
-        yield
-    finally:
-        notebook.set_theme("light")
-
-
 def check(lab: Lab, names: Iterable[str]) -> None:
     panels = opened(lab, names)
     notebook = lab.notebooks[0]
@@ -116,19 +106,13 @@ def test_axe_finds_nothing_in_a_narrow_panel(lab: Lab) -> None:
 def test_axe_finds_nothing_in_an_exported_page(
     theme: Literal["light", "dark"], browser: Browser, tmp_path: Path
 ) -> None:
-    path = tmp_path / "penguins.html"
-    path.write_text(exported(), encoding="utf-8")
-    # The page's own policy would keep axe out.
-    context = browser.new_context(color_scheme=theme, bypass_csp=True)
-    page = context.new_page()
-    page.goto(path.as_uri())
-    page.add_script_tag(path=AXE)
-    assert faults(page.locator("html")) == []
-    for fold in page.locator("summary").all():
-        fold.press("Enter")
-    expect(page.locator("details:not([open])")).to_have_count(0)
-    assert faults(page.locator("html")) == []
-    context.close()
+    with exported_page(browser, tmp_path, theme) as page:
+        page.add_script_tag(path=AXE)
+        assert faults(page.locator("html")) == []
+        for fold in page.locator("summary").all():
+            fold.press("Enter")
+        expect(page.locator("details:not([open])")).to_have_count(0)
+        assert faults(page.locator("html")) == []
 
 
 KEYBOARD = """

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.lab import Lab
 from tests.browser.pictures import KEPT, compared, difference, hold_still, picture
-from tests.browser.states import exported, opened
+from tests.browser.states import exported_page, opened, themes
 
 pytestmark = pytest.mark.browser
 
@@ -40,11 +40,9 @@ def test_the_panel_looks_as_it_did_light_dark_and_narrow(lab: Lab) -> None:
     notebook.page.set_viewport_size({"width": 1120, "height": 1080})
     hold_still(notebook.page)
     wrong = [compared(name, picture(panels[name])) for name in LIGHT]
-    notebook.set_theme("dark")
-    try:
+    with themes(notebook):
+        notebook.set_theme("dark")
         wrong += [compared(f"{name}-dark", picture(panels[name])) for name in DARK]
-    finally:
-        notebook.set_theme("light")
     notebook.page.set_viewport_size({"width": 480, "height": 1080})
     wrong += [compared(f"{name}-narrow", picture(panels[name])) for name in NARROW]
     assert [words for words in wrong if words] == []
@@ -55,18 +53,11 @@ def test_the_panel_looks_as_it_did_light_dark_and_narrow(lab: Lab) -> None:
 def test_an_exported_page_looks_as_it_did(
     theme: Literal["light", "dark"], browser: Browser, tmp_path: Path
 ) -> None:
-    path = tmp_path / "penguins.html"
-    path.write_text(exported(), encoding="utf-8")
-    # The page's own policy would keep the fonts out.
-    context = browser.new_context(
-        color_scheme=theme, bypass_csp=True, viewport={"width": 900, "height": 800}
-    )
-    page = context.new_page()
-    page.goto(path.as_uri())
-    hold_still(page)
-    page.locator("[data-status=failed] > summary").click()
-    assert compared(f"export-{theme}", picture(page.locator("body"))) == ""
-    context.close()
+    with exported_page(browser, tmp_path, theme) as page:
+        page.set_viewport_size({"width": 900, "height": 800})
+        hold_still(page)
+        page.locator("[data-status=failed] > summary").click()
+        assert compared(f"export-{theme}", picture(page.locator("body"))) == ""
 
 
 @pytest.mark.soak

@@ -19,9 +19,9 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 import sagents_nb as sa
-from sagents_nb.notebook.interpolate import interpolate
 from tests.notebook.conftest import value
 from tests.notebook.first_questions import FIRST, HELD_OUT, Frames, Plot, Question, frames
+from tests.notebook.test_interpolate import interpolate
 
 FRAMES = frames()
 # Few enough rows that show_frame shows them all.

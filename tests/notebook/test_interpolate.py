@@ -11,15 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sagents_nb.messages import filled
 from sagents_nb.notebook.interpolate import (
     describe,
     describe_frame,
     describe_values,
     fields_in,
-    interpolate,
     is_frame,
     with_index,
 )
+
+
+def interpolate(prompt: str, names: dict[str, Any]) -> str:
+    """What a model is sent of a prompt."""
+    return filled(prompt, fields_in(prompt, names))
 
 
 @pytest.mark.parametrize(

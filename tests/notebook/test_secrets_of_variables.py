@@ -9,8 +9,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import sagents_nb as sa
-from sagents_nb.notebook.interpolate import interpolate
 from sagents_nb.redaction import KEY, masked, secrets_of_names
+from tests.notebook.test_interpolate import interpolate
 from tests.talking import agent_of, call
 
 CANARY = "CANARY-0123456789"
