@@ -17,7 +17,7 @@ from sagents_nb.events import Event
 
 T = TypeVar("T")
 
-PATIENCE = 12.0
+PATIENCE = 40.0
 """Seconds after which what a test waits for hangs: no measure of how fast it should be."""
 
 
