@@ -57,8 +57,11 @@ def picture(element: Locator) -> Image.Image:
     element.page.mouse.move(0, 0)
     element.evaluate(AT_REST)
     element.evaluate(ONE_SECOND)
+    element.evaluate(ON_WHOLE_PIXELS)
     shot = element.screenshot(animations="disabled", caret="hide")
-    return Image.open(BytesIO(shot)).convert("RGB")
+    taken = Image.open(BytesIO(shot)).convert("RGB")
+    # Where it ends within a pixel, that one shows what is beside it too.
+    return taken.crop((1, 1, taken.width - 1, taken.height - 1))
 
 
 def compared(name: str, taken: Image.Image) -> str:
@@ -87,7 +90,7 @@ def difference(kept: Image.Image, taken: Image.Image) -> str:
     """
     if kept.size != taken.size:
         return f"was {kept.size} and is {taken.size} pixels large"
-    a, b = (_squares(np.asarray(image, dtype=np.float32)) for image in (kept, taken))
+    a, b = (_squares(np.asarray(image, np.float32)) for image in (kept, taken))
     moved = (np.abs(a - b).max(axis=-1) > SMOOTHED).mean(axis=(1, 3)) > SHARE
     shade = np.abs(a.mean(axis=(1, 3)) - b.mean(axis=(1, 3))).max(axis=-1) > SHADE
     for what, where in (("looks different", moved), ("has another colour", shade)):
@@ -115,6 +118,13 @@ AT_REST = """element => new Promise(done => {
     };
     look();
 })"""
+
+# What begins within a pixel has its parts rounded one way or the other.
+ON_WHOLE_PIXELS = """element => {
+    Object.assign(element.style, { position: "relative", top: "", left: "" });
+    const { x, y } = element.getBoundingClientRect();
+    Object.assign(element.style, { top: `${Math.round(y) - y}px`, left: `${Math.round(x) - x}px` });
+}"""
 
 ONE_SECOND = """element => {
     const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);

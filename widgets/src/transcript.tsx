@@ -305,6 +305,14 @@ function useStickyPane(state: ViewState, from: number) {
       if (reading) goTo(pane, reading);
       else toEnd();
     };
+    const isAtEnd = () => pane.scrollHeight - pane.scrollTop - pane.clientHeight < 24;
+    // A pane that has room for all of it does not scroll, and is at its end.
+    const settle = () => {
+      if (!isAtEnd()) return follow();
+      stuck.current = true;
+      memory.reading = null;
+      setAway(false);
+    };
     const arrived = () => {
       arriving.current = false;
     };
@@ -321,7 +329,7 @@ function useStickyPane(state: ViewState, from: number) {
       const settling = pane.scrollHeight !== height && performance.now() - touched > TOUCH;
       height = pane.scrollHeight;
       if (arriving.current) return arrive();
-      const atEnd = height - pane.scrollTop - pane.clientHeight < 24;
+      const atEnd = isAtEnd();
       if (!atEnd && settling && stuck.current) return toEnd();
       stuck.current = atEnd;
       setAway(!atEnd);
@@ -332,7 +340,7 @@ function useStickyPane(state: ViewState, from: number) {
     };
     pane.addEventListener("scroll", onScroll, { passive: true });
     // A pane of another width has its end elsewhere.
-    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => (arriving.current ? arrive() : follow()));
+    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => (arriving.current ? arrive() : settle()));
     observer?.observe(pane);
     for (const hand of HANDS) pane.addEventListener(hand, touch, { passive: true });
     return () => {
