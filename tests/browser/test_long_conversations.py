@@ -79,7 +79,6 @@ def test_an_earlier_message_is_said_anew_and_the_former_is_gone_back_to(lab: Lab
     )
 
 
-@pytest.mark.soak  # on a busy machine the view goes back to its end once in a while: to be mended
 def test_earlier_messages_are_read_and_the_reader_stays_where_he_was(lab: Lab) -> None:
     notebook = opened(lab, LONG)
     entries = part(notebook, "entry")

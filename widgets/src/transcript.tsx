@@ -227,9 +227,10 @@ function sizeOf({ message: { role, parts = [] } }: Entry): number {
 
 /** How long nobody has scrolled who reads, in milliseconds. */
 const RESTING = 150;
-/** How long a view that is drawn takes to settle; and how long what scrolls was a reader's hand. In milliseconds. */
+/** How long a view that is drawn takes to settle, in milliseconds. */
 const ARRIVAL = 600;
-const TOUCH = 500;
+/** For how many frames what scrolls was a reader's hand. In milliseconds a busy page would take a wheel for something else. */
+const TOUCH = 30;
 const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"];
 /** What a place is counted by. */
 const BLOCKS = ".sagents-turn:not(.sagents-turn-waiting), .sagents-row:not(.sagents-in-sight), .sagents-md-block, .sagents-code";
@@ -316,17 +317,23 @@ function useStickyPane(state: ViewState, from: number) {
     const arrived = () => {
       arriving.current = false;
     };
-    let touched = -Infinity;
+    let touched = 0;
+    let frames = 0;
+    const passed = () => {
+      touched -= 1;
+      frames = touched > 0 ? requestAnimationFrame(passed) : 0;
+    };
     const touch = () => {
       arrived();
-      touched = performance.now();
+      touched = TOUCH;
+      frames ||= requestAnimationFrame(passed);
     };
     arrive();
     let resting: ReturnType<typeof setTimeout> | undefined;
     let height = pane.scrollHeight;
     const onScroll = () => {
       // Turns off the screen have guessed heights: what moves when they get real ones is not the reader.
-      const settling = pane.scrollHeight !== height && performance.now() - touched > TOUCH;
+      const settling = pane.scrollHeight !== height && touched === 0;
       height = pane.scrollHeight;
       if (arriving.current) return arrive();
       const atEnd = isAtEnd();
@@ -346,6 +353,7 @@ function useStickyPane(state: ViewState, from: number) {
     return () => {
       clearTimeout(resting);
       clearTimeout(arrival);
+      cancelAnimationFrame(frames);
       for (const hand of HANDS) pane.removeEventListener(hand, touch);
       pane.removeEventListener("scroll", onScroll);
       observer?.disconnect();
