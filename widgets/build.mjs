@@ -17,6 +17,7 @@ const options = {
   target: "es2022",
   minify: true,
   legalComments: "none",
+  charset: "utf8", // modules are always read as such
   logLevel: "info",
 };
 // An entry of CSS and one of code may not share a name in one build.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import weakref
+from asyncio import TimerHandle
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -57,6 +58,9 @@ Listener = Callable[[dict[str, Any]], None]
 INTERVAL = 0.05
 # So many entries of what came before are given to a page that asks for more.
 EARLIER_ENTRIES = 100
+# A page learns from the next message that one was lost. So when nothing happens, it is told so,
+# after so many seconds each.
+REMINDERS = (1.0, 9.0, 50.0)
 # A page may be this many bytes behind before it is given a snapshot instead of events.
 BACKLOG_BYTES = 500_000
 BYTES_A_SECOND = 1_000_000
@@ -85,6 +89,7 @@ class Publisher:
         self._waiting: list[Event] = []
         self._flushing = False
         self._free_at = 0.0  # when what was sent last has paid for its bytes
+        self._reminder: TimerHandle | None = None
         self._closed = False
         self._snapshot_due = False
         self._unsubscribe: Callable[[], None] | None = None
@@ -214,6 +219,22 @@ class Publisher:
         if batch is not None and self._listened:
             self._keep(batch)
             self._send_batch(batch, self._listeners)
+            self.remind(REMINDERS)
+
+    def remind(self, pauses: Sequence[float], seq: int = 0) -> None:
+        """Tell pages after each of these pauses that nothing more has happened, if so.
+
+        They have had everything up to ``seq``; 0 is not told.
+        """
+        if seq:
+            self._send_batch((seq, seq, b"[]"), self._listeners)
+        if self._reminder is not None:
+            self._reminder.cancel()
+        self._reminder = None
+        if pauses:
+            self._reminder = runtime.loop.call_later(
+                pauses[0], _remind, weakref.ref(self), pauses[1:], self.seq
+            )
 
     def _take(self) -> Batch | None:
         """What waits, as one batch that the state knows now; if it is much, the first of it."""
@@ -273,6 +294,12 @@ class Publisher:
                 listener(message)
             except Exception:  # the others hear of it all the same
                 logger.exception("A listener raised on %s", message["type"])
+
+
+def _remind(publisher: weakref.ref[Publisher], pauses: Sequence[float], seq: int) -> None:
+    # What waits for its time keeps no session.
+    if (found := publisher()) is not None:
+        found.remind(pauses, seq)
 
 
 def _entries_of(messages: list[Message]) -> list[dict[str, Any]]:

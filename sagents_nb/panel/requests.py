@@ -14,6 +14,7 @@ import reprlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import PurePosixPath
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import FileSystem
@@ -42,10 +43,16 @@ UPLOADS = "/uploads"
 # Levels of lists and objects; of much more, Python can neither compare nor encode nor store any.
 DEEPEST = 100
 
+# So many answers are kept of each session, for pages that have not heard them.
+KEPT_ANSWERS = 100
+
 Reply = Callable[[dict[str, Any]], None]
 # Forks a session, all of it or what was before the message at a place, and keeps the fork; also
 # the code of a cell that shows it.
 Fork = Callable[[Session, int | None], tuple[Session, str]]
+
+# By the id of the request; None as long as it is at work.
+_answers: WeakKeyDictionary[Session, dict[str, dict[str, Any] | None]] = WeakKeyDictionary()
 
 
 def live_fork(session: Session, before: int | None) -> tuple[Session, str]:
@@ -56,14 +63,35 @@ def live_fork(session: Session, before: int | None) -> tuple[Session, str]:
 
 
 def answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork = live_fork) -> None:
-    """Do what the page asks; a request that makes no sense is an error, never an exception."""
-    kind = request.get("type")
+    """Do what the page asks; a request that makes no sense is an error, never an exception.
+
+    A page asks again, with the same id, if it hears no answer. It gets the same answer, and
+    nothing is done twice.
+    """
+    kind, id = request.get("type"), request.get("id")
+    if isinstance(kind, str) and kind not in _READS and isinstance(id, str) and id:
+        answers = _answers.setdefault(session, {})
+        if id in answers:
+            if (known := answers[id]) is not None:
+                send(known)
+            return
+        answers[id] = None
+        if len(answers) > KEPT_ANSWERS:
+            del answers[next(iter(answers))]
+        send = functools.partial(_answered, answers, id, send)
     stored = isinstance(kind, str) and kind in _OF_FILES and session.files.mounts
     if session.resting is None and not stored and kind != "fork" and not request.get("files"):
         _answer(session, request, send, fork)
     else:  # it wakes, reads or saves once a store has answered: the runtime loop must not wait
         back = functools.partial(runtime.post, send)
         runtime.loop.run_in_executor(None, _answer, session, request, back, fork)
+
+
+def _answered(
+    answers: dict[str, dict[str, Any] | None], id: str, send: Reply, reply: dict[str, Any]
+) -> None:
+    answers[id] = reply
+    send(reply)
 
 
 def _answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork) -> None:
@@ -285,6 +313,8 @@ def _read_result(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     raise ValueError("That tool call has no result here.")
 
 
+# What changes nothing, and may be long, is done as often as it is asked for.
+_READS = {"read_file", "read_changes", "read_change", "read_entries", "read_result", "models"}
 _OF_FILES = {"read_file": read_file, "read_change": read_change, "undo_change": undo_change}
 _HANDLERS = {
     **_OF_FILES,

@@ -75,6 +75,10 @@ class Window(Generic[P]):
             permissions=["clipboard-read", "clipboard-write"],
         )
 
+    def run_first(self, script: str) -> None:
+        """Have each page that is opened from now on run this before all else, each time it loads."""
+        self._context.add_init_script(script)
+
     def new_folder(self, files: dict[str, str] | None = None) -> Path:
         """A folder of its own for a notebook, with these files in it."""
         folder = self.server.root / f"{self._name}-{secrets.token_hex(3)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from sagents_nb.panel.protocol import merged, new_view_state, plain, reduce, wir
 from sagents_nb.panel.publisher import Publisher
 from sagents_nb.panel.requests import answer
 from sagents_nb.runtime.thread import runtime
-from tests.talking import PATIENCE
+from tests.talking import PATIENCE, until
 
 
 class Page:
@@ -31,27 +32,27 @@ class Page:
         self._hello = hello
 
     def ask(self) -> None:
-        """Say hello; what is not a snapshot is ignored from now on."""
-        self.asked = True
-        self._hello(0)
+        """Say hello, unless no answer to the last one has come."""
+        if not self.asked:
+            self.asked = True
+            self._hello(self.seq)
 
     def receive(self, message: dict[str, Any]) -> None:
         """Take a message of the kernel."""
-        if message["type"] == "snapshot":
+        if message["type"] == "snapshot" and (self.state is None or message["seq"] >= self.seq):
             self.asked = False
             self.seq, self.state = message["seq"], copy.deepcopy(message["state"])
         elif message["type"] == "closed":
             self.closed = True
-        elif message["type"] == "events" and not self.asked and self.state is not None:
-            if message["seq"] <= self.seq:
-                return
-            if message["after"] != self.seq:
-                self.gaps += 1
+        elif message["type"] == "events" and self.state is not None:
+            if message["after"] == self.seq:
+                self.asked = False
+                self.seq = message["seq"]
+                for event in message["events"]:
+                    reduce(self.state, copy.deepcopy(event))
+            elif message["seq"] > self.seq:
+                self.gaps += not self.asked
                 self.ask()
-                return
-            self.seq = message["seq"]
-            for event in message["events"]:
-                reduce(self.state, copy.deepcopy(event))
 
 
 class Wire:
@@ -123,12 +124,19 @@ def reduced(events: Sequence[Event], *, join: bool) -> dict[str, Any]:
 
 
 def ask(session: Any, request: Any) -> dict[str, Any]:
-    """The one answer to a request."""
+    """The one answer to a request, which no page has made before: its id says only whose it is."""
     answers: list[dict[str, Any]] = []
-    runtime.call(answer, session, request, answers.append)
+    asked = request
+    if isinstance(id := request.get("id"), str):
+        asked = {**request, "id": f"{id} {next(_numbers)}"}
+    runtime.call(answer, session, asked, answers.append)
+    until(lambda: answers)
     assert len(answers) == 1
     json_packer(answers[0])
-    return answers[0]
+    return {**answers[0], "id": id} if answers[0]["id"] == asked.get("id") else answers[0]
+
+
+_numbers = itertools.count()
 
 
 def page_of(session: Any) -> Page:

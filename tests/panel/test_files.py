@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ IMAGES = {
 def ask(session: Any, kind: str, **fields: Any) -> dict[str, Any]:
     """The one answer to a request, which may come from a thread that waited for a disk."""
     answers: list[dict[str, Any]] = []
-    runtime.call(answer, session, {"type": kind, "id": "1", **fields}, answers.append)
+    request = {"type": kind, "id": secrets.token_hex(4), **fields}
+    runtime.call(answer, session, request, answers.append)
     until(lambda: answers)
     assert len(answers) == 1
     return answers[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import time
+import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -171,6 +173,54 @@ def test_a_page_that_lost_a_message_asks_and_has_everything_again(no_clock: None
     assert page.gaps == 1
     assert page.state == publisher.state
     assert len(page.state["entries"]) == 6
+
+
+def test_a_page_that_lost_the_last_message_learns_of_it_and_asks_for_what_is_missing(
+    passing: Hours,
+) -> None:
+    session = session_of("Well.", "Done.")
+    session.send("Begin.").result()
+    publisher, wire = published(session, passing.monotonic)
+    page = Page(lambda have: hello(publisher, wire, have))
+    wire.pages.append(page)
+    page.ask()
+    wire.pages.clear()  # the line is broken
+    session.send("Go.").result()
+    passing.pass_by(0.5)
+    lost = len(wire.sent)
+    wire.pages.append(page)
+    assert page.state is not None
+    assert len(page.state["entries"]) == 2
+    passing.pass_by(0.6)
+    assert page.gaps == 1
+    assert page.seq == publisher.seq
+    assert page.state == publisher.state
+    assert [message["type"] for message in wire.sent[lost:]] == ["events"] * 2
+    assert wire.sent[-1]["after"] > 0, "not all of it again"
+
+
+def test_a_session_at_rest_is_told_of_three_times_and_then_no_more(passing: Hours) -> None:
+    session = session_of("Done.")
+    publisher, wire = published(session, passing.monotonic)
+    hello(publisher, wire)
+    session.send("Go.").result()
+    passing.pass_by(0.5)
+    told = len(wire.sent)
+    passing.pass_by(3600)
+    assert wire.sent[told:] == [
+        {"type": "events", "after": publisher.seq, "seq": publisher.seq, "events": []}
+    ] * 3
+
+
+def test_what_reminds_pages_keeps_no_session() -> None:
+    session = session_of("Done.")
+    publisher, wire = published(session)
+    hello(publisher, wire)
+    session.send("Go.").result()
+    flush(publisher)
+    reference = weakref.ref(publisher)
+    del session, publisher
+    until(lambda: gc.collect() >= 0 and reference() is None)
 
 
 def test_only_who_asks_is_answered_and_all_who_asked_hear_what_happens(no_clock: None) -> None:

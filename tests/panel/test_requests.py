@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.messages import Field, fields_of, message_of
-from sagents_nb.panel.requests import answer
+from sagents_nb.panel.requests import KEPT_ANSWERS, answer
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.panel.pages import ask, held_session, page_of, session_of, write
@@ -796,20 +796,12 @@ def test_the_examples_of_the_protocol_are_answered() -> None:
     session = waiting_session()
     for request in json.loads(MESSAGES.read_text())["from_page"]:
         if request["type"] not in ("bundle", "hello"):
-            assert answered(session, request)["id"] == request["id"]
-
-
-def answered(session: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a request, also to one that is not answered at once."""
-    answers: list[dict[str, Any]] = []
-    runtime.call(answer, session, request, answers.append)
-    until(lambda: answers)
-    return answers[0]
+            assert ask(session, request)["id"] == request["id"]
 
 
 def forked(session: Any, **asked: Any) -> dict[str, Any]:
     """The answer to a wish for a fork."""
-    return answered(session, {"type": "fork", "id": "1", **asked})
+    return ask(session, {"type": "fork", "id": "1", **asked})
 
 
 def test_a_fork_has_the_message_that_was_meant_and_what_answered_it() -> None:
@@ -853,3 +845,74 @@ def test_an_edited_message_keeps_what_its_names_stood_for() -> None:
     ask(session, {"type": "send", "id": "2", "text": "Nothing of {that}."})
     session.current_run.result()
     assert session.messages[-2].text == "Nothing of {that}."
+
+
+def answers_to(session: Any, request: dict[str, Any], times: int) -> list[dict[str, Any]]:
+    """What a page hears that asks the same so often."""
+    answers: list[dict[str, Any]] = []
+    for _ in range(times):
+        runtime.call(answer, session, request, answers.append)
+    return answers
+
+
+def test_a_message_that_comes_twice_is_said_once_and_answered_twice() -> None:
+    session = session_of("One.", "Two.")
+    first, again = answers_to(session, {"type": "send", "id": "p-1", "text": "Go."}, 2)
+    assert first == again == {"type": "reply", "id": "p-1", "run_id": session.current_run.id}
+    session.current_run.result()
+    assert [message.text for message in session.messages] == ["Go.", "One."]
+    assert ask(session, {"type": "send", "id": "p-2", "text": "Go."})["type"] == "reply"
+    session.current_run.result()
+    assert len(session.messages) == 4
+
+
+def test_a_stop_that_comes_again_later_stops_no_other_run() -> None:
+    session = waiting_session("Done.", "More.")
+    cancel = {"type": "cancel", "id": "p-1"}
+    answers_to(session, cancel, 1)
+    until(lambda: session.status == "cancelled")
+    session.send("Go on.").result()
+    answers_to(session, {"type": "send", "id": "p-2", "text": "More."}, 1)
+    run = session.current_run
+    answers_to(session, cancel, 1)
+    run.result()
+    assert run.status != "cancelled"
+
+
+def test_an_approval_that_comes_twice_is_no_error() -> None:
+    session = waiting_session("Done.")
+    interrupt = session.interrupt
+    decisions = {
+        r.tool_call_id: {"type": "approve", "digest": r.digest} for r in interrupt.action_requests
+    }
+    asked = {"type": "decide", "id": "p-1", "interrupt_id": interrupt.id, "decisions": decisions}
+    assert answers_to(session, asked, 2) == [{"type": "reply", "id": "p-1"}] * 2
+
+
+def test_one_that_comes_again_while_a_file_is_saved_waits_for_the_same_answer() -> None:
+    session = session_of("One.", "Two.")
+    answers: list[dict[str, Any]] = []
+    files = [{"name": "a.txt", "text": "a"}]
+    request = {"type": "send", "id": "p-1", "text": "Read.", "files": files}
+
+    def both() -> None:
+        answer(session, request, answers.append)
+        answer(session, request, answers.append)
+
+    runtime.call(both)
+    until(lambda: answers)
+    session.current_run.result()
+    assert [reply["id"] for reply in answers] == ["p-1"]
+    assert [entry.path for entry in session.files.entries() if not entry.is_directory] == [
+        "/uploads/a.txt"
+    ]
+
+
+def test_the_newest_answers_are_kept() -> None:
+    session = session_of()
+    for n in range(KEPT_ANSWERS + 1):
+        ask(session, {"type": "withdraw", "id": str(n), "run_id": "", "when": "steer", "text": "x"})
+    first = answers_to(session, {"type": "nothing of the kind", "id": "p-1"}, 1)
+    for n in range(KEPT_ANSWERS):
+        answers_to(session, {"type": "cancel", "id": f"q-{n}"}, 1)
+    assert answers_to(session, {"type": "cancel", "id": "p-1"}, 1) != first

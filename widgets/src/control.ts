@@ -15,7 +15,11 @@ type Comm = {
   send(data: object): unknown;
 };
 /** As much as is needed of JupyterLab's `Kernel.IKernelConnection`. */
-type Kernel = { supportsSubshells?: boolean; createComm(target: string): Comm };
+type Kernel = {
+  supportsSubshells?: boolean;
+  createComm(target: string): Comm;
+  connectionStatusChanged?: { connect(hear: (kernel: unknown, status: string) => void): unknown };
+};
 
 const TARGET = "sagents.control";
 const FIRST_PATIENCE = 500;
@@ -70,13 +74,22 @@ export class Control {
 
 const controls = new WeakMap<Kernel, Control>();
 
+const kernelOf = (model: AnyModel): Kernel | undefined =>
+  (model as { widget_manager?: { kernel?: Kernel } }).widget_manager?.kernel;
+
 /** That of the kernel which the model lives in: one a page; null in hosts that have none. */
 export function controlOf(model: AnyModel): Control | null {
-  const { kernel } = (model as { widget_manager?: { kernel?: Kernel } }).widget_manager ?? {};
+  const kernel = kernelOf(model);
   if (typeof kernel?.createComm !== "function" || kernel.supportsSubshells === false) return null;
   const known = controls.get(kernel);
   if (known && !known.gone) return known;
   const control = new Control(kernel);
   controls.set(kernel, control);
   return control;
+}
+
+/** Calls `tell` whenever the page is connected to the kernel again, or people look at it again. */
+export function whenBack(model: AnyModel, tell: () => void): void {
+  kernelOf(model)?.connectionStatusChanged?.connect((_, status) => status === "connected" && tell());
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && tell());
 }

@@ -3,13 +3,12 @@ import hljs from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
 import javascript from "highlight.js/lib/languages/javascript";
 import json from "highlight.js/lib/languages/json";
-import markdown from "highlight.js/lib/languages/markdown";
 import python from "highlight.js/lib/languages/python";
 import r from "highlight.js/lib/languages/r";
 import sql from "highlight.js/lib/languages/sql";
 import yaml from "highlight.js/lib/languages/yaml";
 
-const languages = { bash, javascript, json, markdown, python, r, sql, yaml };
+const languages = { bash, javascript, json, python, r, sql, yaml };
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language);
 hljs.registerAliases(["console", "shell"], { languageName: "bash" });
 hljs.registerAliases(["ts", "typescript", "tsx"], { languageName: "javascript" });
@@ -27,7 +26,7 @@ export const isLanguage = (name: string) => hljs.getLanguage(name) !== undefined
 
 const EXTENSIONS: Record<string, string> = {
   bash: "bash", cjs: "javascript", ipynb: "json", js: "javascript", json: "json", jsonl: "json",
-  jsx: "javascript", md: "markdown", mjs: "javascript", py: "python", pyi: "python", r: "r",
+  jsx: "javascript", mjs: "javascript", py: "python", pyi: "python", r: "r",
   sh: "bash", sql: "sql", ts: "typescript", tsx: "typescript", yaml: "yaml", yml: "yaml",
 };
 

@@ -85,14 +85,16 @@ export default () => {
 
     async render({ model, el, signal, host }: RenderProps) {
       const bundle = bundleOf(model.get("version"));
-      if (!bundle.loaded && Date.now() - bundle.asked > PATIENCE) {
+      const ask = () => {
+        if (bundle.loaded || Date.now() - bundle.asked < PATIENCE) return;
         bundle.asked = Date.now();
         model.send({ type: "bundle" });
-      }
-      const late = setTimeout(
-        () => say(el, "The kernel has not sent the panel yet. It may be busy, or it is gone; run the cell again."),
-        PATIENCE,
-      );
+      };
+      ask();
+      const late = setTimeout(() => {
+        say(el, "The kernel has not sent the panel yet. It may be busy, or it is gone; run the cell again.");
+        ask(); // the first time may be lost
+      }, PATIENCE);
       signal.addEventListener("abort", () => clearTimeout(late));
       try {
         const reference = model.get("source");

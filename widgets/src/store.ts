@@ -2,7 +2,7 @@
 // kernel, and carries requests. Views only read it and ask it.
 import type { AnyModel } from "@anywidget/types";
 import { insertCell } from "./cells";
-import { controlOf } from "./control";
+import { controlOf, whenBack } from "./control";
 import { drawDiagram, type Diagram } from "./diagrams";
 import type { Source } from "./loader";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
@@ -18,7 +18,12 @@ export class RequestError extends Error {
   }
 }
 
-type Pending = { resolve: (reply: Reply) => void; reject: (error: RequestError) => void };
+type Pending = {
+  resolve: (reply: Reply) => void;
+  reject: (error: RequestError) => void;
+  /** Asks again, with the same id, so that the kernel does it once. */
+  again: ReturnType<typeof setTimeout> | undefined;
+};
 
 const GONE = "This conversation is closed; run the cell again to continue.";
 /** Levels of lists and objects. A kernel may be unable to read more, and then it gives no answer. */
@@ -54,6 +59,8 @@ export class Store {
       this.close();
     });
     controlOf(model)?.whenItWorks(() => this.#notify());
+    // What was said while the line was broken, or the machine slept, may be lost, and nothing tells.
+    whenBack(model, () => this.#catchUp());
     this.#hello(0);
   }
 
@@ -68,8 +75,9 @@ export class Store {
     if (isDeep(fields, DEEPEST)) return Promise.reject(new RequestError("TooDeep", "This nests too deep to be sent."));
     const id = `${this.#prefix}-${++this.#count}`;
     return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      this.#tell({ type, id, ...fields });
+      const pending: Pending = { resolve, reject, again: undefined };
+      this.#pending.set(id, pending);
+      this.#persistently(() => this.#tell({ type, id, ...fields }), (timer) => (pending.again = timer));
     });
   }
 
@@ -107,8 +115,9 @@ export class Store {
   receive(message: FromKernel): void {
     switch (message.type) {
       case "snapshot":
-        clearTimeout(this.#retry);
-        this.#asked = false;
+        // One that was overtaken knows less than this page.
+        if (this.state && message.seq < this.#seq) return;
+        this.#answered();
         this.#seq = message.seq;
         this.#set(message.state);
         break;
@@ -131,34 +140,48 @@ export class Store {
   close(): void {
     clearTimeout(this.#retry);
     this.open = false;
-    for (const { reject } of this.#pending.values()) reject(new RequestError("Closed", GONE));
-    this.#pending.clear();
+    for (const id of [...this.#pending.keys()]) this.#take(id)!.reject(new RequestError("Closed", GONE));
     if (this.state) this.#set({ ...this.state, status: "closed", interrupt: null, partial: null });
     else this.#notify();
   }
 
   #apply({ after, seq, events }: Extract<FromKernel, { type: "events" }>): void {
-    if (this.#asked || !this.state) return;
-    // Another page of this kernel asked for what this one already has.
-    if (seq <= this.#seq) return;
-    if (after !== this.#seq) {
-      this.#hello(0);
-      return;
+    if (!this.state) return;
+    if (after === this.#seq) {
+      this.#answered();
+      this.#seq = seq;
+      if (events.length > 0) this.#set(events.reduce(reduce, this.state));
+    } else if (seq > this.#seq) {
+      // Something is missing. What is not new another page of this kernel asked for.
+      this.#catchUp();
     }
-    this.#seq = seq;
-    this.#set(events.reduce(reduce, this.state));
   }
 
-  #hello(have: number, patience = FIRST_PATIENCE): void {
+  /** Asks for what this page has not. */
+  #catchUp(): void {
+    if (this.open && !this.#asked) this.#hello(this.#seq);
+  }
+
+  #answered(): void {
+    clearTimeout(this.#retry);
+    this.#asked = false;
+  }
+
+  #hello(have: number): void {
     this.#asked = true;
-    this.#tell({ type: "hello", have });
-    // A blocked kernel answers late, a broken connection never: ask again, ever more seldom.
+    this.#persistently(() => this.#tell({ type: "hello", have }), (timer) => (this.#retry = timer));
+  }
+
+  /** Tells the kernel now and, until the timer is cleared, again: a blocked kernel answers late, a broken connection never. */
+  #persistently(tell: () => void, keep: (timer: ReturnType<typeof setTimeout>) => void, patience = FIRST_PATIENCE): void {
     const next = Math.min(2 * patience, LONGEST_PATIENCE);
-    this.#retry = setTimeout(() => this.#hello(have, next), patience);
+    keep(setTimeout(() => this.#persistently(tell, keep, next), patience));
+    tell();
   }
 
   #take(id: string): Pending | undefined {
     const pending = this.#pending.get(id);
+    clearTimeout(pending?.again);
     this.#pending.delete(id);
     return pending;
   }

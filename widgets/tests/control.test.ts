@@ -96,3 +96,14 @@ test("a restarted kernel gets a new comm", () => {
   expect(controlOf(modelOf(kernel).asModel())?.works).toBe(false);
   expect(comms).toHaveLength(2);
 });
+
+test("a page that is connected again asks for what it missed", () => {
+  let hear = (_: unknown, _status: string) => {};
+  const model = modelOf({ ...kernel, connectionStatusChanged: { connect: (tell: typeof hear) => (hear = tell) } });
+  const store = new Store(model.asModel());
+  store.receive({ type: "snapshot", seq: 10, state: emptyState() });
+  hear(kernel, "connecting");
+  expect(model.sent.filter(({ type }) => type === "hello")).toHaveLength(1);
+  hear(kernel, "connected");
+  expect(model.sent.at(-1)).toEqual({ type: "hello", have: 10 });
+});

@@ -39,15 +39,67 @@ test("events that follow are applied", () => {
   expect(hellos()).toHaveLength(1);
 });
 
-test("a gap is answered by one hello, and events wait for the snapshot", () => {
+test("a gap is answered by one hello, which says what is there, and by the snapshot that comes", () => {
   start();
   model.receive({ type: "events", after: 12, seq: 13, events: [todo(13, "lost")] });
   model.receive({ type: "events", after: 13, seq: 14, events: [todo(14, "lost too")] });
-  expect(hellos()).toEqual([{ type: "hello", have: 0 }, { type: "hello", have: 0 }]);
+  expect(hellos()).toEqual([{ type: "hello", have: 0 }, { type: "hello", have: 10 }]);
   expect(store.state?.todos).toEqual([]);
   model.receive({ type: "snapshot", seq: 14, state: emptyState({ todos: [{ content: "whole" }] }) });
   model.receive({ type: "events", after: 14, seq: 15, events: [todo(15, "next")] });
   expect(store.state?.todos).toEqual([{ content: "next" }]);
+});
+
+test("a gap is closed by the events that were missing, and nothing more is asked", () => {
+  start();
+  model.receive({ type: "events", after: 12, seq: 13, events: [todo(13, "too early")] });
+  model.receive({ type: "events", after: 10, seq: 12, events: [todo(12, "overtaken")] });
+  expect(store.state?.todos).toEqual([{ content: "overtaken" }]);
+  model.receive({ type: "events", after: 12, seq: 13, events: [todo(13, "again")] });
+  expect(store.state?.todos).toEqual([{ content: "again" }]);
+  vi.advanceTimersByTime(1_000_000);
+  expect(hellos()).toHaveLength(2);
+});
+
+test("a message that says nothing new tells that the last one was lost", () => {
+  start();
+  model.receive({ type: "events", after: 10, seq: 10, events: [] });
+  expect(hellos()).toHaveLength(1);
+  model.receive({ type: "events", after: 14, seq: 14, events: [] });
+  expect(hellos().at(-1)).toEqual({ type: "hello", have: 10 });
+});
+
+test("a snapshot that was overtaken, or comes twice, takes nothing back", () => {
+  start();
+  model.receive({ type: "events", after: 10, seq: 12, events: [todo(12, "newer")] });
+  start();
+  expect(store.state?.todos).toEqual([{ content: "newer" }]);
+  model.receive({ type: "events", after: 12, seq: 13, events: [todo(13, "next")] });
+  expect(store.state?.todos).toEqual([{ content: "next" }]);
+});
+
+test("a request is asked again with its id until it is answered, ever more seldom", async () => {
+  start();
+  const said = () => model.sent.filter((message) => message.type === "send");
+  const request = store.request("send", { text: "hi" });
+  vi.advanceTimersByTime(31_000);
+  expect(said()).toHaveLength(3);
+  expect(said()[2]).toEqual(said()[0]);
+  model.receive({ type: "reply", id: said()[0]!.id! });
+  await request;
+  vi.advanceTimersByTime(1_000_000);
+  expect(said()).toHaveLength(3);
+});
+
+test("who looks at the page again has it ask for what was missed meanwhile", () => {
+  start();
+  document.dispatchEvent(new Event("visibilitychange"));
+  document.dispatchEvent(new Event("visibilitychange"));
+  expect(hellos().slice(1)).toEqual([{ type: "hello", have: 10 }]);
+  model.receive({ type: "events", after: 10, seq: 10, events: [] });
+  store.close();
+  document.dispatchEvent(new Event("visibilitychange"));
+  expect(hellos()).toHaveLength(2);
 });
 
 test("events that another page asked for are not applied twice", () => {
