@@ -115,8 +115,8 @@ class Panel(anywidget.AnyWidget):
                 self.send(msgspec.json.decode(self._last))
             self.send({"type": "closed"})
         elif kind == "hello" and not self.source:
-            have = content.get("have")
-            self._tell(session, have if isinstance(have, int) else 0)
+            have: Any = content.get("have")
+            self._tell(session, have if kinds.whole(0).fits(have) else 0)
         else:
             answer(session, content, self.send, _fork)
 

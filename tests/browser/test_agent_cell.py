@@ -226,7 +226,7 @@ def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(lab: L
     """As what ``agent.run(…, wait=True)`` leaves below its cell."""
     notebook = agent_notebook(
         lab,
-        "None",
+        "session('Nothing.')",
         "agent = session(todos(('Look', 'completed'), ('Write', 'pending')), LONG).agent\n"
         "print(agent.run('Tell me.', wait=True).status)",
         "import gc\nprint(gc.collect() > 0)",

@@ -25,6 +25,8 @@ from ...messages import (
     ToolCall,
     Usage,
 )
+from ...serialization import to_data
+from ...text import whole_data
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
 from .analysis import Analysis
@@ -109,7 +111,10 @@ def _tokens(request: ModelRequest) -> int:
 
 
 def _size(values: object) -> int:
-    return len(msgspec.json.encode(values, enc_hook=repr))
+    try:
+        return len(msgspec.json.encode(values, enc_hook=repr))
+    except UnicodeEncodeError:  # there is half a character in it
+        return len(msgspec.json.encode(whole_data(to_data(values))))
 
 
 # The plan
