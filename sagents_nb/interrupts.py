@@ -14,7 +14,7 @@ import msgspec
 
 from . import kinds
 from .errors import ConfigurationError, InvalidDecision
-from .serialization import to_data
+from .serialization import read_as, to_data
 from .text import exact, sha256
 
 ALL_DECISIONS = ("approve", "edit", "reject")
@@ -235,7 +235,7 @@ def _check(index: int, request: ActionRequest, decision: Any) -> Decision:
         if decision["type"] == "edit" and not isinstance(decision.get("arguments"), dict):
             raise refused("is an edit without 'arguments', a dict.")
         try:
-            decision = msgspec.convert(dict(decision), Decision)
+            decision = read_as(dict(decision), Decision)
         except msgspec.ValidationError as error:
             known = _names(request)
             raise refused(f"cannot be read ({error}); its 'type' is one of {known}.") from None

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from . import kinds
 from .errors import ConfigurationError
-from .serialization import to_data
+from .serialization import read_as, to_data
 
 StopReason = Literal[
     "end_turn",
@@ -309,9 +309,9 @@ def _provider_part(data: Mapping[str, Any]) -> Part | None:
             if "file_url" in file:
                 return FilePart(url=_text(file["file_url"]), name=file.get("filename"))
             return replace(_from_url(file["file_data"], FilePart), name=file.get("filename"))
-        own: Part = msgspec.convert(dict(data), Part)
+        own: Part = read_as(dict(data), Part)
         return own
-    except (KeyError, TypeError, msgspec.ValidationError):
+    except (KeyError, TypeError, UnicodeEncodeError, msgspec.ValidationError):
         return None
 
 
@@ -485,7 +485,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
         if display is None:
             return self
         try:
-            return msgspec.convert(display, Message)
+            shown: Message = read_as(display, Message)
+            return shown
         except msgspec.ValidationError:  # somebody else's key of that name
             return self
 

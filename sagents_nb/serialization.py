@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from .errors import ConfigurationError, pass_on
 from .frozenlist import FrozenList
-from .text import said_by
+from .text import said_by, whole_data
 
 VERSION = 1
 
@@ -44,13 +44,26 @@ def to_data(value: Any) -> Any:
         return _walk(value, ())
 
 
+def read_as(value: Any, kind: Any, **how: Any) -> Any:
+    """``value`` as that ``kind``; how is as for ``msgspec.convert``.
+
+    Raises msgspec.ValidationError also where what does not fit has half a character in it, which
+    msgspec cannot quote.
+    """
+    try:
+        return msgspec.convert(value, kind, **how)
+    except UnicodeEncodeError:
+        msgspec.convert(whole_data(value), kind, **how)
+        raise msgspec.ValidationError("A text has half a character in it") from None
+
+
 def unreadable(value: Any, kind: Any) -> str:
     """Why nobody could read ``value`` as that ``kind`` again from its data; "" if it can be.
 
     msgspec checks the types of what it reads, not of what is made by hand.
     """
     try:
-        msgspec.convert(to_data(value), kind)
+        read_as(to_data(value), kind)
     except (msgspec.ValidationError, ConfigurationError) as error:
         return str(error)
     return ""

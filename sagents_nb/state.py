@@ -22,6 +22,7 @@ from .serialization import (
     deserialized,
     migrated,
     portable,
+    read_as,
     serialized,
     unescaped,
 )
@@ -310,10 +311,10 @@ def restore_state(exported: Any, schema: StateSchema = MappingProxyType({})) -> 
     data = migrated(data, exported.get("version", VERSION))
     try:
         return State(
-            messages=FrozenList(msgspec.convert(m, Message) for m in _list(data, "messages")),
-            todos=numbered(msgspec.convert(t, LooseTodo).todo for t in _list(data, "todos")),
+            messages=FrozenList(read_as(m, Message) for m in _list(data, "messages")),
+            todos=numbered(read_as(t, LooseTodo).todo for t in _list(data, "todos")),
             metadata=deserialized(_mapping(data, "metadata"), schema),
-            interrupt=msgspec.convert(data.get("interrupt"), Interrupt | None),
+            interrupt=read_as(data.get("interrupt"), Interrupt | None),
         )
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"This state cannot be read: {error}.") from error

@@ -37,6 +37,7 @@ import msgspec
 from . import kinds
 from .context import ToolContext
 from .errors import ConfigurationError, pass_on
+from .serialization import read_as
 
 
 class Arguments(Protocol):
@@ -496,7 +497,7 @@ def converted(value: Any, annotation: Any) -> Any:
     Numbers and booleans may come as text ("10", "true"), as models often send them. Raises
     msgspec.ValidationError with what is wrong and where.
     """
-    return msgspec.convert(value, annotation, strict=False, dec_hook=_convert_pydantic)
+    return read_as(value, annotation, strict=False, dec_hook=_convert_pydantic)
 
 
 def _convert_pydantic(annotation: Any, value: Any) -> Any:

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
+from sagents_nb import ToolCall
+from sagents_nb.messages import DISPLAY
+from sagents_nb.runtime.event_stream import EventStream
 from tests.talking import agent_of, call, session_of
 
 
@@ -210,3 +213,47 @@ def test_an_option_of_one_run_that_cannot_work_is_refused_before_any_model_call(
     with pytest.raises(sa.ConfigurationError, match=said):
         agent.run("go", **option)
     assert agent.model.requests == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda s: s.follow(None, "x"), r"Session.follow\(stream=…\) is an EventStream"),
+        (lambda s: s.follow(EventStream(), 5), r"Session.follow\(run_id=…\) is text; not 5"),
+        (lambda s: s.follow(EventStream(), "x", True), "is a whole number from 0; not True"),
+        (lambda s: s.events(-1), r"Session.events\(since=…\) is a whole number from 0; not -1"),
+        (lambda s: s.subscribe(print, -1), r"since=…\) is a whole number from 0, or None; not -1"),
+    ],
+)
+def test_who_follows_a_session_oddly_is_told_what_it_takes(call: Any, said: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match=said):
+        call(sa.Session(sa.Agent(sa.ScriptedModel([]))))
+
+
+HALF = "\ud800"  # of a character, as broken JSON and file names bring it
+
+
+def test_half_a_character_where_it_cannot_be_is_an_error_that_names_the_thing() -> None:
+    write = ToolCall("w1", "write_file", {"file_path": "/a.md", "content": "A"})
+    session = sa.Session(
+        sa.Agent(sa.ScriptedModel([write]), interrupt_on={"write_file": True}), id="c"
+    )
+    session.send("Go").result()
+    with pytest.raises(sa.InvalidDecision, match=r"Decision 0 \(for write_file\) cannot be read"):
+        session.resume([{"type": HALF}])
+    with pytest.raises(sa.ConfigurationError, match="Message 1 of the prompt cannot be kept"):
+        session.send(sa.Message("user", "x", metadata=HALF))  # type: ignore[arg-type]
+    with pytest.raises(sa.ConfigurationError, match="This state cannot be read"):
+        sa.State.restore({"version": 1, "state": {"messages": [HALF], "todos": []}})
+    odd = {"type": "document", "source": {"type": "text", "data": HALF, "media_type": "text/plain"}}
+    with pytest.raises(sa.ConfigurationError):
+        sa.Message.user([odd])
+    assert session.status == "interrupted"
+
+
+def test_half_a_character_where_it_can_be_is_kept_or_shown_as_a_question_mark() -> None:
+    message = sa.Message("user", "x", metadata={"a": HALF, DISPLAY: HALF})
+    assert message.shown is message
+    agent = sa.Agent(sa.ScriptedModel(["Read."]))
+    assert agent.run(message).messages[0].metadata["a"] == HALF
+    assert sa.Agent("demo").run(f"Say hello to {HALF}.").status == "completed"

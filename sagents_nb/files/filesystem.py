@@ -15,6 +15,7 @@ from .. import kinds
 from ..errors import ConfigurationError, pass_on
 from ..events import FileDeleted, FileMoved
 from ..runtime.thread import runtime
+from ..text import whole
 from . import paths, patterns
 from .changes import Changes
 from .entry import FileEntry, new_directory, new_file, with_content
@@ -278,6 +279,7 @@ class FileSystem:
         unless given. ``overwrite=False`` refuses to replace.
         """
         path = paths.normalize(path)
+        _check_whole(path, title=title, mime_type=mime_type)
 
         def change(before: FileEntry | None) -> FileEntry:
             if before is not None and not overwrite:
@@ -305,6 +307,7 @@ class FileSystem:
     def mkdir(self, path: str, title: str | None = None) -> FileEntry:
         """Make a directory, and the ones above it; its title is its name unless given."""
         path = paths.normalize(path)
+        _check_whole(path, title=title)
 
         def absent() -> None:
             if self._tree.has(path):
@@ -327,6 +330,7 @@ class FileSystem:
         It is saved at once, or with ``persist="debounce"`` as late as a change of content.
         """
         fields = {"title": title, "file_type": file_type, "mime_type": mime_type}
+        _check_whole(path, **fields)
         changes = {key: value for key, value in fields.items() if value is not None}
         return self._describe(path, lambda entry: replace(entry, **changes), persist)
 
@@ -1020,3 +1024,11 @@ class FileSystem:
         self._notices.queue(FileDeleted(path=path) for path in sorted(hidden))
         self._notices.queue(updated(entry) for entry in index if self._tree.get(entry.path))
         return [entry.path for entry in new if entry.path != mount.root]
+
+
+def _check_whole(path: str, **fields: str | None) -> None:
+    """Raise FileError for a text that no disk, database or page could take."""
+    for name, text in fields.items():
+        if isinstance(text, str) and whole(text) != text:
+            said = name.replace("_", " ")
+            raise FileError(f"The {said} for {path} has half a character; leave it out.", path)

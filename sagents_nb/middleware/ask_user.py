@@ -15,6 +15,7 @@ from ..context import RunContext, ToolContext
 from ..errors import ConfigurationError, InvalidDecision
 from ..interrupts import ActionRequest, Decision, Interrupt, Reject, Respond
 from ..messages import ANSWER, ToolResult
+from ..serialization import read_as
 from ..state import State, to_data
 from ..tools import Tool, ToolOutput
 from .base import Middleware, middleware_id
@@ -258,7 +259,8 @@ def _answer(question: Question, decision: Decision) -> QuestionAnswer:
     if isinstance(reply, list | tuple):
         reply = {"selected": list(reply)}
     try:
-        return msgspec.convert(reply, QuestionAnswer)
+        answer: QuestionAnswer = read_as(reply, QuestionAnswer)
+        return answer
     except msgspec.ValidationError as error:
         how = f"takes {{'selected': […], 'other_text': …}} or {{'cancel': True}} ({error})"
         raise InvalidDecision(_not(question, how)) from None

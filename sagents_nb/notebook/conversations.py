@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from IPython.core.error import UsageError
 
 from ..agent import Agent
-from ..errors import ConfigurationError, SagentsError
+from ..errors import ConfigurationError, Owned, SagentsError
 from ..files import FileSystem
 from ..models.base import ChatModel
 from ..serialization import to_data
@@ -23,6 +23,8 @@ from .tools import NotebookTools
 from .unattended import unattended
 
 DIRECTORY = Path(".sagents")
+
+TAKE_OVER = "--take-over"
 
 _AGENT = "agent"  # in the metadata of a conversation: what is kept of who answers
 
@@ -152,11 +154,11 @@ class Conversations:
         self.storage.keep(session.id, session.agent)
         return session
 
-    def load(self, id: str) -> Session:
-        """Go on with a conversation that is live, or kept."""
+    def load(self, id: str, take_over: bool = False) -> Session:
+        """Go on with a conversation that is live, or kept, or with ``take_over`` open elsewhere."""
         if not self._is_taken(id):
             raise UsageError(f"There is no conversation {id!r}; %agent list shows what there is.")
-        self.current = self._start(self.agent(), id)
+        self.current = self._start(self.agent(), id, take_over)
         return self.current
 
     def fork(self, session: Session, before: int | None) -> Session:
@@ -237,7 +239,7 @@ class Conversations:
     def _variable(self, name: Any) -> Any:
         return self.shell.user_ns.get(name)
 
-    def _start(self, agent: Agent, name: str | None = None) -> Session:
+    def _start(self, agent: Agent, name: str | None = None, take_over: bool = False) -> Session:
         """The conversation of that name, or a new one with a name of its own."""
         while name is None:
             self._count += 1
@@ -250,7 +252,15 @@ class Conversations:
             options.pop("filesystem", None)
         agent = self._as_kept(agent, name)
         # It stays as long as its kernel: people come back to a notebook after a while.
-        return sessions.start(agent, name, inactivity_timeout=None, **options)
+        try:
+            return sessions.start(
+                agent, name, inactivity_timeout=None, take_over=take_over, **options
+            )
+        except Owned as owned:
+            where = str(owned).rpartition("; ")[0]
+            raise UsageError(
+                f"{where}; close it there, or take it over with %agent load {name} {TAKE_OVER}."
+            ) from None
 
     def _claims(self, name: str) -> bool:
         """Whether a new conversation may have that name; in the store it has it from now on.

@@ -16,7 +16,7 @@ from ..redaction import secrets_of_names
 from ..session import Run, Session
 from .cell import show_run
 from .cell_options import OPTIONS, names
-from .conversations import Conversations
+from .conversations import TAKE_OVER, Conversations
 from .status_text import (
     Text,
     files_text,
@@ -42,7 +42,8 @@ HELP = """%%agent [options]         run the prompt below it
 %agent tools [add|remove NAME ...]
 %agent replay [MODE]      auto, record, replay or off: keep the model's answers for another run
 %agent list               the conversations, live and kept
-%agent load ID            go on with one of them, also after a restart of the kernel
+%agent load ID            go on with one of them, also after a restart of the kernel; with
+                          --take-over also if it is open elsewhere
 %agent save               see that this one is kept
 %agent freeze             make its panels static, for a notebook that is given to others
 %agent export PATH        write it to a .md, .html or .ipynb file, with its files and costs
@@ -212,7 +213,9 @@ class AgentMagics(Magics):
         return Text(list_text(self.conversations.current, self.conversations.storage.store))
 
     def _load(self, rest: str) -> Text:
-        session = self.conversations.load(rest.strip())
+        words = rest.split()
+        id = " ".join(word for word in words if word != TAKE_OVER)
+        session = self.conversations.load(id, take_over=TAKE_OVER in words)
         if not unattended(self.shell):
             display(session)
         return Text(status_text(session))

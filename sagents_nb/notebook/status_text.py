@@ -44,6 +44,7 @@ def list_text(current: Session | None, store: Any) -> str:
     if current is not None:
         live.setdefault(current.id, current)
     kept = {} if store is None else {c.id: c for c in store.list_conversations()}
+    opened = set() if store is None else store.open_conversations()
     lines = {}
     for id, session in live.items():
         title = getattr(kept.get(id), "title", None) or session.state.get_metadata(TITLE)
@@ -52,7 +53,8 @@ def list_text(current: Session | None, store: Any) -> str:
         if id not in lines:
             when = conversation.updated_at.astimezone()  # the clock on the reader's wall
             title = conversation.title or title_of(store.history(id).state.messages)
-            lines[id] = f"kept, last used {when:%Y-%m-%d %H:%M}", title
+            state = "open elsewhere" if id in opened else "kept"
+            lines[id] = f"{state}, last used {when:%Y-%m-%d %H:%M}", title
     if not lines:
         return "There is no conversation."
     marked = current.id if current is not None else None

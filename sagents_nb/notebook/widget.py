@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import anywidget
+import msgspec
 import traitlets
 from IPython import get_ipython
 from IPython.display import display, update_display
@@ -25,7 +26,7 @@ from .. import kinds
 from ..events import Event, Frozen, StatusChanged
 from ..messages import Message
 from ..panel.bundle import bundle, loader, math
-from ..panel.publisher import Publisher, publisher_of
+from ..panel.publisher import Publisher, Shown, publisher_of
 from ..panel.requests import answer, live_fork
 from ..redaction import masked, secrets_of_names
 from ..runtime.main_thread import main_thread
@@ -46,7 +47,8 @@ _bundle_sent = False
 class Panel(anywidget.AnyWidget):
     """A view of a session; see ``widgets/PROTOCOL.md`` for its traits.
 
-    It shows a session that somebody has: in a variable, or as ``sa.sessions`` do.
+    It shows a session that somebody has: in a variable, or as ``sa.sessions`` do. Of one that is
+    gone it shows the last that there was.
     """
 
     session_id = traitlets.Unicode().tag(sync=True)
@@ -75,9 +77,11 @@ class Panel(anywidget.AnyWidget):
             version=bundle()[0],
             typed=typed,
         )
-        if self.publisher is not None:  # it follows the session from now on
-            tell = partial(self.send, {"type": "closed"})
-            late = weakref.finalize(session, runtime.loop.call_soon_threadsafe, tell)
+        self._shown: Shown | None = None
+        self._last: bytes | None = None  # what was shown, once nobody has the session any more
+        if (publisher := self.publisher) is not None:  # it follows the session from now on
+            self._shown = publisher.shown
+            late = weakref.finalize(session, runtime.loop.call_soon_threadsafe, self._gone)
             late.atexit = False
         self.on_msg(Panel._received)
 
@@ -107,12 +111,19 @@ class Panel(anywidget.AnyWidget):
         elif kind == "math":
             self.send({"type": "math"}, [math()])
         elif session is None:
+            if kind == "hello" and self._last is not None:
+                self.send(msgspec.json.decode(self._last))
             self.send({"type": "closed"})
         elif kind == "hello" and not self.source:
-            have = content.get("have")
-            self._tell(session, have if isinstance(have, int) else 0)
+            have: Any = content.get("have")
+            self._tell(session, have if kinds.whole(0).fits(have) else 0)
         else:
             answer(session, content, self.send, _fork)
+
+    def _gone(self) -> None:
+        if self._shown is not None:
+            self._last, self._shown = self._shown.last(), None
+        self.send({"type": "closed"})
 
     def send(self, content: Any, buffers: Any = None) -> None:
         """Tell its pages something, or notice that there can be none any more."""
@@ -132,7 +143,9 @@ class Panel(anywidget.AnyWidget):
     def _tell(self, session: Session, have: int) -> None:
         if self._stop_watching is None:  # for good: no page says good-bye
             self._stop_watching = session.watch(f"panel-{self.model_id}")
-        publisher_of(session).hello(self.send, have)
+        publisher = publisher_of(session)
+        self._shown = publisher.shown
+        publisher.hello(self.send, have)
 
     def begin(self) -> None:
         """Tell a page all that it will ask for: soon the kernel may compute, and not hear it.

@@ -70,18 +70,36 @@ MESSAGE_BYTES = 200_000
 Batch = tuple[int, int, bytes]  # after, seq, events
 
 
+class Shown:
+    """What pages know of a session, apart from it: who keeps this does not keep the session."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.state = state
+        self.seq = 0
+
+    def last(self) -> bytes:
+        """The snapshot that is to be told of a session that is gone, as JSON."""
+        gone: dict[str, Any] = {
+            "status": "closed",
+            "interrupt": None,
+            "partial": None,
+            "queued": [],
+        }
+        state = {**snapshot_of(self.state), **gone}
+        return msgspec.json.encode({"type": "snapshot", "seq": self.seq, "state": state})
+
+
 class Publisher:
     """Tells listeners what happens in one session, each from its :meth:`hello` on.
 
-    ``state`` is the view state after the event ``seq``, ``backlog`` the batches that a listener
+    ``shown`` is the view state after the event ``seq``, ``backlog`` the batches that a listener
     may have missed, the newest last.
     """
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.state = new_view_state(session.id, "")
+        self.shown = Shown(new_view_state(session.id, ""))
         self._read_model()
-        self.seq = 0
         self.backlog: deque[Batch] = deque()
         self.backlog_bytes = 0
         self._listeners: dict[Listener, None] = {}  # in the order in which they came
@@ -94,6 +112,16 @@ class Publisher:
         self._snapshot_due = False
         self._unsubscribe: Callable[[], None] | None = None
         runtime.call(self._start)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The view state."""
+        return self.shown.state
+
+    @property
+    def seq(self) -> int:
+        """The event that it is after."""
+        return self.shown.seq
 
     @property
     def idle(self) -> bool:
@@ -161,8 +189,8 @@ class Publisher:
         while self._take() is not None:  # what ended with the old one is known of its runs
             pass
         self.backlog.clear()
-        self.backlog_bytes, self.seq = 0, seq
-        self.state = following_state(self.state)
+        self.backlog_bytes, self.shown.seq = 0, seq
+        self.shown.state = following_state(self.state)
         self._set_entries(self.session.initial_messages)
         self._read_session()
         self._snapshot_due = True
@@ -243,7 +271,7 @@ class Publisher:
         waiting, self._waiting = merged(self._waiting), []
         after, taken, size = self.seq, [], 0
         for i, event in enumerate(waiting):
-            self.seq = event.seq
+            self.shown.seq = event.seq
             try:
                 data = encoded(wire(event, self.state))
                 reduce(self.state, msgspec.json.decode(data))

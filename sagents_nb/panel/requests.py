@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from .. import kinds
 from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import FileSystem
 from ..messages import (
@@ -175,8 +176,8 @@ def _message(session: Session, said: str, images: list[ImagePart]) -> Message | 
 def _meant(messages: Sequence[Message], text: Any, request: dict[str, Any]) -> int:
     """The place of a person's message: known by its text, and by how many are ``later``."""
     asked, later = _asked(messages), request.get("later", 0)
-    if isinstance(later, int) and 0 <= later < len(asked):
-        place = asked[-1 - later]
+    if kinds.whole(0).fits(later) and later < len(asked):
+        place: int = asked[-1 - later]
         if text == queued_text(to_data(messages[place].shown)):
             return place
     raise ValueError("The conversation went on meanwhile, so nothing was done; try it again.")
@@ -299,7 +300,7 @@ def _cancel(session: Session, request: dict[str, Any]) -> dict[str, Any]:
 
 def _read_entries(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     before = request["before"]
-    if not isinstance(before, int) or before < 0:
+    if not kinds.whole(0).fits(before):
         raise ValueError("Entries are read before a place, counted from 0.")
     entries = runtime.call(publisher_of(session).entries_before, before)
     return {"entries": with_new_images(entries)}

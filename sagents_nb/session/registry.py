@@ -24,15 +24,16 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     @kinds.checked
-    def start(self, agent: Agent, id: str, **options: Any) -> Session:
+    def start(self, agent: Agent, id: str, *, take_over: bool = False, **options: Any) -> Session:
         """The session with that id, started if it is not there; takes Session's options.
 
-        With a ``store``, a conversation of that id in it is opened, else made.
+        With a ``store``, a conversation of that id in it is opened, else made. ``take_over``
+        takes one that is open elsewhere from there, as for :meth:`Session.open`.
         """
         with self._lock:
             session = self._sessions.get(id)
             if session is None or not _is_live(session):
-                session = self._sessions[id] = _opened_or_made(agent, id, options)
+                session = self._sessions[id] = _opened_or_made(agent, id, take_over, options)
             return session
 
     @kinds.checked
@@ -90,7 +91,7 @@ class Sessions:
                 del self._sessions[id]
 
 
-def _opened_or_made(agent: Agent, id: str, options: dict[str, Any]) -> Session:
+def _opened_or_made(agent: Agent, id: str, take_over: bool, options: dict[str, Any]) -> Session:
     def is_there() -> bool:
         return is_stored(options.get("store"), options.get("scope"), id)
 
@@ -100,7 +101,7 @@ def _opened_or_made(agent: Agent, id: str, options: dict[str, Any]) -> Session:
         except ConfigurationError:
             if not is_there():  # else somebody else was faster
                 raise
-    return Session.open(id, agent=agent, **options)
+    return Session.open(id, agent=agent, take_over=take_over, **options)
 
 
 def _is_live(session: Session) -> bool:

@@ -810,7 +810,7 @@ class Session:
         """Tell everybody who listens an event of yours; it gets the next ``seq`` and the ids."""
         runtime.call(self.actor.publish, event)
 
-    @kinds.checked
+    @kinds.checked(since=kinds.or_none(kinds.whole(0)))
     def subscribe(
         self, callback: Callable[[Event], Any], since: int | None = None, *, debug: bool = False
     ) -> Callable[[], None]:
@@ -825,13 +825,14 @@ class Session:
         runtime.call(self.actor.subscribe, callback, since, debug)
         return lambda: runtime.post(self.actor.log.unsubscribe, callback)
 
-    @kinds.checked
+    @kinds.checked(since=kinds.whole(0))
     def events(self, since: int = 0) -> EventStream:
         """The events after ``since`` and all further ones, to iterate on any loop."""
         stream = EventStream()
         runtime.call(self.actor.follow, stream, since)
         return stream
 
+    @kinds.checked(since=kinds.whole(0))
     def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
         """Feed ``stream`` with the events of one run, up to its next end."""
         runtime.call(self.actor.log.follow, stream, since, run_id)

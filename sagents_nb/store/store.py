@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import sqlalchemy as sql
+from msgspec.structs import replace
 
 from .. import kinds
 from ..errors import ConfigurationError, NotFound
@@ -23,6 +24,7 @@ from . import conversations, states
 from . import display_rows as rows
 from . import frames as framing
 from .conversations import Conversation
+from .database import leases
 from .database.connection import backup, url_of
 from .database.schema import Tables
 from .database.thread import Database
@@ -48,6 +50,9 @@ Query = Callable[Concatenate[sql.Connection, Tables, str, P], T]
 # What is no JSON is kept as what it says.
 _METADATA = kinds.or_none(kinds.of(Mapping[Any, Any]))
 _PATH = kinds.or_none(kinds.PATH)
+_FILESYSTEM = kinds.or_none(
+    kinds.having("a filesystem, as sa.open_filesystem(…) gives", "read", "entries")
+)
 
 
 class ScopedStore:
@@ -118,6 +123,10 @@ class ScopedStore:
     def list_conversations(self, limit: int = 50, offset: int = 0) -> list[Conversation]:
         """The conversations, those that went on last first."""
         return self._run(conversations.listed, limit, offset)
+
+    def open_conversations(self) -> set[str]:
+        """The ids of those that are open in a session that lives, here or in another process."""
+        return self._run(leases.open_now)
 
     @kinds.checked(limit=kinds.whole(0))
     def search_messages(self, term: str, limit: int = 50) -> list[DisplayMessage]:
@@ -284,53 +293,65 @@ class ScopedStore:
         """What frames are made of for one conversation: its state, and events of what is known."""
         return self._run_on(id, framing.one, id).read()
 
-    @kinds.checked(path=_PATH)
+    @kinds.checked(path=_PATH, filesystem=_FILESYSTEM)
     def to_markdown(
         self,
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
+        filesystem: Any = None,
         secrets: Iterable[str] = (),
     ) -> str:
-        """The conversation of that id as :meth:`Session.to_markdown` writes it, without files.
+        """The conversation of that id as :meth:`Session.to_markdown` writes it.
 
-        Only a session knows the files: ``Session.open(id, …).to_markdown()`` has them.
+        A store does not know where files are: those of ``filesystem`` are shown, which is what
+        the session had, as :func:`~sagents_nb.open_filesystem` gives it.
         """
         from ..export import markdown_of, written
 
-        return written(markdown_of(self._document(id, secrets)), path)
+        return written(markdown_of(self._document(id, filesystem, secrets)), path)
 
-    @kinds.checked(path=_PATH)
+    @kinds.checked(path=_PATH, filesystem=_FILESYSTEM)
     def to_html(
         self,
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
+        filesystem: Any = None,
         secrets: Iterable[str] = (),
     ) -> str:
-        """The conversation of that id as :meth:`Session.to_html` writes it, without files."""
+        """The conversation of that id as :meth:`Session.to_html` writes it.
+
+        ``filesystem`` is as for :meth:`to_markdown`.
+        """
         from ..export import html_of, written
 
-        return written(html_of(self._document(id, secrets)), path)
+        return written(html_of(self._document(id, filesystem, secrets)), path)
 
-    @kinds.checked(path=_PATH)
+    @kinds.checked(path=_PATH, filesystem=_FILESYSTEM)
     def to_notebook(
         self,
         id: str,
         path: str | os.PathLike[str] | None = None,
         *,
+        filesystem: Any = None,
         secrets: Iterable[str] = (),
     ) -> str:
-        """The conversation of that id as :meth:`Session.to_notebook` writes it, without files."""
+        """The conversation of that id as :meth:`Session.to_notebook` writes it.
+
+        ``filesystem`` is as for :meth:`to_markdown`.
+        """
         from ..export import notebook_of, written
 
-        return written(notebook_of(self._document(id, secrets)), path)
+        return written(notebook_of(self._document(id, filesystem, secrets)), path)
 
-    def _document(self, id: str, secrets: Iterable[str]) -> Document:
+    def _document(self, id: str, filesystem: Any, secrets: Iterable[str]) -> Document:
         from ..export import document_of
 
-        title = self.get_conversation(id).title
-        return document_of(self.history(id), title=title, secrets=secrets)
+        title, history, read = self.get_conversation(id).title, self.history(id), None
+        if filesystem is not None:
+            history, read = replace(history, files=filesystem.entries()), filesystem.read
+        return document_of(history, title=title, read=read, secrets=secrets)
 
     # what a session calls: AgentPersistence and DisplayMessagePersistence
 

@@ -222,6 +222,29 @@ def test_after_a_reload_the_panel_shows_the_same_transcript(lab: Lab) -> None:
     assert notebook.console == []
 
 
+def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(lab: Lab) -> None:
+    """As what ``agent.run(…, wait=True)`` leaves below its cell."""
+    notebook = agent_notebook(
+        lab,
+        "session('Nothing.')",
+        "agent = session(todos(('Look', 'completed'), ('Write', 'pending')), LONG).agent\n"
+        "print(agent.run('Tell me.', wait=True).status)",
+        "import gc\nprint(gc.collect() > 0)",
+    )
+    for cell in (1, 2):
+        notebook.run_cell(cell)
+        notebook.wait_for_cell(cell)
+    panel, status = part(notebook, 1, "sagents-panel"), part(notebook, 1, "status")
+    expect(panel).to_contain_text("Paragraph 11")
+    notebook.reload()
+    expect(panel).to_contain_text("Paragraph 11")
+    expect(panel).to_contain_text("Look")
+    expect(status).to_contain_text("Done")
+    status.scroll_into_view_if_needed()
+    notebook.screenshot("session-that-nobody-has")
+    assert notebook.console == []
+
+
 def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab: Lab) -> None:
     notebook = agent_notebook(lab, "sa.Session(sa.Agent(Paced()))", "%%agent\nTell me.")
     notebook.run_cell(1)

@@ -187,6 +187,18 @@ def test_a_stored_conversation_is_exported_by_its_id(tmp_path: Path) -> None:
         for told in ("Tidying", "edited by anna", "removed /a", "1,200 tokens"):
             assert told in text, (format, told)
         assert KEY not in text
+        assert "kept.md" not in text, "nobody has said where files are"
+    mount = sa.Mount(default=True, storage=sa.DiskStorage(tmp_path / "files"))
+    files = sa.open_filesystem(("session", "c-1"), [mount])
+    files.write("/kept.md", f"What was kept, without {KEY}.")
+    for format in FORMATS:
+        text = getattr(mine, format)("c-1", filesystem=files)
+        assert "kept.md" in text
+        assert "What was kept, without" in text
+        assert KEY not in text
+    files.close()
+    with pytest.raises(sa.ConfigurationError, match=r"filesystem.*sa\.open_filesystem"):
+        mine.to_html("c-1", filesystem="/files")
     with pytest.raises(sa.NotFound):
         mine.to_html("c-2")
     with pytest.raises(sa.NotFound):

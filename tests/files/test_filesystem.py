@@ -346,6 +346,13 @@ def test_errors_name_the_path_and_are_of_the_family() -> None:
         fs.write("/n", 1)  # type: ignore[arg-type]
     with pytest.raises(FileError, match="not Unicode"):
         fs.write("/n", "\ud800")
+    for odd in ({"title": "a\ud800"}, {"mime_type": "text/\ud800"}):
+        with pytest.raises(FileError, match=r"The (title|mime type) for .* has half a"):
+            fs.write("/n", "x", **odd)
+        with pytest.raises(FileError, match=r"The (title|mime type) for .* has half a"):
+            fs.update_entry("/f", **odd)
+    with pytest.raises(FileError, match="The title for /d has half a character"):
+        fs.mkdir("/d", title="\ud800")
     with pytest.raises(InvalidPath, match="not NoneType"):
         fs.read(None)  # type: ignore[arg-type]
     assert fs.list() == ["/f"]

@@ -25,6 +25,7 @@ from sagents_nb.messages import (
 from sagents_nb.middleware import FileSystem, TodoList
 from sagents_nb.models.base import ModelRequest
 from sagents_nb.models.demo import DemoModel
+from sagents_nb.notebook import NotebookTools
 from sagents_nb.tools import Tool, tool
 
 PENGUINS = [
@@ -267,6 +268,45 @@ def test_files_are_written_edited_read_moved_searched_and_deleted() -> None:
     ):
         result = helper.run(prompt, state=result.state)
         assert said in result.text, prompt
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Read the files in notes",
+        "read all files in the notes folder.",
+        "Show me the files of /notes.",
+        "Please open everything in the folder notes",
+    ],
+)
+def test_the_files_of_a_folder_are_listed_and_read(prompt: str) -> None:
+    helper = Agent(model=DemoModel(), middleware=[NotebookTools()])
+    files = {"/notes/a.md": "Alpha.", "/notes/deep/b.txt": "Beta.", "/other.md": "Gamma."}
+    for path, text in files.items():
+        helper.files.write(path, text)
+    result = helper.run(prompt)
+    assert calls_of(result.messages) == [
+        ("ls", {"pattern": "/notes/**"}),
+        ("read_file", {"file_path": "/notes/a.md"}),
+        ("read_file", {"file_path": "/notes/deep/b.txt"}),
+    ]
+    assert result.text == "/notes/a.md says:\n\nAlpha.\n\n/notes/deep/b.txt says:\n\nBeta."
+
+
+def test_of_a_folder_of_many_files_the_first_are_read_and_all_named() -> None:
+    helper = Agent(model=DemoModel())
+    for number in range(20):
+        helper.files.write(f"/many/{number:02}.md", f"Note {number}.")
+    result = helper.run("Read the files in many")
+    names = [name for name, _ in calls_of(result.messages)]
+    assert names == ["ls", *["read_file"] * 8]
+    assert result.text.startswith("There are 20 files: /many/00.md")
+    assert helper.run("Read the files in nowhere").text == "No files match '/nowhere/**'."
+
+
+def test_to_read_the_notes_writes_none_and_reads_no_cells() -> None:
+    result = Agent(model=DemoModel(), middleware=[NotebookTools()]).run("Read the notes.")
+    assert calls_of(result.messages) == []
 
 
 def test_a_report_in_the_way_of_another_file_goes_beside_it() -> None:

@@ -53,6 +53,11 @@ def frames() -> Frames:
     }
 
 
+def _row_of_least(frame: pd.DataFrame, measure: str, when: str) -> tuple[str, float]:
+    row = frame.loc[frame[measure].idxmin()]
+    return f"{row[when]:%Y-%m-%d}" if hasattr(row[when], "year") else row[when], row[measure]
+
+
 def _orders() -> pd.DataFrame:
     chance = random.Random(1)
     prices = {"chair": 49.5, "desk": 199.0, "lamp": 24.9, "shelf": 89.0, "sofa": 640.0}
@@ -303,6 +308,14 @@ FIRST = [
         lambda f: [
             x for pair in f["stocks"].groupby("symbol")["close"].max().items() for x in pair
         ],
+    ),
+    Question(
+        "What was the lowest closing price in {stocks}, and when?",
+        lambda f: [*_row_of_least(f["stocks"], "close", "date")],
+    ),
+    Question(
+        "{weather} what was the lowest temperature and when",
+        lambda f: [*_row_of_least(f["weather"], "temp_min", "date")],
     ),
     Question(
         "Which stock gained the most over the whole period in {stocks}?",

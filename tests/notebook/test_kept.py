@@ -214,6 +214,30 @@ def test_a_session_of_ones_own_is_kept_when_asked(new_kernel: Callable[[], Kerne
     assert kernel.run("%agent load nobody", front_end=True).error == "UsageError"
 
 
+def test_what_is_open_in_another_kernel_says_so_and_is_taken_over_when_that_is_meant(
+    new_kernel: Callable[[], Kernel], tmp_path: Path
+) -> None:
+    kernel = new_kernel()
+    kernel.ok("%%agent --name 'my study' --model demo\nSay hello.", front_end=True)
+    other = Kernel(tmp_path)
+    try:
+        other.ok(SETUP)
+        listed = str(other.ok("%agent list", front_end=True).value["text/plain"])
+        assert listed.startswith("  my study: open elsewhere, last used"), listed
+        for line in ("%agent load my study", "%%agent --name 'my study'\nAnd?"):
+            refused = other.run(line, front_end=True)
+            assert refused.error == "UsageError"
+            assert "Conversation 'my study' has been open in process" in refused.reply["evalue"]
+            assert refused.reply["evalue"].endswith("%agent load my study --take-over.")
+        loaded = other.ok("%agent load my study --take-over", front_end=True)
+        assert "my study: idle, 2 messages" in str(loaded.value)
+        other.ok("%%agent\nAnd again.", front_end=True)
+    finally:
+        other.stop()
+    gone = kernel.run("%%agent\nMine?", front_end=True)
+    assert gone.error == "StaleOwner"
+
+
 DOUBLE = "def double(n: int) -> int:\n    'Double.'\n    return 2 * n"
 GATES = "print(sorted(sa.sessions.get('mine').agent.interrupt_on))"
 

@@ -6,6 +6,7 @@ import gc
 import html
 import json
 import weakref
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,9 @@ def hello(panel: Panel) -> None:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The types of the messages that panels send."""
+    """The types of the messages that panels send, but for those of other tests' sessions."""
+    gc.collect()
+    runtime.call(lambda: None)
     types: list[str] = []
     monkeypatch.setattr(
         Panel, "send", lambda _, message, buffers=None: types.append(message["type"])
@@ -48,7 +51,32 @@ def test_what_shows_a_session_does_not_keep_it_alive(sent: list[str]) -> None:
     assert repr(view) == name
     assert view.mimebundle("x")[0]["text/plain"] == name
     hello(panel)
-    assert sent[-2:] == ["closed", "closed"]
+    assert sent[-2:] == ["snapshot", "closed"]
+
+
+def test_a_page_that_is_loaded_again_is_shown_the_last_of_a_session_that_nobody_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gc.collect()
+    runtime.call(lambda: None)
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(Panel, "send", lambda _, message, buffers=None: sent.append(message))
+    write = sa.ToolCall("w1", "write_file", {"file_path": "/a.md", "content": "A"})
+    session = session_of(["I plan.", write], gate=True)
+    panel = panel_of(session)
+    session.send("Go").result()
+    reference = weakref.ref(session)
+    del session
+    until(lambda: gc.collect() >= 0 and reference() is None)
+    until(lambda: sent)
+    assert [message["type"] for message in sent] == ["closed"]
+    hello(panel)
+    state = sent[1]["state"]
+    assert sent[2] == {"type": "closed"}
+    assert state["status"] == "closed"
+    assert state["interrupt"] is None, "nobody could answer it"
+    parts = [part for entry in state["entries"] for part in entry["message"]["parts"]]
+    assert [part["text"] for part in parts if part["type"] == "text"] == ["Go", "I plan."]
 
 
 def test_what_sets_formulas_is_sent_when_a_page_asks_for_it(

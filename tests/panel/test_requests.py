@@ -281,13 +281,13 @@ def test_entries_that_events_told_are_read_like_those_that_none_did() -> None:
         assert reply["entries"] == page.state["entries"][:place]
 
 
-@pytest.mark.parametrize("before", [-1, "3", None, 1.5])
+@pytest.mark.parametrize("before", [-1, "3", None, 1.5, True])
 def test_entries_before_no_place_are_refused(before: Any) -> None:
     reply = ask(session_of("One."), {"type": "read_entries", "id": "1", "before": before})
     assert reply["kind"] == "ValueError"
 
 
-@pytest.mark.parametrize("later", [-1, 1, 2, "0", None])
+@pytest.mark.parametrize("later", [-1, 1, 2, "0", None, False])
 def test_an_edit_of_a_message_that_is_not_there_changes_nothing(later: Any) -> None:
     session = session_of("One.", "Two.")
     session.send("First").result()

@@ -15,6 +15,7 @@ from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
 from sagents_nb.store.store import ScopedStore
 from tests.store.conftest import Selected
+from tests.talking import agent_of
 
 Store = sa.ConversationStore
 
@@ -38,6 +39,17 @@ def test_a_conversation_may_have_an_id_of_its_own_which_is_then_taken(
         with pytest.raises(sa.ConfigurationError, match="'conversation-1' is taken"):
             store.create_conversation(id="conversation-1")
     assert theirs.list_conversations() == []
+
+
+def test_those_that_a_living_session_has_are_told_of_to_their_owner_alone(
+    store: sa.ConversationStore, mine: ScopedStore, theirs: ScopedStore
+) -> None:
+    mine.create_conversation(id="nobody has it")
+    session = sa.Session(agent_of(), id="open", store=store, scope=sa.Scope(user="alice"))
+    assert mine.open_conversations() == {"open"}
+    assert theirs.open_conversations() == set()
+    session.close()
+    assert mine.open_conversations() == set()
 
 
 @pytest.mark.parametrize("id", ["", "x" * 256, 7, b"x"])

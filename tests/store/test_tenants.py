@@ -34,6 +34,7 @@ ASKED: dict[str, Callable[[ScopedStore, str], Any]] = {
     "history": lambda s, id: s.history(id),
     "interrupt_tool_call": lambda s, id: s.interrupt_tool_call("c1", conversation_id=id),
     "list_conversations": lambda s, id: s.list_conversations(1000),
+    "open_conversations": lambda s, id: s.open_conversations(),
     "load_agent_state": lambda s, id: s.load_agent_state(id),
     "load_display_messages": lambda s, id: s.load_display_messages(id),
     "load_state": lambda s, id: s.load_state(None, id),

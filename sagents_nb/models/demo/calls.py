@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -60,6 +61,40 @@ _TAIL = re.compile(r"\s+(?:in|to|into|from|as|of)\s+(?:the\s+|all\s+)?(?:files?|
 _VAGUE = word_set("it them that this these those all data everything file files rows row")
 
 
+# The files of a folder: "all files in notes", "the files of the /notes folder".
+_FOLDER = re.compile(
+    r"\b(?:files?|documents?|texts?|notes|everything|all)\s+(?:in|from|inside|under|within|of)\s+"
+    r"(?:the\s+|my\s+)?(?:(?:folder|directory)\s+)?(/?[\w-]+(?:/[\w-]+)*)/?"
+    r"(?:\s+(?:folder|directory))?$",
+    re.IGNORECASE,
+)
+MOST_FILES = 8
+"""So many files of a folder are read."""
+
+
+def folder_of(step: str) -> str:
+    """The folder whose files a step wants to be read, "" without one.
+
+    >>> folder_of("Read all the files in the notes folder"), folder_of("read the file /a.md")
+    ('/notes', '')
+    """
+    match = _FOLDER.search(step.rstrip(" .?!/"))
+    if match is None or "read" not in groups([stem(first_verb(step))]):
+        return ""
+    return "/" + match[1].strip("/") if match[1].lower() not in _VAGUE else ""
+
+
+def files_in(listing: str) -> list[str]:
+    """The paths that a listing tells, as JSON or a line each; of directories none."""
+    try:
+        told = json.loads(listing)
+    except ValueError:
+        return PATH.findall(listing)
+    entries = told if isinstance(told, list) else []
+    found = [e if isinstance(e, dict) else {"path": e} for e in entries]
+    return [str(e["path"]) for e in found if "path" in e and e.get("type") != "directory"]
+
+
 class Chooser:
     """Finds calls for steps, among the tools on offer.
 
@@ -95,6 +130,8 @@ class Chooser:
     def first(self, step: str) -> Call | str:
         """The call for a step; else why there is none, "" if none is needed."""
         clause, rewrite = self._as_written(step)
+        if call := self._list_first(step):
+            return call
         if _APPEND.match(step) and quoted(step) and (call := self._read_first(step)):
             return call
         if self.follows_up(step) and (call := self._like_before(step)):
@@ -117,6 +154,8 @@ class Chooser:
         offer = self.offer(last.name)
         if offer is None or last.status == "rejected":
             return None
+        if last.status == "ok" and folder_of(step):
+            return self._read_next(step)
         if last.status == "ok":
             appends = "read" in offer.groups and _APPEND.match(step) and quoted(step)
             return self._append(step, last) if appends else None
@@ -195,6 +234,41 @@ class Chooser:
             return None
         arguments = Filler(f"read {path[0]}").fill(reader)
         return (reader.name, arguments) if isinstance(arguments, dict) else None
+
+    def _list_first(self, step: str) -> Call | None:
+        """The call that tells which files there are, where those of a folder are to be read."""
+        folder, lister = folder_of(step), self._of_files("list")
+        if not folder or lister is None or self._of_files("read") is None:
+            return None
+        where = next((p for p in lister.parameters if p.called("pattern", "glob", *PATHS)), None)
+        if where is None:
+            return None
+        named = f"{folder}/**" if where.called("pattern", "glob") else folder
+        return lister.name, {where.name: named}
+
+    def _read_next(self, step: str) -> Call | None:
+        """The call that reads the next of the files that a listing has told."""
+        facts, reader = [f for f in self.facts if f.step == step], self._of_files("read")
+        if not facts or reader is None:
+            return None
+        read = {path_of(fact.arguments) for fact in facts[1:]}
+        for path in files_in(facts[0].text)[:MOST_FILES]:
+            if path not in read:
+                arguments = Filler(f"read `{path}`").fill(reader)
+                return (reader.name, arguments) if isinstance(arguments, dict) else None
+        return None
+
+    def _of_files(self, does: str) -> Offer | None:
+        """The tool that lists or reads files."""
+        return next(
+            (
+                offer
+                for offer in self.offers
+                if does in offer.groups
+                and any(p.called("pattern", "glob", *PATHS) for p in offer.parameters)
+            ),
+            None,
+        )
 
     def _append(self, step: str, last: Fact) -> Call | None:
         writer = next((o for o in self.offers if "write" in o.groups), None)

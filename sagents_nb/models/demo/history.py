@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ...messages import Message, ToolCall, ToolResult
+from ...text import whole
 from ..base import ModelRequest
 from .frames import described_apart
 from .words import IDENTIFIER, QUANTITIES, stems, superlative, word_set, words
@@ -93,13 +94,13 @@ class Talk:
     def __init__(self, request: ModelRequest) -> None:
         messages = list(request.messages)[-_RECENT:]
         begin = _begin(messages)
-        said = [m.text for m in messages[begin:] if m.role == "user"]
+        said = [whole(m.text) for m in messages[begin:] if m.role == "user"]
         self.asked = "\n\n".join(said)
         tasks = (described_apart(text)[0] for text in said)
         self.task = "\n".join(text for text in tasks if text.strip())[:_LONGEST]
         answers = (m.text for m in reversed(messages[:begin]) if m.role == "assistant")
         self.answered = next((text for text in answers if text.strip()), "")
-        before = [m.text for m in messages[:begin] if m.role == "user" and m.text.strip()]
+        before = [whole(m.text) for m in messages[:begin] if m.role == "user" and m.text.strip()]
         self.before = before[::-1]
         calls = _calls(messages[begin:])
         self.done = [d for d in calls if d.call.name != TODOS]

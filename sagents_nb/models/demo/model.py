@@ -25,10 +25,12 @@ from ...messages import (
     ToolCall,
     Usage,
 )
+from ...serialization import to_data
+from ...text import whole_data
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
 from .analysis import Analysis
-from .calls import Call, Chooser
+from .calls import MOST_FILES, Call, Chooser, files_in, folder_of
 from .history import (
     TODOS,
     Done,
@@ -109,7 +111,10 @@ def _tokens(request: ModelRequest) -> int:
 
 
 def _size(values: object) -> int:
-    return len(msgspec.json.encode(values, enc_hook=repr))
+    try:
+        return len(msgspec.json.encode(values, enc_hook=repr))
+    except UnicodeEncodeError:  # there is half a character in it
+        return len(msgspec.json.encode(whole_data(to_data(values))))
 
 
 # The plan
@@ -180,7 +185,7 @@ class Plan:
                 if call:
                     self.unable[index] = call
                 continue
-            for _ in range(5 if analyses else 2):
+            for _ in range(5 if analyses else 2 + MOST_FILES * bool(folder_of(step))):
                 fact = self._known(step, call)
                 if fact is None:
                     found = next((d for d in unclaimed if _is(d, call)), None)
@@ -342,9 +347,12 @@ def _of(facts: Sequence[Fact], plan: Plan) -> list[str]:
     """What the calls of a step came to: the last that worked, and whatever was not run."""
     said: list[str] = []
     worked = [fact for fact in facts if fact.status == "ok"]
+    told = worked[-1:]
+    if len(worked) > 1 and folder_of(worked[0].step):
+        told = worked[1:] if len(files_in(worked[0].text)) <= MOST_FILES else worked
     for fact in facts:
         if fact.status == "ok":
-            if fact is worked[-1]:
+            if fact in told:
                 said.append(_outcome(fact, plan))
         elif fact.status == "rejected":
             said.append(rejection(fact))

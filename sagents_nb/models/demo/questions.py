@@ -644,10 +644,17 @@ class _Question:
             return Query("aggregate", measures, extreme, by, where)
         if len(by) == 1 and not by[0].period and frame.is_key(by[0].column):
             return rows
+        if "when" in self.reading.words and len(by) == 1 and self._is_moment(by[0], measures):
+            return msgspec.structs.replace(rows, by=(Key(by[0].column),))
         statistic = self.statistic or self._default(measures)
         return Query(
             "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
         )
+
+    def _is_moment(self, key: Key, measures: Sequence[str]) -> bool:
+        """Whether "the lowest and when" asks for one row: nothing says what days come to."""
+        plain = not self.statistic and self._default(measures) == "mean"
+        return plain and key.period in ("", "day") and self.frame.column(key.column).dated
 
     def _is_each(self, key: Key) -> bool:
         """Whether the question says "of each" of a key: a superlative is then one for each."""

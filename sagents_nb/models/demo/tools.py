@@ -24,6 +24,7 @@ from .words import (
 )
 
 ENOUGH = 4.0
+FILE_WORDS = frozenset({"fil", "it", "report", "not"})  # the stems of file, report and notes
 
 
 class Parameter:
@@ -108,6 +109,8 @@ class Offer:
         )
         if (self.groups & ACTS) and not (self.groups & asked) and not sum_asked:
             return 0.0
+        if "write" in self.groups and verb == {"read"}:  # "read the notes" notes nothing
+            return 0.0
         delegates = "delegate" in self.groups and DELEGATES.match(clause)
         score = 5.0 * sum_asked + 20.0 * bool(delegates)
         score += 4.0 * len(said & self.name_stems) + min(3, len(said & self._described))
@@ -126,8 +129,10 @@ class Offer:
         takes_path = any(p.called("path", "file", "filename") for p in self.parameters)
         if PATH.search(unquoted(clause)):
             score += 2.0 if takes_path else -2.0
-        elif takes_path and not said & {"fil", "it", "report", "not"}:
+        elif takes_path and not said & FILE_WORDS:
             score -= 3.0
+        elif not takes_path and "read" in self.groups and said & FILE_WORDS - {"it"}:
+            return 0.0  # it reads something else
         return score
 
 

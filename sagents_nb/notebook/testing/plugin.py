@@ -44,8 +44,14 @@ class Replay:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
         """Start the notebook's kernel in the environment of a replay, with the guard."""
+        cell: Any = item
         notebook: Any = item.parent
-        if not hasattr(notebook, "sanitize_patterns") or notebook.kernel is not None:
+        if not hasattr(notebook, "sanitize_patterns"):
+            return (yield)
+        from .comparison import comparing
+
+        cell.compare_outputs = comparing(cell.compare_outputs)
+        if notebook.kernel is not None:
             return (yield)
         from ..headless import retry_start
         from .environment import cassette_of, changed, replaying

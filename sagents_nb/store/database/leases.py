@@ -282,6 +282,16 @@ def held(tables: Tables) -> sql.Select[tuple[str]]:
     return sql.select(tables.leases.c.conversation_id).where(sql.text(IS_HELD))
 
 
+def open_now(connection: sql.Connection, tables: Tables, owner: str) -> set[str]:
+    """Those of a scope's owner that a session has which lives, here or in another process."""
+    leases, of = tables.leases, tables.conversations.c
+    # Not by the index of owners, which has all of theirs.
+    theirs = of.id == leases.c.conversation_id, sql.func.coalesce(of.owner, "") == owner
+    found = sql.select(leases).where(sql.text(IS_HELD), sql.exists().where(*theirs))
+    moment = now(connection)
+    return {row.conversation_id for row in connection.execute(found) if _is_held(row, moment)}
+
+
 def went_on(tables: Tables) -> sql.ColumnElement[datetime]:
     """When a conversation did: the newest of what is written to it and of its journal.
 
