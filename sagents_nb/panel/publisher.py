@@ -159,7 +159,7 @@ class Publisher:
 
     def _read_model(self) -> None:
         model = self.session.agent.model
-        self.state |= {"model": model.name, "context_window": context_window(model)}
+        self.state.update({"model": model.name, "context_window": context_window(model)})
 
     def _set_entries(self, messages: list[Message]) -> None:
         """Show these messages, of which no event tells; a page is shown the last of them only."""

@@ -121,7 +121,8 @@ SHOWN = """
     copy.querySelectorAll(".sagents-sr, [data-testid=tool-card]").forEach((e) => e.remove());
     return copy.textContent.trim();
   };
-  const words = { pending: "open", unfinished: "open", answer: "interrupted", doubt: "interrupted" };
+  const words = {
+    pending: "open", unfinished: "open", answer: "interrupted", doubt: "interrupted" };
   return {
     entries: all("entry").map((entry) => [entry.dataset.role, said(entry)]),
     calls: all("tool-card").map(({ dataset: { tool, status } }) => [tool, words[status] ?? status]),
@@ -133,7 +134,10 @@ SHOWN = """
   };
 })
 """
-PANELS = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell .jp-OutputArea-output [data-testid=sagents-panel]"
+PANELS = (
+    ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell .jp-OutputArea-output"
+    " [data-testid=sagents-panel]"
+)
 
 # A person who writes a message and presses Enter, where that is possible now.
 SAY = """
@@ -210,7 +214,8 @@ class Desk:
             self.log.append(f"{i}: says {text!r} in tab {self.tabs.index(tab)}")
 
     def decide(self, i: int) -> None:
-        name, tab = self.chance.choice(["approve", "approve", "reject"]), self.chance.choice(self.tabs)
+        name = self.chance.choice(["approve", "approve", "reject"])
+        tab = self.chance.choice(self.tabs)
         if self.part(tab, i, name).evaluate_all(PRESS):
             if name == "reject":
                 self.part(tab, i, "reject-confirm").evaluate_all(PRESS)
@@ -330,7 +335,8 @@ class Desk:
                 found.append(f"tab {number} has {len(shown)} panels")
             for i, (panel, session) in enumerate(zip(shown, truths, strict=False)):
                 found += [
-                    f"tab {number}, session {i}, {what}:\n  shown {panel[what]}\n  is    {session[what]}"
+                    f"tab {number}, session {i}, {what}:\n"
+                    f"  shown {panel[what]}\n  is    {session[what]}"
                     for what in session
                     if panel[what] != session[what]
                 ]

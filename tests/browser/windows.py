@@ -76,7 +76,7 @@ class Window(Generic[P]):
         )
 
     def run_first(self, script: str) -> None:
-        """Have each page that is opened from now on run this before all else, each time it loads."""
+        """Have each page that is opened from now on run this first, each time it loads."""
         self._context.add_init_script(script)
 
     def new_folder(self, files: dict[str, str] | None = None) -> Path:
