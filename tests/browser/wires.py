@@ -20,7 +20,9 @@ OURS = [
     *("send", "withdraw", "retry", "decide", "cancel", "read_changes", "models"),
 ]
 
-BROKEN = f"const OURS = new Set({OURS});" + """
+BROKEN = (
+    f"const OURS = new Set({OURS});"
+    + """
 (() => {
   const Real = WebSocket;
   const text = new TextDecoder();
@@ -81,6 +83,7 @@ BROKEN = f"const OURS = new Set({OURS});" + """
   };
 })();
 """
+)
 """What a page has to run before all else."""
 
 

@@ -207,9 +207,10 @@ def test_a_session_at_rest_is_told_of_three_times_and_then_no_more(passing: Hour
     passing.pass_by(0.5)
     told = len(wire.sent)
     passing.pass_by(3600)
-    assert wire.sent[told:] == [
-        {"type": "events", "after": publisher.seq, "seq": publisher.seq, "events": []}
-    ] * 3
+    assert (
+        wire.sent[told:]
+        == [{"type": "events", "after": publisher.seq, "seq": publisher.seq, "events": []}] * 3
+    )
 
 
 def test_what_reminds_pages_keeps_no_session() -> None:
