@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.servers import LabServer
 from tests.browser.windows import HostPage, Window
-from tests.talking import PATIENCE
+from tests.talking import PATIENCE, until
 
 
 class Lab(Window["NotebookPage"]):
@@ -135,6 +135,8 @@ class NotebookPage(HostPage):
         """Save the notebook and read it from the disk."""
         self.command("docmanager:save")
         self.page.wait_for_function(f"!{NOTEBOOK}.context.model.dirty")
+        # A save that was under way before this one empties the file and writes it again.
+        until(self.path.read_bytes)
         return nbformat.read(self.path, as_version=4)
 
     def reload(self, *, wait_for_idle: bool = True) -> None:

@@ -317,12 +317,14 @@ class Desk:
         return str(self.first.page.evaluate(ASK, code))
 
     def truths(self) -> list[dict[str, Any]]:
-        """What the sessions say, once none of them is at work."""
+        """What the sessions say, once none of them is at work, nor was while it was asked."""
         end = time.monotonic() + PATIENCE
+        before = None
         while time.monotonic() < end:
             said = json.loads(self.ask("print(json.dumps([truth(each) for each in s]))"))
-            if all(each["status"] != "running" for each in said):
+            if said == before and all(each["status"] != "running" for each in said):
                 return list(said)
+            before = said
             self.first.page.wait_for_timeout(100)
         raise AssertionError(f"a session runs for ever: {said}")
 
@@ -351,9 +353,9 @@ def test_panels_show_what_their_sessions_say(lab: Lab, seed: int) -> None:
     for step in desk.steps():
         step()
     desk.let_go()
-    truths = desk.truths()
     end = time.monotonic() + PATIENCE
-    while (wrong := desk.differences(truths)) and time.monotonic() < end:
+    # A page may still have something to say again.
+    while (wrong := desk.differences(truths := desk.truths())) and time.monotonic() < end:
         desk.first.page.wait_for_timeout(100)
     assert not wrong, f"seed {seed}\n" + "\n".join([*wrong, "after", *desk.log])
     for each in truths:
