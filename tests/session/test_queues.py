@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -327,3 +328,34 @@ def test_a_stop_denies_what_waits_for_a_decision() -> None:
     assert session.status == "interrupted"
     session.stop(run.id)
     assert (session.status, session.interrupt) == ("cancelled", None)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_what_is_sent_while_older_messages_wait_waits_behind_them_and_says_so(
+    stored: bool, tmp_path: Path
+) -> None:
+    gate = Gate()
+
+    @sa.tool
+    def ask() -> str:
+        """Ask."""
+        return "Yes."
+
+    agent = agent_of(call("hold"), call("ask"), tools=[gate.tool, ask], interrupt_on={"ask": True})
+    store = ConversationStore(tmp_path / "agents.db") if stored else None
+    session = sa.Session(agent, id="c1", store=store)
+    run = session.send("first")
+    gate.wait()
+    session.send("second")
+    session.stop()
+    assert run.result().status == "cancelled"
+    told: list[Any] = []
+    session.subscribe(told.append)
+    third = session.send("third")
+    until(lambda: session.status == "interrupted")
+    assert users(session) == ["first", "second"]
+    assert [message.text for run_id, when, message in session.queued] == ["third"]
+    queued = [event for event in told if event.type == "message_queued"]
+    assert [(event.run_id, event.message.text) for event in queued] == [(third.id, "third")]
+    with pytest.raises(sa.NotRunning, match="waits in the queue"):
+        third.result()
