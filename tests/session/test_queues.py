@@ -357,5 +357,6 @@ def test_what_is_sent_while_older_messages_wait_waits_behind_them_and_says_so(
     assert [message.text for run_id, when, message in session.queued] == ["third"]
     queued = [event for event in told if event.type == "message_queued"]
     assert [(event.run_id, event.message.text) for event in queued] == [(third.id, "third")]
+    session.stop()
     with pytest.raises(sa.NotRunning, match="waits in the queue"):
         third.result()
