@@ -118,7 +118,8 @@ SHOWN = """
   const all = (name) => [...panel.querySelectorAll(`[data-testid=${name}]`)];
   const said = (entry) => {
     const copy = entry.cloneNode(true);
-    copy.querySelectorAll(".sagents-sr, [data-testid=tool-card]").forEach((e) => e.remove());
+    const beside = ".sagents-sr, .sagents-stop-note, [data-testid=tool-card]";
+    copy.querySelectorAll(beside).forEach((e) => e.remove());
     return copy.textContent.trim();
   };
   const words = {
@@ -243,7 +244,11 @@ class Desk:
         self.log.append(f"reload tab {self.tabs.index(tab)}")
         Wire(tab.page).let_go()
         tab.wait_for_kernel_idle()
-        tab.reload()
+        if tab is self.first:
+            tab.reload()
+        else:  # it saves nothing: the first would be asked whose file is right
+            tab.page.reload()
+            tab.wait_until_ready()
         self.wait_for_panels(tab)
 
     def second_tab(self) -> None:

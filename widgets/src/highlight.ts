@@ -3,12 +3,13 @@ import hljs from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
 import javascript from "highlight.js/lib/languages/javascript";
 import json from "highlight.js/lib/languages/json";
+import markdown from "highlight.js/lib/languages/markdown";
 import python from "highlight.js/lib/languages/python";
 import r from "highlight.js/lib/languages/r";
 import sql from "highlight.js/lib/languages/sql";
 import yaml from "highlight.js/lib/languages/yaml";
 
-const languages = { bash, javascript, json, python, r, sql, yaml };
+const languages = { bash, javascript, json, markdown, python, r, sql, yaml };
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language);
 hljs.registerAliases(["console", "shell"], { languageName: "bash" });
 hljs.registerAliases(["ts", "typescript", "tsx"], { languageName: "javascript" });
@@ -24,12 +25,10 @@ export function highlight(code: string, language: string): string | null {
 
 export const isLanguage = (name: string) => hljs.getLanguage(name) !== undefined;
 
-const EXTENSIONS: Record<string, string> = {
-  bash: "bash", cjs: "javascript", ipynb: "json", js: "javascript", json: "json", jsonl: "json",
-  jsx: "javascript", mjs: "javascript", py: "python", pyi: "python", r: "r",
-  sh: "bash", sql: "sql", ts: "typescript", tsx: "typescript", yaml: "yaml", yml: "yaml",
-};
+const EXTENSIONS: Record<string, string> = { ipynb: "json", jsonl: "json", pyi: "python" };
 
+/** That of a file, by how its name ends: most endings are names of languages too. */
 export function languageOf(path: string): string {
-  return EXTENSIONS[path.slice(path.lastIndexOf(".") + 1).toLowerCase()] ?? "";
+  const ending = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
+  return EXTENSIONS[ending] ?? (isLanguage(ending) ? ending : "");
 }
