@@ -306,25 +306,19 @@ class Actor:
                 self.enqueue(messages, "steer")
                 assert self.current_run is not None
                 return self.current_run
-            return self._put_in_line(messages, overrides)
-        if self.status == "interrupted":
+        elif self.status == "interrupted":
             self._drop_interrupt("another message came")
-        if self.inbox.has_runs:  # which an earlier stop, or an end of the process, left waiting
-            run = self._put_in_line(messages, overrides)
-        else:
-            run = Run(self.session, new_run_id(), overrides=overrides)
-            self.inbox.put(self._queued(messages, run.id, "queue"), run)
-        self._start_next()
-        return run
-
-    def _put_in_line(self, messages: list[Message], overrides: Mapping[str, Any]) -> Run:
-        """A run behind those that wait."""
+        # An earlier stop, or an end of the process, may have left others that wait.
+        behind = self.status == "running" or self.inbox.has_runs
         run = Run(self.session, new_run_id(), overrides=overrides)
         self.inbox.put(self._queued(messages, run.id, "queue"), run)
-        run.wait_in_line()
-        self._once_safe(lambda: None, functools.partial(self._refuse, run))
-        for message in messages:
-            self._tell(MessageQueued, message=message, when="queue", of_run=run.id)
+        if behind:
+            run.wait_in_line()
+            self._once_safe(lambda: None, functools.partial(self._refuse, run))
+            for message in messages:
+                self._tell(MessageQueued, message=message, when="queue", of_run=run.id)
+        if self.status != "running":
+            self._start_next()
         return run
 
     def send_instead(
