@@ -135,6 +135,12 @@ async def prepare(
     return batch
 
 
+def _cut_short(stop_reason: str | None) -> str:
+    if stop_reason is None:
+        return "The message does not say why it ended (stop_reason), so it may have been cut."
+    return f"The message ended with {stop_reason!r} before it was done."
+
+
 def _known(call: ToolCall, result: ToolResult) -> PreparedCall:
     prepared = PreparedCall(call)
     prepared.answer = result
@@ -153,7 +159,7 @@ async def _prepare(
     if decided is not None:
         prepared.decided = ctx.decided.get(call.id) or decision_data(decided[1])
     if call.error is not None or message.stop_reason != "tool_use":
-        reason = call.error or f"The message ended with {message.stop_reason!r} before it was done."
+        reason = call.error or _cut_short(message.stop_reason)
         return prepared.answer_with(f"Not run: {reason}", "failed", not_run="cut")
     decision = decided[1] if decided else None
     if isinstance(decision, Reject):

@@ -28,8 +28,9 @@ async def ask(model: ChatModel, system: str, text: str) -> Message:
             answer = await _last(model, request)
             record(answer, model.name, None)
     if answer.stop_reason not in _WHOLE:
+        how = f"ended with {answer.stop_reason!r}" if answer.stop_reason else "has no stop_reason"
         reason = f": {answer.error}" if answer.error else ""
-        raise ModelError(f"The answer of {model!r} ended with {answer.stop_reason!r}{reason}.")
+        raise ModelError(f"The answer of {model!r} {how}{reason}.")
     if not answer.text.strip():
         raise ModelError(f"The answer of {model!r} has no text.")
     return answer

@@ -199,6 +199,15 @@ def test_no_tool_runs_unless_the_model_stopped_for_tools(reason: Any) -> None:
 
 
 @pytest.mark.spec("P17")
+def test_a_message_that_gives_no_reason_to_stop_runs_no_tool_and_the_call_says_so() -> None:
+    silent = sa.Message("assistant", (call("look"),))
+    [told] = results(agent_of(silent, "sorry", tools=[look]).run("go").state)
+    assert told == (
+        "Not run: The message does not say why it ended (stop_reason), so it may have been cut."
+    )
+
+
+@pytest.mark.spec("P17")
 def test_unreadable_arguments_are_told_to_the_model_and_nothing_runs() -> None:
     broken = sa.ToolCall("c1", "look", {}, error="the arguments are no JSON")
     result = agent_of(broken, "sorry", tools=[look]).run("go")
