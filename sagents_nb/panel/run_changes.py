@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..events import AgentEnd, AgentStart, Event
+from msgspec.structs import replace
+
+from ..events import AgentEnd, AgentStart, Event, FileDeleted, FileMoved, FileUpdated
 from ..files.changes import LARGEST, Change, Changes
 from ..files.entry import FileEntry
 from ..session import Session
@@ -13,28 +16,58 @@ from .files import shown_text
 
 
 class RunChanges:
-    """The files that were changed while the last run went on, from the first run that was seen.
+    """The files that were changed while the last run went on.
 
     ``going`` is whether that run still goes on. One that waited for an answer, and goes on after
     it, is one run. Who else changes files of the session meanwhile is not told apart from it.
+    Of what was changed before this was made the kept events tell, but not what it was before.
     """
 
     def __init__(self, session: Session) -> None:
         self.changes = Changes()
         self.going = False
         self._waited = False
+        self._began = 0.0  # seconds since the epoch
         self._files = session.files
-        session.subscribe(self._hear)
+        self._is_past = True
+        session.subscribe(self._hear, since=0)
+        self._is_past = False
+        if self.going:
+            self._stop = self._files.track(self.changes)
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, AgentStart) and not self.going:
             if not self._waited:
-                self.changes = Changes()
-            self._stop = self._files.track(self.changes)
+                self.changes, self._began = Changes(), event.ts
+            if not self._is_past:
+                self._stop = self._files.track(self.changes)
             self.going = True
         elif isinstance(event, AgentEnd) and self.going:
             self.going, self._waited = False, event.status == "interrupted"
-            self._stop()
+            if not self._is_past:
+                self._stop()
+        elif self._is_past and self.going:
+            self._see(event)
+
+    def _see(self, event: Event) -> None:
+        """Note what an event tells of a file that was changed before anybody kept what it was."""
+        if isinstance(event, FileUpdated):
+            told, unknown = event.entry, _unknown(event.path, event.ts)
+            known = {
+                name: told[name] for name in ("size", "sha256", "is_directory") if name in told
+            }
+            is_new = datetime.fromisoformat(told["created_at"]).timestamp() >= self._began
+            self.changes.note(None if is_new else unknown, replace(unknown, **known))
+        elif isinstance(event, FileDeleted):
+            self.changes.note(_unknown(event.path, event.ts), None)
+        elif isinstance(event, FileMoved):
+            for entry in self._files.entries():
+                inside = entry.path.removeprefix(event.path)
+                moved = inside != entry.path and inside[:1] in ("", "/")
+                if entry.is_directory or not moved:
+                    continue
+                self.changes.note(_unknown(event.old_path + inside, event.ts), None)
+                self.changes.note(None, entry)
 
     def undo(self, path: str) -> None:
         """Make a file what it was before the run.
@@ -71,7 +104,13 @@ class RunChanges:
         return change
 
 
-NOT_KEPT = f"only texts of up to {LARGEST // 1000} kB are kept."
+NOT_KEPT = f"only texts of up to {LARGEST // 1000} kB are kept, once there is a panel."
+
+
+def _unknown(path: str, ts: float) -> FileEntry:
+    """A file of which nobody has kept what it was."""
+    moment = datetime.fromtimestamp(ts, UTC)
+    return FileEntry(path=path, size=-1, created_at=moment, modified_at=moment, loaded=False)
 
 
 def _check_left(change: Change, entry: FileEntry) -> None:
@@ -91,7 +130,7 @@ _of_sessions: WeakKeyDictionary[Session, RunChanges] = WeakKeyDictionary()
 
 
 def run_changes_of(session: Session) -> RunChanges:
-    """Those of that session, whose runs are seen from the first call on."""
+    """Those of that session, which keep what files were from the first call on."""
     found = _of_sessions.get(session)
     if found is None:
         found = _of_sessions[session] = RunChanges(session)

@@ -159,6 +159,56 @@ def test_nothing_is_undone_while_the_run_goes_on() -> None:
     session.close()
 
 
+MOVE = sa.ToolCall("m1", "move_file", {"old_path": "/c", "new_path": "/d"})
+
+
+def test_what_a_run_has_changed_before_there_was_a_panel_is_told_too() -> None:
+    files = FileSystem()
+    for path in ("/a.md", "/b.md", "/c/one.md", "/cc.md"):
+        files.write(path, "one\n")
+    gone = sa.ToolCall("d2", "delete_file", {"file_path": "/brief.md"})
+    turns = [write("/before.md", "x"), "Said."], [EDIT, DELETE, NEW, MOVE], write("/brief.md", "x")
+    session: Any = session_of(*turns[0], *turns[1:], gone, "Done.", filesystem=files)
+    session.send("Go.").result()
+    session.send("And go.").result()
+    expected = {
+        "/a.md": "changed",
+        "/b.md": "deleted",
+        "/new.md": "new",
+        "/c/one.md": "deleted",
+        "/d/one.md": "new",
+    }
+    assert changes(session) == expected
+    assert change(session, "/a.md")["kept"] is False
+    assert undo(session, "/a.md").startswith("What /a.md was before is not known")
+    assert undo(session, "/b.md").startswith("What /b.md was before is not known")
+    assert undo(session, "/new.md") == ""
+    assert session.files.list() == ["/a.md", "/before.md", "/cc.md", "/d/one.md"]
+    session.close()
+
+
+def test_a_run_that_goes_on_when_the_panel_comes_is_one_run() -> None:
+    session: Any = session_of(
+        [EDIT, write("/a2.md", "x")], sa.ToolCall("p1", "look", {}), NEW, "Done.", tools=[look]
+    )
+    session.files.write("/a.md", "one\n")
+    SESSIONS.append(session)
+    session.send("Go.").result()
+    assert changes(session) == {"/a.md": "changed", "/a2.md": "new", "/new.md": "new"}
+    SESSIONS.clear()
+    session.close()
+
+
+SESSIONS: list[Any] = []
+
+
+@sa.tool
+def look() -> str:
+    """Open the panel."""
+    Publisher(SESSIONS[0])
+    return "Opened."
+
+
 def test_of_a_large_file_it_is_said_that_its_text_was_not_kept() -> None:
     session = session_of(sa.ToolCall("d1", "delete_file", {"file_path": "/large.md"}), "Done.")
     session.files.write("/large.md", "x" * 300_000)
@@ -167,7 +217,8 @@ def test_of_a_large_file_it_is_said_that_its_text_was_not_kept() -> None:
     told = change(session, "/large.md")
     assert (told["before"], told["kept"]) == (None, False)
     assert undo(session, "/large.md") == (
-        "What /large.md was before is not known: only texts of up to 200 kB are kept."
+        "What /large.md was before is not known: only texts of up to 200 kB are kept, "
+        "once there is a panel."
     )
     session.close()
 

@@ -65,7 +65,7 @@ export function FileChanges({ change }: { change: ChangedFile }) {
     <div class="sagents-changes" data-testid="file-changes">
       <p class="sagents-faint">
         {SAID[kind]}
-        {!kept && " What it was is not known: only texts of up to 200 kB are kept."}
+        {!kept && " What it was is not known: only texts of up to 200 kB are kept, once there is a panel."}
         {since && " It has changed since, so that cannot be undone here."}
         {kept && !told && " It is no text, or too long to be compared here."}
       </p>
