@@ -78,6 +78,11 @@ def test_a_fork_is_opened_by_the_cell_that_is_put_below(lab: Lab) -> None:
     notebook.run_cell(1)
     panel = notebook.cell_output(1)
     panel.get_by_test_id("entry").first.hover()
+    bubble = panel.locator(".sagents-bubble").first.bounding_box()
+    fork_button = panel.get_by_test_id("fork").first.bounding_box()
+    assert bubble is not None
+    assert fork_button is not None
+    assert fork_button["y"] >= bubble["y"] + bubble["height"], "it lies on the message"
     panel.get_by_test_id("fork").first.click()
     expect(panel.get_by_test_id("forked")).to_contain_text("The new cell below opens the fork")
     expect(source(notebook, 2)).to_contain_text("%agent load session-")
