@@ -65,6 +65,9 @@ export function rowsOf(nodes: Node[], isOpen: (path: string) => boolean, level =
 
 const isOwn = (file: FileEntry) => file.path.split("/").includes(OWN);
 
+/** How many files there are for people, "" for none. */
+export const numberOf = (files: FileEntry[]) => files.filter((file) => !file.is_directory && !isOwn(file)).length || "";
+
 export function Files({ files, folding = false, onRead }: Props) {
   const [picked, setPicked] = useState("");
   const kinds = useRunChanges();
@@ -76,7 +79,6 @@ export function Files({ files, folding = false, onRead }: Props) {
     return gone.length > 0 ? [...files, ...gone.map(([path]): FileEntry => ({ path }))] : files;
   }, [files, kinds]);
   const shown = useMemo(() => all.filter((file) => !isOwn(file)), [all]);
-  const number = files.filter((file) => !file.is_directory && !isOwn(file)).length;
   const pick = (path: string) => {
     setPicked(path);
     onRead?.(path !== "");
@@ -106,7 +108,7 @@ export function Files({ files, folding = false, onRead }: Props) {
   const title = (
     <>
       <span class="sagents-section-title">Files</span>
-      <span class="sagents-faint">{number || ""}</span>
+      <span class="sagents-faint">{numberOf(files)}</span>
     </>
   );
   if (folding) {

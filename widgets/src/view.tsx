@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Boundary } from "./boundary";
 import { Composer } from "./composer";
-import { Files } from "./files";
+import { Files, numberOf } from "./files";
 import { givenName, Header } from "./header";
 import { MemoryContext, memoryOf } from "./memory";
 import type { Edited } from "./message-actions";
@@ -150,7 +150,7 @@ function Conversation({ state }: { state: ViewState }) {
 let made = 0;
 
 function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
-  const [tab, setTab] = useState("chat");
+  const [chosen, setTab] = useState("chat");
   const [reading, setReading] = useState(false);
   const [id] = useState(() => `sagents-${++made}`);
   const todos = todosOf(state);
@@ -168,11 +168,10 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
       </div>
     );
   }
-  const tabs: [string, string, ComponentChildren][] = [
-    ["chat", "Chat", <Conversation state={state} />],
-    ["todos", `Todos ${todos.length}`, <Todos todos={todos} busy={state.status === "running"} />],
-    ["files", `Files ${state.files.length}`, <Files files={state.files} />],
-  ];
+  const tabs: [string, string, ComponentChildren][] = [["chat", "Chat", <Conversation state={state} />]];
+  if (todos.length > 0) tabs.push(["todos", `Todos ${todos.length}`, <Todos todos={todos} busy={state.status === "running"} />]);
+  if (files) tabs.push(["files", `Files ${numberOf(state.files)}`, <Files files={state.files} />]);
+  const tab = tabs.some(([name]) => name === chosen) ? chosen : "chat";
   // As https://www.w3.org/WAI/ARIA/apg/patterns/tabs says: one of them is reached by Tab, the others by arrows.
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

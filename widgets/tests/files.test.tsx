@@ -30,6 +30,21 @@ test("directories come first, names are sorted as people read them, and each dep
   expect(rows()[4]!.getAttribute("aria-setsize")).toBe("3");
 });
 
+test("a narrow panel has a tab for what there is, and counts files, no directories", async () => {
+  const todos = [{ id: 1, content: "Look", status: "pending" as const }];
+  const tabs = () => [...el.querySelectorAll<HTMLElement>('[role="tab"]')].map((tab) => tab.textContent);
+  await show(emptyState({ files: [file("/a.md"), directory("/b"), file("/.sagents/x.json")] }));
+  expect(tabs()).toEqual(["Chat", "Files 1"]);
+  leave();
+  await show(emptyState({ todos }));
+  expect(tabs()).toEqual(["Chat", "Todos 1"]);
+  const list = el.querySelectorAll<HTMLElement>('[role="tab"]')[1]!;
+  list.click();
+  await settle();
+  expect(list.ariaSelected ?? list.getAttribute("aria-selected")).toBe("true");
+  expect(el.querySelectorAll('[role="tabpanel"]:not([hidden])')).toHaveLength(1);
+});
+
 test("a directory says the size of all in it, or that it is empty", async () => {
   await showFiles();
   expect(rows().map((row) => row.querySelector(".sagents-faint")!.textContent)).toEqual([
