@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import os
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..messages import IMAGE_TYPES, ContentPart, ImagePart, TextPart, image_of
 from ..redaction import masked
+from . import descriptors
 from .interpolate import describe
 
 MOST_IMAGES = 4
@@ -32,6 +35,7 @@ class Capture(io.TextIOBase):
     def __init__(self, shell: Any, most: int, secrets: Callable[[], Iterable[str]] = tuple) -> None:
         self._shell = shell
         self._show = shown_in_cell(shell)
+        self._lock = threading.RLock()
         self._secrets = secrets
         self._most = most
         self._figures: set[int] = set()
@@ -54,14 +58,15 @@ class Capture(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Take text."""
-        kept, rest = text[: self._room], text[self._room :]
-        if kept:
-            self._head.append(kept)
-            self._room -= len(kept)
-        if rest:
-            self._tail.append(rest)
-            self._tail_size += len(rest)
-            self._trim()
+        with self._lock:
+            kept, rest = text[: self._room], text[self._room :]
+            if kept:
+                self._head.append(kept)
+                self._room -= len(kept)
+            if rest:
+                self._tail.append(rest)
+                self._tail_size += len(rest)
+                self._trim()
         return len(text)
 
     def _trim(self) -> None:
@@ -121,9 +126,11 @@ class Capture(io.TextIOBase):
 
     @contextlib.contextmanager
     def capturing(self) -> Iterator[None]:
-        """Take what is printed and displayed meanwhile."""
+        """Take what is printed and displayed meanwhile, also by C code and by commands."""
         self._figures = _figures()
+        in_kernel = os.name == "posix" and getattr(self._shell, "kernel", None) is not None
         with (
+            descriptors.taken(self.write) if in_kernel else contextlib.nullcontext(),
             contextlib.redirect_stdout(self),
             contextlib.redirect_stderr(self),
             replaced(self._shell.display_pub, publish=self.publish, clear_output=self.clear),

@@ -257,6 +257,33 @@ def test_no_secret_is_in_what_is_shown_in_the_cell(kernel: Kernel, code: str) ->
     assert "[key]" in str(cell.shown)
 
 
+PLACES = "[os.fstat(number).st_ino for number in (1, 2)]"  # where the output goes
+PAST_PYTHON = """
+import ctypes, os, subprocess, sys
+os.write(1, f'one {password}'.encode())
+os.write(2, f' two {password}'.encode())
+subprocess.run(['echo', ' three', password])
+print('four', file=sys.__stdout__, flush=True)
+ctypes.CDLL(None).puts(b'five')
+left = subprocess.Popen(['sh', '-c', 'sleep 60 && echo late'])
+"""
+
+
+def test_what_is_written_past_python_is_handed_to_the_model_and_masked(kernel: Kernel) -> None:
+    kernel.ok(f"import os; before = {PLACES}; password = 'correct-horse-battery'")
+    kernel.ok(f'python("""{PAST_PYTHON}""")')
+    cell = agent(kernel)
+    assert "correct-horse-battery" not in str(cell.messages)
+    told = kernel.ok("told()").text
+    assert told == "one [key] two [key] three [key]\nfour\nfive\n\n"
+    assert kernel.ok(f"left.kill(); print({PLACES} == before)").text == "True\n"
+    kernel.ok("python(\"import os\\nos.write(1, b'x' * 1_000_000)\\nraise KeyError(1)\")")
+    agent(kernel)
+    told = kernel.ok("told()").text
+    assert "characters are left out here" in told
+    assert "KeyError: 1" in told
+
+
 @pytest.mark.parametrize("front_end", [True, False])
 def test_an_answer_that_names_a_secret_is_saved_without_it(kernel: Kernel, front_end: bool) -> None:
     kernel.ok("password = 'correct-horse-battery'")
