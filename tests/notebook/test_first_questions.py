@@ -41,6 +41,12 @@ ODD = {
     "rowless": pd.DataFrame({"a": pd.Series([], dtype=float), "b": pd.Series([], dtype=str)}),
     "twice": pd.DataFrame([[1, 2]], columns=["a", "a"]),
     "lists": pd.DataFrame({"x": [[1], [2]] * 40, "y": [1, 2] * 40}),
+    "sensor": pd.DataFrame(
+        {
+            "at": pd.date_range("2024-01-01", periods=96, freq="h"),
+            "load": [(n * 37 + 5) % 97 for n in range(96)],  # the least at hour 89, the most at 68
+        }
+    ),
     "levels": FRAMES["orders"].groupby(["region", "product"])[["revenue"]].sum(),
 }
 
@@ -331,6 +337,43 @@ def test_a_frame_is_never_planned_on() -> None:
 )
 def test_odd_frames_are_answered_about_too(question: str, said: str) -> None:
     assert said in ask(question, frames=ODD).text
+
+
+LEAST = "2024-01-04 17:00:00 has the lowest `load`: 0."
+MOST = "2024-01-03 20:00:00 has the highest `load`: 96."
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What was the lowest load in {sensor} and when?", LEAST),
+        ("Show the lowest load in {sensor} and when it was.", LEAST),
+        ("When was the load of {sensor} lowest?", LEAST),
+        ("What is the minimum load in {sensor}, and when was it?", LEAST),
+        ("What was the highest load in {sensor} and when?", MOST),
+        ("When did the load of {sensor} peak?", MOST),
+        ("On which day was the average load of {sensor} highest?", "highest average `load`"),
+        ("When was the average load in {sensor} highest?", "highest average `load`"),
+    ],
+)
+def test_when_asks_for_the_row_and_only_a_day_for_its_average(question: str, said: str) -> None:
+    assert said in ask(question, frames=ODD).text
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What is the largest revenue in {orders} and when was it?", "highest `revenue`: 3,840"),
+        ("Which product had the highest revenue in {orders}, and when?", "sofa has the highest"),
+        ("When was revenue highest in {orders}?", "2024-07-03 has the highest total `revenue`"),
+        ("What is the lowest temperature in {weather}, and when?", "2013-01-11 has the lowest"),
+        ("What was the lowest close of AAPL in {stocks} and when?", "has the lowest `close`"),
+    ],
+)
+def test_a_day_of_many_rows_is_added_up_only_where_the_day_is_asked_for(
+    question: str, said: str
+) -> None:
+    assert said in ask(question).text
 
 
 # The first cell of the README, word for word

@@ -634,6 +634,9 @@ class _Question:
         rows = Query(
             "rows", measures, by=by, where=where, order=order, top=self.top, wants=first, word=word
         )
+        if self._asks_when(measures):
+            others = tuple(key for key in by if not frame.column(key.column).dated)
+            return msgspec.structs.replace(rows, by=others)
         if not by:
             asked = self.top or says(_WHICH - {"what"} | {"row"}) or self.statistic
             keyed = any(not c.numeric and frame.is_key(c.name) for c in frame.columns)
@@ -644,17 +647,18 @@ class _Question:
             return Query("aggregate", measures, extreme, by, where)
         if len(by) == 1 and not by[0].period and frame.is_key(by[0].column):
             return rows
-        if "when" in self.reading.words and len(by) == 1 and self._is_moment(by[0], measures):
-            return msgspec.structs.replace(rows, by=(Key(by[0].column),))
         statistic = self.statistic or self._default(measures)
         return Query(
             "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
         )
 
-    def _is_moment(self, key: Key, measures: Sequence[str]) -> bool:
-        """Whether "the lowest and when" asks for one row: nothing says what days come to."""
-        plain = not self.statistic and self._default(measures) == "mean"
-        return plain and key.period in ("", "day") and self.frame.column(key.column).dated
+    def _asks_when(self, measures: Sequence[str]) -> bool:
+        """Whether "when" asks at what time a row was, and not for the day that has most in all."""
+        words, periods = self.reading.words, {t.word for t in self.tokens if t.role == "period"}
+        if periods != {"when"} or self.statistic:
+            return False
+        beside = self.reading.word(words.index("when") - 1) == "and"
+        return beside or self._default(measures) == "mean"
 
     def _is_each(self, key: Key) -> bool:
         """Whether the question says "of each" of a key: a superlative is then one for each."""

@@ -485,16 +485,20 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
     first = keep[0] if keep else ""
     tells = first and ("name" in first.lower() or frame.is_key(first) or frame.column(first).dated)
     label = query.by[0].column if query.by else first if tells else ""
-    names = listed([_label(row[label]) for row in best]) if label else ""
+    labels = dict.fromkeys(_label(row[label]) for row in best) if label else {}
+    names = listed([*labels])
     lead = "highest" if query.order == "descending" else "lowest"
+    told = {k: dict.fromkeys(_label(_cell(row[k])) for row in best) for k in keep}
     others = ", ".join(
-        f"`{k}` {_label(_cell(rows[0][k]))}" for k in keep if k not in (label, column)
+        f"`{k}` {listed([*values])}"
+        for k, values in told.items()
+        if k not in (label, column) and (len(values) == 1 or frame.column(k).dated)
     )
     value = _number(rows[0][column])
-    also = f" ({others})" if others and len(best) == 1 else ""
+    also = f" ({others})" if others else ""
     if not names:
         return f"The {lead} `{column}`{where} is {value}{also}."
-    has = "has" if len(best) == 1 else "have"
+    has = "has" if len(labels) == 1 else "have"
     return f"{names} {has} the {lead} `{column}`{where}: {value}{also}."
 
 
