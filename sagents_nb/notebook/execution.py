@@ -17,12 +17,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import FrameType
 from typing import Any, TypeVar
 
 from IPython.core.autocall import ExitAutocall
 
 from ..messages import SHOWN_IN_CELL
 from ..redaction import secrets_of_names
+from ..runtime.main_thread import AGAIN, insist
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
@@ -33,7 +35,6 @@ T = TypeVar("T")
 
 _SCRIPTS = "IPython.core.magics.script"  # where %%bash and its like are
 STOPPED = "A person stopped this code."
-_AGAIN = 1.0  # seconds after which code that took no notice of its end is told again
 _AWAITS = (
     "run_python cannot await, since the notebook's loop runs the cell that waits for "
     "it; run the coroutine on a loop of its own: "
@@ -59,7 +60,8 @@ def within(seconds: float, function: Callable[[], T]) -> T:
     if seconds == math.inf or threading.current_thread() is not threading.main_thread():
         return function()
     over, late, lock = threading.Event(), threading.Event(), threading.Lock()
-    outer = signal.getsignal(signal.SIGINT)
+    outer, trace = signal.getsignal(signal.SIGINT), sys.gettrace()
+    told = False
 
     def watch() -> None:
         wait = seconds
@@ -68,11 +70,15 @@ def within(seconds: float, function: Callable[[], T]) -> T:
                 if not over.is_set():
                     late.set()
                     _interrupt_main()
-            wait = _AGAIN
+            wait = AGAIN
 
-    def interrupted(number: int, frame: Any) -> None:
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        nonlocal told
         if late.is_set():
             late.clear()
+            if told:
+                insist(frame, TimeIsUp)
+            told = True
             raise TimeIsUp
         if callable(outer):
             outer(number, frame)
@@ -89,6 +95,7 @@ def within(seconds: float, function: Callable[[], T]) -> T:
                 over.set()
                 with lock:
                     pass
+                sys.settrace(trace)
                 signal.signal(signal.SIGINT, signal.SIG_DFL if outer is None else outer)
                 break
             except TimeIsUp:  # at the last moment

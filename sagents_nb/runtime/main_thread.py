@@ -11,11 +11,13 @@ import asyncio
 import contextvars
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,6 +25,30 @@ T = TypeVar("T")
 _Item = tuple[Callable[[], Any], "Future[Any]"]
 # A signal is on its way for less than this, in seconds, unless the thread has it blocked.
 _DELIVERY = 1.0
+AGAIN = 0.5
+"""Seconds after which code that went on in spite of its interrupt is interrupted again."""
+_PACKAGE = __name__.partition(".")[0]
+
+
+def insist(frame: FrameType | None, error: Callable[[], BaseException]) -> None:
+    """Have code that is interrupted in ``frame`` not go on by catching what is raised there now.
+
+    Loops with a bare ``except:`` catch every interrupt, and so are never ended by one. The code
+    is traced from here on, and the next line that it comes to raises as well, be it the one that
+    catches; Python ends the tracing with that. Frames of this package tidy up undisturbed. Whoever
+    calls this sets the trace function that there was, :func:`sys.gettrace`, again at the end.
+    """
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            raise error()
+        return trace
+
+    sys.settrace(lambda *_: None)  # what is called from now on is not traced
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] != _PACKAGE:
+            frame.f_trace = trace
+        frame = frame.f_back
 
 
 class MainThread:
@@ -142,10 +168,16 @@ class MainThread:
     def interrupt(self, future: Future[Any]) -> None:
         """End what was submitted as ``future`` by a KeyboardInterrupt, if it runs now.
 
-        From any thread. Code in C sees it when it returns, but for what a signal wakes.
+        From any thread. Code in C sees it when it returns, but for what a signal wakes. Code that
+        goes on is interrupted again, until it ends.
         """
         with self.changed:
-            if future in self._at_work and self._signalled is None:
+            if future not in self._at_work:
+                return
+            again = threading.Timer(AGAIN, self.interrupt, [future])
+            again.daemon = True
+            again.start()
+            if self._signalled is None:
                 self._signalled = future
                 if hasattr(signal, "pthread_kill"):  # which ends a sleep, too
                     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -187,13 +219,16 @@ class MainThread:
         if threading.current_thread() is not threading.main_thread():
             return work()
         ending = by_keyboard = for_outer = False
+        trace = sys.gettrace()
 
-        def interrupt(number: int, frame: Any) -> None:
+        def interrupt(number: int, frame: FrameType | None) -> None:
             nonlocal by_keyboard, for_outer
             meant, self._signalled = self._signalled, None
             if meant is None:
                 by_keyboard = True
             elif meant in self._at_work:
+                if meant in self._interrupted and not ending:
+                    insist(frame, KeyboardInterrupt)
                 self._interrupted.add(meant)
                 for_outer = meant is not future
             else:
@@ -207,6 +242,7 @@ class MainThread:
             return work()
         finally:
             ending = True
+            sys.settrace(trace)
             with self.changed:
                 self._at_work.remove(future)
             until = time.monotonic() + _DELIVERY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -221,11 +222,23 @@ def test_code_that_takes_too_long_is_stopped(shell: InteractiveShell, code: str)
     assert said(shell, "6 * 7", timeout=PATIENCE) == "42"
 
 
-def test_code_that_takes_no_notice_is_told_again(shell: InteractiveShell) -> None:
-    code = (
-        "import time\ntry:\n    time.sleep(3600)\nexcept KeyboardInterrupt:\n    time.sleep(3600)"
-    )
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time\ntry: time.sleep(3600)\nexcept KeyboardInterrupt: time.sleep(3600)",
+        "while True:\n    try:\n        while True: pass\n    except:\n        pass",
+        "import contextlib, time\n"
+        "while True:\n    with contextlib.suppress(BaseException):\n        time.sleep(3600)",
+    ],
+    ids=["catching once", "catching always", "suppressing always"],
+)
+def test_code_that_takes_no_notice_is_told_again_until_it_ends(
+    shell: InteractiveShell, code: str
+) -> None:
+    traced = sys.gettrace()
     assert "It was stopped after" in failure(shell, code, timeout=LIMIT)
+    assert sys.gettrace() is traced
+    assert said(shell, "6 * 7", timeout=PATIENCE) == "42"
 
 
 def test_an_interrupt_stops_the_code_and_says_so(shell: InteractiveShell) -> None:

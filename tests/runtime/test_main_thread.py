@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -180,14 +181,28 @@ def sleep(ctx: sa.ToolContext) -> None:
     time.sleep(10 * PATIENCE)
 
 
-@pytest.mark.parametrize("busy", [compute, sleep], ids=["computing", "sleeping"])
+@sa.tool(run_on="main")
+def ignore(ctx: sa.ToolContext) -> None:
+    """Compute for ever, and catch whatever is raised meanwhile."""
+    ctx.progress("begun")
+    while True:
+        try:
+            compute.function(ctx)
+        except:  # noqa: E722
+            continue
+
+
+@pytest.mark.parametrize(
+    "busy", [compute, sleep, ignore], ids=["computing", "sleeping", "taking no notice"]
+)
 def test_a_run_that_is_cancelled_ends_what_it_does_on_the_main_thread(busy: sa.Tool) -> None:
-    handler = signal.getsignal(signal.SIGINT)
+    handler, traced = signal.getsignal(signal.SIGINT), sys.gettrace()
     session = session_of(call(busy.name), "done", tools=[busy])
     thread = when_begun(session, session.cancel)
     assert session.send("go").result().status == "cancelled"  # and whoever waits is left alone
     thread.join(PATIENCE)
     assert signal.getsignal(signal.SIGINT) is handler
+    assert sys.gettrace() is traced
 
 
 def test_a_tool_that_is_out_of_time_leaves_the_main_thread() -> None:
