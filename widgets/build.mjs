@@ -18,6 +18,7 @@ const options = {
   minify: true,
   legalComments: "none",
   charset: "utf8", // modules are always read as such
+  pure: ["console.log", "console.warn"], // libraries tell their users' developers by them
   logLevel: "info",
 };
 // An entry of CSS and one of code may not share a name in one build.
