@@ -133,11 +133,16 @@ class NotebookPage(HostPage):
 
     def save(self) -> nbformat.NotebookNode:
         """Save the notebook and read it from the disk."""
-        self.command("docmanager:save")
-        self.page.wait_for_function(f"!{NOTEBOOK}.context.model.dirty")
+        until(self._saved)
         # A save that was under way before this one empties the file and writes it again.
         until(self.path.read_bytes)
         return nbformat.read(self.path, as_version=4)
+
+    def _saved(self) -> bool:
+        """Save it; whether it is as it was saved, and no output has come meanwhile."""
+        save = "await jupyterapp.commands.execute('docmanager:save')"
+        dirty = f"{NOTEBOOK}.context.model.dirty"
+        return self.page.evaluate(f"async () => {{ {save}; return !{dirty}; }}") is True
 
     def reload(self, *, wait_for_idle: bool = True) -> None:
         """Save, since Lab's autosave is off here, and load the page again.
