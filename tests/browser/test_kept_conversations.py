@@ -116,3 +116,17 @@ def test_after_a_crash_a_person_says_what_became_of_a_call(lab: Lab) -> None:
     expect(card).to_have_count(0)
     assert len((notebook.path.parent / "paid.txt").read_text().splitlines()) == 1
     assert notebook.foreign_requests == []
+
+
+@pytest.mark.soak
+def test_a_page_that_is_told_nothing_of_a_restart_from_another_says_what_may_be(lab: Lab) -> None:
+    notebook = lab.open([SETUP.replace("TURN", "told"), "s = sa.Session(agent)\ns"])
+    run(notebook, 0, 1)
+    notebook.save()
+    other = lab.open_file(notebook.path)
+    composer = part(other, 1, "composer")
+    expect(composer).to_be_enabled()
+    notebook.restart_kernel()
+    composer.fill("Are you there?")
+    composer.press("Enter")
+    expect(part(other, 1, "silent")).to_contain_text("restarted from another page")

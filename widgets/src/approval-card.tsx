@@ -211,7 +211,7 @@ export function ApprovalCard({ asked, onLeave }: Props) {
           </button>
         </p>
       )}
-      {slow && <p class="sagents-faint">The kernel is busy; the answer counts when it listens again.</p>}
+      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the answer counts when it listens again.</p>}
       {error && (
         <p class="sagents-error-text" role="alert" data-testid="approval-error">
           <Icon name="alert" />

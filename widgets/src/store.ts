@@ -40,6 +40,8 @@ export class Store {
   open = true;
   /** Whether the kernel itself is gone, and not only the session closed. */
   lost = false;
+  /** Whether it has not answered for so long that it was asked again. */
+  silent = false;
   #seq = 0;
   #asked = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -113,6 +115,7 @@ export class Store {
   }
 
   receive(message: FromKernel): void {
+    this.#hush(false);
     switch (message.type) {
       case "snapshot":
         // One that was overtaken knows less than this page.
@@ -139,6 +142,7 @@ export class Store {
   /** The kernel or the session is gone: nothing can be asked any more. */
   close(): void {
     clearTimeout(this.#retry);
+    this.silent = false;
     this.open = false;
     for (const id of [...this.#pending.keys()]) this.#take(id)!.reject(new RequestError("Closed", GONE));
     if (this.state) this.#set({ ...this.state, status: "closed", interrupt: null, partial: null });
@@ -175,8 +179,18 @@ export class Store {
   /** Tells the kernel now and, until the timer is cleared, again: a blocked kernel answers late, a broken connection never. */
   #persistently(tell: () => void, keep: (timer: ReturnType<typeof setTimeout>) => void, patience = FIRST_PATIENCE): void {
     const next = Math.min(2 * patience, LONGEST_PATIENCE);
-    keep(setTimeout(() => this.#persistently(tell, keep, next), patience));
+    const again = () => {
+      this.#hush(true);
+      this.#persistently(tell, keep, next);
+    };
+    keep(setTimeout(again, patience));
     tell();
+  }
+
+  #hush(silent: boolean): void {
+    if (this.silent === silent) return;
+    this.silent = silent;
+    this.#notify();
   }
 
   #take(id: string): Pending | undefined {

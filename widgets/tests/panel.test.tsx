@@ -466,6 +466,21 @@ test("a panel whose kernel is gone is closed, and says what it knew", async () =
   expect(find("entry").length).toBeGreaterThan(0);
 });
 
+test("of a kernel that does not answer the panel says so, until it does", async () => {
+  await show(scenes.streaming!);
+  expect(find("silent")).toHaveLength(0);
+  model.answer = () => {};
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  one("stop").click();
+  await vi.advanceTimersByTimeAsync(11_000); // and what is drawn then
+  vi.useRealTimers();
+  await settle();
+  expect(one("silent").textContent).toContain("restarted from another page");
+  model.receive({ type: "reply", id: sent("cancel")[0]!.id! });
+  await settle();
+  expect(find("silent")).toHaveLength(0);
+});
+
 test("what a kernel's end cut off is unfinished, and the panel says how a kept conversation goes on", async () => {
   await show(scenes.doubt!);
   model.fire("comm_live_update");

@@ -91,6 +91,19 @@ test("a request is asked again with its id until it is answered, ever more seldo
   expect(said()).toHaveLength(3);
 });
 
+test("a kernel that is asked again is silent until it says something, or is gone", () => {
+  expect(store.silent).toBe(false);
+  vi.advanceTimersByTime(10_000);
+  expect(store.silent).toBe(true);
+  start();
+  expect(store.silent).toBe(false);
+  store.request("send", { text: "hi" }).catch(() => {});
+  vi.advanceTimersByTime(10_000);
+  expect(store.silent).toBe(true);
+  store.close();
+  expect(store.silent).toBe(false);
+});
+
 test("who looks at the page again has it ask for what was missed meanwhile", () => {
   start();
   document.dispatchEvent(new Event("visibilitychange"));
