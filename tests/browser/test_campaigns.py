@@ -15,8 +15,9 @@ from tests.browser.test_stop import be_heard
 
 pytestmark = [pytest.mark.browser, pytest.mark.soak, pytest.mark.timeout(3600)]
 
-TIMES = 67
-# A third of the moments each. The kinds of code that a run is stopped in never end by themselves.
+TIMES = 34
+"""Moments of each kind in each host, 204 in all."""
+# What a run is stopped in never ends by itself.
 STREAMS = """sa.Session(sa.Agent(Endless()))"""
 COMPUTES = """sa.Session(sa.Agent(Calling(), middleware=[NotebookTools()],
     interrupt_on={"run_python": False}))"""
@@ -38,19 +39,26 @@ class Calling(sa.ChatModel):
 STOPPED = re.compile("KeyboardInterrupt")
 
 
-def stopped(notebook: NotebookPage, cell: int, panel: int, moment: float) -> float:
-    """Run that cell and one that counts after it, stop at that moment; how long it took."""
-    notebook.run_cell(cell)
-    notebook.run_cell(cell + 1)
+KINDS = {  # the model, the cell that is stopped, and the cell whose panel has the button
+    "an agent streams": (STREAMS, "%%agent\nGo.", 2),
+    "run_python computes": (COMPUTES, "%%agent\nGo.", 2),
+    "a sync cell waits": (COMPUTES, "s.send('Go.').result()", 1),
+}
+
+
+def stopped(notebook: NotebookPage, panel: int, moment: float) -> float:
+    """Run cell 2 and one that counts after it, stop at that moment; how long it took."""
+    notebook.run_cell(2)
+    notebook.run_cell(3)
     stop = part(notebook, panel, "stop")
     expect(stop).to_be_visible()
     notebook.page.wait_for_timeout(1000 * moment)
     start = time.monotonic()
     stop.click()
-    notebook.wait_for_cell(cell)
+    notebook.wait_for_cell(2)
     took = time.monotonic() - start
-    expect(notebook.cell_output(cell)).to_contain_text(STOPPED)
-    expect(notebook.cell_output(cell + 1)).to_have_text("")
+    expect(notebook.cell_output(2)).to_contain_text(STOPPED)
+    expect(notebook.cell_output(3)).to_have_text("")
     return took
 
 
@@ -70,35 +78,25 @@ def told(name: str, times: list[float]) -> None:
     )
 
 
-@pytest.mark.parametrize("model", [STREAMS, COMPUTES], ids=["streams", "run_python"])
-def test_stop_at_any_moment_of_an_agent_cell(lab: Lab, model: str) -> None:
-    chance = random.Random(model)
+@pytest.mark.parametrize("host", ["lab", "notebook7"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_stop_at_any_moment(request: pytest.FixtureRequest, host: str, kind: str) -> None:
+    model, code, panel = KINDS[kind]
+    chance = random.Random(kind)
     notebook = agent_notebook(
-        lab, f"None\n{ENDLESS}\nran = []\ns = {model}", "s", "%%agent\nGo.", "ran.append(1)", "0"
+        request.getfixturevalue(host),
+        f"None\n{ENDLESS}\nran = []\ns = {model}",
+        "s",
+        code,
+        "ran.append(1)",
+        "0",
     )
     # A kernel whose first cell with a panel computes at once hears no page: the button says so.
     notebook.run_cell(1)
     be_heard(notebook, 1)
-    times = [stopped(notebook, 2, 2, chance.uniform(0, 0.6)) for _ in range(TIMES)]
+    times = [stopped(notebook, panel, chance.uniform(0, 0.6)) for _ in range(TIMES)]
     counted(notebook, 4)
-    told("agent cell", times)
-
-
-def test_stop_at_any_moment_of_a_sync_cell(lab: Lab) -> None:
-    chance = random.Random(3)
-    notebook = agent_notebook(
-        lab,
-        f"None\n{ENDLESS}\nran = []\ns = {COMPUTES}",
-        "s",
-        "s.send('Go.').result()",
-        "ran.append(1)",
-        "0",
-    )
-    notebook.run_cell(1)
-    be_heard(notebook, 1)
-    times = [stopped(notebook, 2, 1, chance.uniform(0, 0.6)) for _ in range(TIMES)]
-    counted(notebook, 4)
-    told("sync cell", times)
+    told(f"{host}, {kind}", times)
 
 
 def test_fifty_approvals_are_clicked_while_a_sync_cell_runs(lab: Lab) -> None:
