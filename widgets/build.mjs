@@ -1,4 +1,4 @@
-// Builds what the Python package ships: loader.js, panel.js and panel.css, math.js.
+// Builds what the Python package ships: loader.js, panel.js and panel.css, math.js, reopened.js.
 import { statSync } from "node:fs";
 import { context } from "esbuild";
 
@@ -6,10 +6,10 @@ const out = "../sagents_nb/panel/static";
 
 // The loader travels with every widget model and the panel once per page, so both are kept small;
 // what sets formulas, once per page that has any.
-const budgets = { "loader.js": 4_000, "panel.js": 250_000, "panel.css": 35_000, "math.js": 280_000 };
+const budgets = { "loader.js": 4_000, "panel.js": 250_000, "panel.css": 35_000, "math.js": 280_000, "reopened.js": 2_000 };
 
 const options = {
-  entryPoints: { loader: "src/loader.ts", panel: "src/panel.tsx", math: "src/katex.ts", "panel-css": "src/style.css" },
+  entryPoints: { loader: "src/loader.ts", panel: "src/panel.tsx", math: "src/katex.ts", reopened: "src/reopened.ts", "panel-css": "src/style.css" },
   entryNames: "[name]",
   outdir: out,
   bundle: true,
@@ -21,11 +21,12 @@ const options = {
   pure: ["console.log", "console.warn"], // libraries tell their users' developers by them
   logLevel: "info",
 };
-// An entry of CSS and one of code may not share a name in one build.
-const { "panel-css": style, ...scripts } = options.entryPoints;
+// An entry of CSS and one of code may not share a name in one build, and what Lab loads is no module.
+const { "panel-css": style, reopened, ...scripts } = options.entryPoints;
 const builds = await Promise.all([
   context({ ...options, entryPoints: scripts }),
   context({ ...options, entryPoints: { panel: style } }),
+  context({ ...options, entryPoints: { reopened }, format: "iife" }),
 ]);
 
 if (process.argv.includes("--watch")) {

@@ -16,9 +16,10 @@ pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
 TOUR = ROOT / "notebooks" / "tour.ipynb"
-BUNDLE = {
-    f"sagents_nb/panel/static/{name}" for name in ("loader.js", "panel.js", "panel.css", "math.js")
-}
+STATIC = ("loader.js", "panel.js", "panel.css", "math.js", "reopened.js")
+BUNDLE = {f"sagents_nb/panel/static/{name}" for name in STATIC}
+# Where JupyterLab looks for extensions, below the environment's own folder.
+EXTENSION = "data/share/jupyter/labextensions/sagents-nb"
 UV = (sys.executable, "-m", "uv", "--quiet")
 
 EXECUTE = """
@@ -86,6 +87,8 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
         names = set(archive.namelist())
     step = "sagents_nb/store/migrations/versions/v0001.py"
     assert names >= {*BUNDLE, "sagents_nb/py.typed", step}
+    extension = {"data/" + name.partition(".data/data/")[2] for name in names if ".data/" in name}
+    assert extension == {f"{EXTENSION}/{name}" for name in ("package.json", "static/reopened.js")}
     templates = (ROOT / "sagents_nb" / "project" / "templates").rglob("*.in")
     assert names >= {str(path.relative_to(ROOT)) for path in templates}
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"sagents_nb"}

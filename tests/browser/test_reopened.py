@@ -1,0 +1,40 @@
+"""A notebook that is opened after its kernel has ended shows what was said."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import NOTEBOOK, Lab
+from tests.browser.test_agent_cell import agent_notebook, part
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("host", ["lab", pytest.param("notebook7", marks=pytest.mark.soak)])
+def test_what_was_said_is_there_without_its_kernel(
+    request: pytest.FixtureRequest, host: str
+) -> None:
+    window: Lab = request.getfixturevalue(host)
+    notebook = agent_notebook(
+        window,
+        "session('There are **three** species.', 'The second answer.')",
+        "%%agent\nHow many?",
+        "import ipywidgets\nipywidgets.IntSlider()",
+        "sa.ChatView(s)",
+        "%%agent\nAnd then?",
+    )
+    for i in range(1, 5):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    notebook.reload()
+    expect(part(notebook, 1, "sagents-panel")).to_contain_text("three species")  # it lives
+    notebook.page.evaluate(f"{NOTEBOOK}.sessionContext.shutdown()")
+    notebook.reload()
+    for i, said in [(1, "three species"), (3, "three species"), (4, "The second answer.")]:
+        expect(notebook.cell_outputs(i)).to_contain_text(said)
+        expect(part(notebook, i, "sagents-panel")).to_have_count(0)
+    expect(notebook.cell_outputs(1).locator("strong")).to_have_text("three")
+    expect(notebook.cell_output(2)).to_contain_text("model not found")  # that is of others
+    assert notebook.page.evaluate(f"{NOTEBOOK}.context.model.dirty") is False
+    notebook.screenshot(f"reopened-{host}")
