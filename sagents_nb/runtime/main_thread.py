@@ -177,7 +177,8 @@ class MainThread:
             again = threading.Timer(AGAIN, self.interrupt, [future])
             again.daemon = True
             again.start()
-            if self._signalled is None:
+            # One that nobody took is sent again: while os.system waits, C ignores them.
+            if self._signalled in (None, future):
                 self._signalled = future
                 if hasattr(signal, "pthread_kill"):  # which ends a sleep, too
                     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -248,6 +249,8 @@ class MainThread:
             until = time.monotonic() + _DELIVERY
             while self._signalled is future and time.monotonic() < until:
                 time.sleep(0)  # the signal is under way, and must not find another handler
+            if self._signalled is future:  # it was lost
+                self._signalled = None
             signal.signal(signal.SIGINT, outer or signal.default_int_handler)
             if by_keyboard and callable(outer):
                 outer(signal.SIGINT, None)

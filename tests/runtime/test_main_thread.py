@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import os
 import signal
 import sys
 import threading
@@ -203,6 +204,26 @@ def test_a_run_that_is_cancelled_ends_what_it_does_on_the_main_thread(busy: sa.T
     thread.join(PATIENCE)
     assert signal.getsignal(signal.SIGINT) is handler
     assert sys.gettrace() is traced
+
+
+def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> None:
+    @sa.tool(run_on="main")
+    def command(ctx: sa.ToolContext) -> None:
+        ctx.progress("begun")
+        os.system("sleep 1.2")  # C ignores interrupts meanwhile
+        while True:
+            pass
+
+    @sa.tool(run_on="main")
+    def short(ctx: sa.ToolContext) -> None:
+        ctx.progress("begun")
+        os.system("sleep 0.3")
+
+    for busy in (command, short, compute):
+        session = session_of(call(busy.name), "done", tools=[busy])
+        thread = when_begun(session, session.cancel)
+        assert session.send("go").result().status == "cancelled"
+        thread.join(PATIENCE)
 
 
 def test_a_tool_that_is_out_of_time_leaves_the_main_thread() -> None:
