@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from IPython.core.error import UsageError
 
 from ..agent import Agent
-from ..errors import ConfigurationError, Owned, SagentsError
+from ..errors import ConfigurationError, NotRunning, Owned, SagentsError, StaleOwner
 from ..files import FileSystem
 from ..models.base import ChatModel
 from ..serialization import to_data
@@ -105,6 +105,19 @@ def conversations_of(shell: Any) -> Conversations | None:
     return None if shell is None else _of_shells.get(shell)
 
 
+def _check_ours(session: Session) -> None:
+    """Raise UsageError if another has the conversation now: nobody means to begin a new one."""
+    try:
+        session.check_open()
+    except StaleOwner as error:
+        raise UsageError(
+            f"{error} %agent load {session.id} {TAKE_OVER} takes it back, and %%agent --new begins "
+            "another one."
+        ) from None
+    except NotRunning:
+        pass
+
+
 class Conversations:
     """The current session of one notebook; made by its first ``%%agent``."""
 
@@ -143,6 +156,8 @@ class Conversations:
                 f"There is a conversation {name!r} already; leave out --new to go on with it, or "
                 "choose another name."
             )
+        if session is not None and not (name or options.new):
+            _check_ours(session)
         if session is None or session.status == "closed" or options.new:
             session = self._start(self.agent(), name)
         elif name and session.id != name:

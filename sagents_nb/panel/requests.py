@@ -108,17 +108,31 @@ def _answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork) 
             raise ValueError(f"This kernel knows no request {reprlib.repr(kind)}.")
         reply = {"type": "reply", "id": request_id, **handler(session, request)}
     except Exception as error:  # whatever a page sends, the kernel goes on
-        for_people = isinstance(error, SagentsError) or type(error) is ValueError
-        text = str(error) if for_people else f"Bad request: {reprlib.repr(error)}"
-        reply = {
-            "type": "error",
-            "id": request_id,
-            "kind": type(error).__name__,
-            "message": text[:1000],
-        }
-        if isinstance(error, InvalidDecision | StaleApproval) and error.tool_call_id:
-            reply["tool_call_id"] = error.tool_call_id
-    send(plain(reply))
+        send(_refusal(request_id, error))
+        return
+    if kind in _READS:
+        send(plain(reply))
+        return
+
+    def kept(error: BaseException | None) -> None:
+        send(plain(reply) if error is None else _refusal(request_id, error))
+
+    session.when_kept(kept)  # a page takes a reply for a promise
+
+
+def _refusal(request_id: Any, error: BaseException) -> dict[str, Any]:
+    for_people = isinstance(error, SagentsError) or type(error) is ValueError
+    text = str(error) if for_people else f"Bad request: {reprlib.repr(error)}"
+    refusal = {
+        "type": "error",
+        "id": request_id,
+        "kind": type(error).__name__,
+        "message": text[:1000],
+    }
+    if isinstance(error, InvalidDecision | StaleApproval) and error.tool_call_id:
+        refusal["tool_call_id"] = error.tool_call_id
+    refused: dict[str, Any] = plain(refusal)
+    return refused
 
 
 def _check_depth(data: Any) -> None:

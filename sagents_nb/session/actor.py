@@ -24,6 +24,7 @@ from ..errors import (
     ModelError,
     NotRunning,
     StaleApproval,
+    StaleOwner,
     StoreError,
 )
 from ..events import (
@@ -109,6 +110,7 @@ class Actor:
         self.started_at = time.time()
         self.status = restored.status
         self.error = restored.error
+        self._taken: AgentError | None = None  # why nothing is kept any more
         self.usage = restored.usage
         self.problems = restored.problems
         self.initial = restored.state.messages
@@ -218,7 +220,9 @@ class Actor:
         return self._awake_as if self.asleep else None
 
     def check_open(self) -> None:
-        """Raise NotRunning if the session is closed."""
+        """Raise NotRunning if the session is closed, StaleOwner if it was taken over."""
+        if self._taken is not None:
+            raise StaleOwner(str(self._taken))
         if self.status == "closed":
             stored = self.options.store is not None
             step = (
@@ -281,6 +285,10 @@ class Actor:
         if self._loop is None:  # else the run notes its own changes
             self.journal.note(self._state)
         return self.journal.flush()
+
+    def when_kept(self, tell: Callable[[BaseException | None], object]) -> None:
+        """Call ``tell`` once all that happened so far is safe, or with what went wrong."""
+        _after(self._flush(), lambda: tell(None), tell)
 
     async def _failure(self) -> AgentError | None:
         """Wait until what happened so far is safe, also when cancelled; why it is not."""
@@ -1107,7 +1115,7 @@ class Actor:
 
     def _lost(self, error: AgentError) -> None:
         """Somebody took the conversation over: nothing that happens here is kept any more."""
-        self.journal = None
+        self.journal, self._taken = None, error
         self.close(str(error))
 
 

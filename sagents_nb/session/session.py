@@ -949,6 +949,18 @@ class Session:
             safe.result()
         return value
 
+    def check_open(self) -> None:
+        """Raise NotRunning if it is closed: StaleOwner if the conversation was taken over."""
+        self.actor.check_open()
+
+    def when_kept(self, tell: Callable[[BaseException | None], object]) -> None:
+        """Have ``tell`` called once all that was done until now is kept, or with why it is not.
+
+        For those who cannot wait for it, as on the runtime thread, where it is called, too; at
+        once if nothing is to be written.
+        """
+        runtime.call(self.actor.when_kept, tell)
+
     def _refuse_inside(self, what: str) -> None:
         """Raise Busy in a tool of its own, which would end itself or wait for itself."""
         run = self.current_run

@@ -236,6 +236,14 @@ def test_what_is_open_in_another_kernel_says_so_and_is_taken_over_when_that_is_m
         other.stop()
     gone = kernel.run("%%agent\nMine?", front_end=True)
     assert gone.error == "StaleOwner"
+    for _ in range(2):  # and no other conversation takes its place unasked
+        refused = kernel.run("%%agent\nMine?", front_end=True)
+        assert refused.error == "UsageError"
+        assert refused.reply["evalue"].endswith(
+            "%agent load my study --take-over takes it back, and %%agent --new begins another one."
+        )
+    back = kernel.ok("%agent load my study --take-over", front_end=True)
+    assert "my study: idle, 4 messages" in str(back.value)
 
 
 DOUBLE = "def double(n: int) -> int:\n    'Double.'\n    return 2 * n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,39 @@ def test_a_session_that_rests_is_shown_as_it_wakes_and_an_answer_wakes_it(
         assert not page.closed
     session.close()
     if store is not None:
+        store.close()
+
+
+def test_a_page_is_answered_once_what_it_asked_for_is_kept(tmp_path: Path) -> None:
+    with closing(ConversationStore(tmp_path / "agents.db")) as store:
+        session = session_of("Hello.", store=store)
+        answers: list[dict[str, Any]] = []
+
+        def ask_now() -> list[dict[str, Any]]:
+            answer(session, {"type": "send", "id": "7", "text": "hi"}, answers.append)
+            return answers[:]
+
+        assert runtime.call(ask_now) == []  # nothing is written in the turn that takes it
+        until(lambda: answers)
+        assert answers[0]["type"] == "reply"
+        assert store.history(session.id).state.messages[0].text == "hi"
+        session.close()
+
+
+def test_a_decision_on_what_was_taken_over_is_an_error(tmp_path: Path) -> None:
+    first, second = (ConversationStore(tmp_path / "agents.db") for _ in range(2))
+    session = session_of(write(), "Done.", gate=True, store=first)
+    session.send("Write.").result()
+    asked = decision(session)
+    taken = sa.Session.open(session.id, agent=session.agent, store=second, take_over=True)
+    answers: list[dict[str, Any]] = []
+    runtime.call(answer, session, asked, answers.append)
+    until(lambda: answers)
+    assert [(reply["type"], reply["kind"]) for reply in answers] == [("error", "StaleOwner")]
+    assert "was taken over" in answers[0]["message"]
+    assert taken.status == "interrupted"
+    taken.close()
+    for store in (first, second):
         store.close()
 
 
