@@ -84,6 +84,8 @@ class Panel(anywidget.AnyWidget):
             late = weakref.finalize(session, runtime.loop.call_soon_threadsafe, self._gone)
             late.atexit = False
         self.on_msg(Panel._received)
+        if (comm := self.comm) is not None:
+            comm.on_close(partial(runtime.post, self._leave))
 
     @property
     def session(self) -> Session | None:
@@ -130,10 +132,19 @@ class Panel(anywidget.AnyWidget):
         if not marimo.has_closed(self.comm):
             super().send(content, buffers)
             return
+        self._leave()
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Take nothing: a page shows what the kernel says, and asks for things by messages."""
+
+    def _leave(self, message: Any = None) -> None:
+        """No page has it any more."""
         if self.publisher is not None:
             self.publisher.leave(self.send)
         if self._stop_watching is not None:
             self._stop_watching()
+        if (session := self.session) is not None and _panels.get(session) is self:
+            del _panels[session]
         self.close()
 
     def _send_bundle(self) -> None:

@@ -124,3 +124,24 @@ def test_a_session_has_one_panel_that_a_page_still_finds_when_it_is_closed(
     assert panel_of(session) is panel
     hello(panel)
     assert sent == ["snapshot", "closed"]
+
+
+def test_a_page_changes_no_trait() -> None:
+    panel = panel_of(session_of("One."))
+    before = panel.get_state()
+    state = {"session_id": "other", "_esm": "export default {}", "source": "anywidget:x"}
+    data = {"method": "update", "state": state, "buffer_paths": []}
+    panel.comm.handle_msg({"content": {"data": data}, "buffers": []})
+    assert panel.get_state() == before
+
+
+def test_a_panel_that_a_page_has_closed_is_made_anew_when_it_is_shown_again() -> None:
+    session = session_of("One.")
+    panel = panel_of(session)
+    hello(panel)
+    panel.comm.handle_close({})
+    until(lambda: session.viewers == [])
+    again = panel_of(session)
+    assert again is not panel
+    hello(again)
+    assert session.viewers == [f"panel-{again.model_id}"]
