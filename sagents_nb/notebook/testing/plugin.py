@@ -5,14 +5,18 @@ Without ``--sagents`` it adds that option and does nothing, and imports nothing.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import pytest
 
 _START = 60  # seconds a kernel may take to import the guard
+_LOOK = 1.0  # seconds between looks whether it lives
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -61,7 +65,22 @@ class Replay:
             result = yield  # nbval starts the kernel here
         _sanitize(notebook)
         _guard(notebook.kernel)
+        kernel: Any = notebook.kernel
+        kernel.get_message = partial(_message, kernel, kernel.get_message)
         return result
+
+
+def _message(kernel: Any, get: Any, stream: str, timeout: float | None = None) -> Any:
+    """What a kernel says next. nbval waits for one that has ended as long as a cell may take."""
+    end = time.monotonic() + (math.inf if timeout is None else timeout)
+    while True:
+        try:
+            return get(stream, timeout=max(0.0, min(_LOOK, end - time.monotonic())))
+        except Empty:
+            if not kernel.is_alive():
+                raise RuntimeError("The kernel has ended while this cell ran.") from None
+            if time.monotonic() >= end:
+                raise
 
 
 def _sanitize(notebook: Any) -> None:

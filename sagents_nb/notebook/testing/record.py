@@ -58,13 +58,16 @@ def record(paths: Sequence[str]) -> int:
     Each notebook runs twice: live, and replayed, since what it shows then is what a test will
     see. Notebook and cassette are changed only if both went well.
     """
-    from nbclient.exceptions import CellExecutionError
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
 
     for notebook in notebooks(paths):
         try:
             print(f"{notebook}: {_recorded(notebook)}")
         except CellExecutionError as error:
             print(f"{notebook}: not recorded, because a cell failed.\n{error}", file=sys.stderr)
+            return 1
+        except DeadKernelError:
+            print(f"{notebook}: not recorded, because its kernel ended.", file=sys.stderr)
             return 1
     return 0
 

@@ -191,3 +191,13 @@ def test_a_notebook_that_fails_live_is_left_as_it_was(notebooks: Notebooks) -> N
     assert "not recorded, because a cell failed" in done.stderr
     assert notebook.read_bytes() == copied
     assert {p: p.read_bytes() for p in before} == before
+
+
+def test_a_kernel_that_ends_is_named_at_once(notebooks: Notebooks) -> None:
+    notebooks.write("ends.ipynb", ["import os\nos._exit(3)"])
+    done = notebooks.run("ends.ipynb")
+    assert done.returncode == 1
+    assert "The kernel has ended while this cell ran." in done.stdout
+    done = notebooks.run("ends.ipynb", "--record")
+    assert done.returncode == 1
+    assert done.stderr.endswith("ends.ipynb: not recorded, because its kernel ended.\n")
