@@ -70,7 +70,7 @@ const render = ({{ model, el }}) => {{
     box.scrollTop = box.scrollHeight;
   }};
   model.on("change:text", show);
-  show();
+  requestAnimationFrame(show);
 }};
 export default {{ render }};
 """
@@ -110,6 +110,14 @@ class Chat:
     composer: str = ""
     """The selector of where one writes; empty for what is asked by the next cell."""
     notebook: NotebookPage | None = None
+    newest: str = ""
+    """JavaScript: the last of what a conversation that is opened shows, if it is there."""
+
+    def show(self) -> None:
+        """Run the cell that shows it, where there is one."""
+        if self.notebook is not None:
+            self.notebook.run_cell(1)
+            self.page.wait_for_function(f"{self.box} !== null")
 
     def ask(self) -> None:
         """Have it answer."""
@@ -198,7 +206,9 @@ class Chats:
         assert isinstance(server, LabServer)
         window = Lab(server, self._browser, "panel")
         try:
-            notebook = window.open(cells, files={f"{name}.js": text for name, text in files.items()})
+            notebook = window.open(
+                cells, files={f"{name}.js": text for name, text in files.items()}
+            )
             probed(notebook, self._probe)
             notebook.run_cell(0)
             notebook.wait_for_cell(0)
@@ -212,18 +222,27 @@ class Chats:
         made = f"sa.panel.bundle.STATIC = Path({str(static)!r})\ns = session({messages})"
         with self.notebook([OURS + made, "s"]) as notebook:
             box = "document.querySelector('.sagents-transcript')"
-            yield Chat(notebook.page, box, "[data-testid=composer]", notebook)
+            newest = f"{box}?.querySelector(':scope > [data-testid=entry]:last-of-type')"
+            yield Chat(notebook.page, box, "[data-testid=composer]", notebook, newest)
+
+    @contextlib.contextmanager
+    def panels(self, count: int, messages: int) -> Iterator[NotebookPage]:
+        """A notebook of which each further cell is to show a panel of its own."""
+        made = f"sessions = [session({messages}) for _ in range({count})]"
+        with self.notebook([OURS + made, *(f"sessions[{n}]" for n in range(count))]) as notebook:
+            yield notebook
 
     @contextlib.contextmanager
     def naive(self, markdown: bool, messages: int = 0) -> Iterator[Chat]:
         """The naive widget; the second cell shows it."""
         cells = [NAIVE + f"\nw = naive({messages})", "w", f"w.answer({PIECE})"]
         with self.notebook(cells, naive=naive_script(markdown)) as notebook:
-            yield Chat(notebook.page, "document.querySelector('.naive')", notebook=notebook)
+            box = "document.querySelector('.naive')"
+            yield Chat(notebook.page, box, notebook=notebook, newest=f"{box}?.lastElementChild")
 
     @contextlib.contextmanager
     def marimo(self, size: int) -> Iterator[Chat]:
-        """marimo's chat."""
+        """The chat of marimo."""
         server = self._server(MarimoServer)
         assert isinstance(server, MarimoServer)
         window = Marimo(server, self._browser, "panel")
@@ -240,7 +259,7 @@ class Chats:
 
     @contextlib.contextmanager
     def jupyter_ai(self, install: bool) -> Iterator[Chat]:
-        """jupyter-ai's chat."""
+        """The chat of jupyter-ai."""
         python = environment("jupyter-ai", JUPYTER_AI, install)
         server = self._server(JupyterAi, python=python)
         window = Window(server, self._browser, "panel", ChatPage)
