@@ -4,9 +4,9 @@ An answer of 200 kB of paragraphs, lists and code streams in at 2,000 tokens a s
 conversation of 10,000 messages is opened and scrolled through; thirty panels stand in one notebook.
 A task is one of the page's thread, scripts, layout and paint, by the time of the processor in a
 trace of the browser. Its floor is the parser of Markdown on the whole text, in the same browser.
-Where frames are late on a machine that has no graphics processor, or whose processors others want,
-they are so for the naive widget with as many messages too, which stand still: what ours does for a
-frame is told by its longest task.
+
+Of scrolling the longest task has a bound, and not the frames: a machine without a graphics
+processor, or whose processors others want, is late with frames for which the page had little to do.
 
 The naive widget is an anywidget with one text trait, which is set anew for each piece of 400
 characters. marimo's chat comes with the project; jupyter-ai gets an environment of its own below
