@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
@@ -66,7 +67,7 @@ class Steady(sa.ChatModel):
 
 def busiest_second(times: list[float]) -> int:
     """The most messages within one second."""
-    return max(sum(1 for t in times[i:] if t < began + 1) for i, began in enumerate(times))
+    return max(bisect_left(times, began + 1) - i for i, began in enumerate(times))
 
 
 def measure() -> tuple[list[tuple[float, int]], list[Event]]:

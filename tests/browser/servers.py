@@ -35,14 +35,14 @@ class Server:
     health: str
     """What it answers on when it is ready."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.root = folder / "notebooks"
         self.root.mkdir()
         self.token = secrets.token_hex(16)
         self.url = f"http://127.0.0.1:{_free_port()}"
         self._log = folder / f"{self.name}.log"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *self.command(folder)],
+            [python, "-m", *self.command(folder)],
             env=_environment(folder),
             cwd=self.root,
             stdin=subprocess.DEVNULL,
