@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import contextlib
+import ctypes
 import io
 import os
 import sys
@@ -14,11 +16,13 @@ from typing import Any
 
 from ..messages import IMAGE_TYPES, ContentPart, ImagePart, TextPart, image_of
 from ..redaction import masked
-from . import descriptors
 from .interpolate import describe
 
 MOST_IMAGES = 4
 """Images of one call that a model is handed."""
+
+_WATCHED = (1, 2)  # standard output and errors, as the system knows them
+_AT_ONCE = 65_536  # bytes that are read of them
 
 _MOST_DATA = 5_000_000  # characters of base64: Anthropic refuses more, and all else with it
 _INTERACTIVE = {"widget", "ipympl", "backend_nbagg", "nbagg", "notebook"}
@@ -130,7 +134,7 @@ class Capture(io.TextIOBase):
         self._figures = _figures()
         in_kernel = os.name == "posix" and getattr(self._shell, "kernel", None) is not None
         with (
-            descriptors.taken(self.write) if in_kernel else contextlib.nullcontext(),
+            _descriptors_taken(self.write) if in_kernel else contextlib.nullcontext(),
             contextlib.redirect_stdout(self),
             contextlib.redirect_stderr(self),
             replaced(self._shell.display_pub, publish=self.publish, clear_output=self.clear),
@@ -266,3 +270,58 @@ def replaced(thing: Any, **attributes: Any) -> Iterator[None]:
                 setattr(thing, name, own[name])
             else:
                 delattr(thing, name)
+
+
+@contextlib.contextmanager
+def _descriptors_taken(write: Callable[[str], Any]) -> Iterator[None]:
+    """Have ``write`` called, on another thread, with what goes to descriptors 1 and 2 meanwhile.
+
+    A kernel of ipykernel reads these and puts the text below the cell, as it is. All that was
+    written has been taken at the end; what a process that was left behind writes later is dropped.
+    """
+    reading, writing = os.pipe()
+    mark = os.urandom(16)  # what stands before it in the pipe was written before the end
+    seen = threading.Event()
+    thread = threading.Thread(
+        target=_read, args=(reading, mark, seen, write), name="sagents-descriptors", daemon=True
+    )
+    thread.start()
+    _flush()
+    before = {number: os.dup(number) for number in _WATCHED}
+    try:
+        for number in _WATCHED:
+            os.dup2(writing, number)
+        yield
+    finally:
+        _flush()
+        for number, copy in before.items():
+            os.dup2(copy, number)
+            os.close(copy)
+        os.write(writing, mark)
+        os.close(writing)
+        seen.wait()
+
+
+def _read(reading: int, mark: bytes, seen: threading.Event, write: Callable[[str], Any]) -> None:
+    """Read until nobody can write any more, and pass on what comes before the mark."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    held = b""  # which may begin the mark
+    try:
+        while data := os.read(reading, _AT_ONCE):
+            if seen.is_set():
+                continue
+            before, found, _ = (held + data).partition(mark)
+            held = b"" if found else before[len(before) - len(mark) + 1 :]
+            if text := decoder.decode(before[: len(before) - len(held)], final=bool(found)):
+                write(text)
+            if found:
+                seen.set()
+    finally:
+        seen.set()  # whatever happened, nobody waits for ever
+        os.close(reading)
+
+
+def _flush() -> None:
+    """Have C's own buffers written out."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).fflush(None)
