@@ -135,7 +135,7 @@ _ADDRESSED = re.compile(r"(\]\(|\]:)(?=\s*([^\s)]{0,101}))")
 _ABSOLUTE = re.compile(r"https?://|mailto:", re.I)
 _SAFE = re.compile(rf"{_ABSOLUTE.pattern}|[\w.~%+=@,;!$*'(-]{{0,100}}(?:[/?#]|$)", re.I)  # or local
 # JupyterLab and nbconvert draw it as the diagram it is, which may load images and hold HTML.
-_DRAWN = re.compile(r"((?:`{3,}|~{3,})(?:[^\S\n]|\ufeff)*)mermaid", re.I)
+_DRAWN = re.compile(r"((?:(?<!`)`{3,}+|(?<!~)~{3,}+)(?:[^\S\n]|\ufeff)*+)mermaid", re.I)
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)
 _OPENS = re.compile(r"([ \t>]*)(`{3,}|~{3,})[^`]*$")
 _TICKS = re.compile(r"`+|\n[ \t>]*\n")  # and where a paragraph ends, and what is in it

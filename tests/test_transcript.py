@@ -238,6 +238,12 @@ def test_no_diagram_is_drawn_whose_images_somebody_would_be_asked_for(start: str
     assert not Page(markdown2html(inert(text))).drawn
 
 
+@pytest.mark.parametrize("mark", ["`", "~", "` ", "~ "])
+def test_a_line_of_marks_takes_no_time_by_its_square(mark: str) -> None:
+    line = mark * 300_000  # by its square it is a matter of hours
+    assert inert(line) == line
+
+
 def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
     evil = "<img src=x onerror=alert(1)>"
     call = sa.ToolCall("c1", f"`{evil}", {f"a`\n\n{evil}": evil, "b": f"`{evil}"})
