@@ -77,6 +77,12 @@ COMMANDS = (
     *("reject", "replay", "reset", "save", "status", "todos", "tools", "usage", "use"),
 )
 
+ALONE = {
+    *("cancel", "files", "freeze", "help", "list", "panel"),
+    *("reset", "save", "status", "todos", "usage"),
+}
+"""Commands that nothing is said to."""
+
 
 def _documented(magic: Callable[..., Any]) -> Callable[..., Any]:
     """With the help in its docstring, which ``%agent?`` shows."""
@@ -102,6 +108,8 @@ class AgentMagics(Magics):
         command, *rest = line.strip().split(maxsplit=1) or ["status"]
         if command not in COMMANDS:
             raise UsageError(f"%agent knows no {command!r}; see %agent help.")
+        if rest and command in ALONE:
+            raise UsageError(f"%agent {command} stands alone; see %agent help.")
         try:
             return getattr(self, f"_{command}")("".join(rest))
         except SagentsError as error:
@@ -161,8 +169,9 @@ class AgentMagics(Magics):
 
     def _cancel(self, rest: str) -> Text:
         session = self._session()
+        runs = session.status in ("running", "paused", "interrupted") or bool(session.queued)
         session.cancel()
-        return Text("Stopped.")
+        return Text("Stopped." if runs else "Nothing runs.")
 
     def _reset(self, rest: str) -> Text:
         session = self._session()
@@ -194,6 +203,8 @@ class AgentMagics(Magics):
             )
         elif words[:1] == ["remove"]:
             self._remove_tools(session, words[1:])
+        elif words:
+            raise UsageError(f"%agent tools knows add and remove, not {words[0]!r}.")
         self.conversations.storage.keep(session.id, session.agent)
         lines = [
             f"{t.name}: {t.description.splitlines()[0] if t.description else ''}"

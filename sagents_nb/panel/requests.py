@@ -40,6 +40,7 @@ from .run_changes import read_change, read_changes, undo_change
 
 MOST_ATTACHED = 8
 LARGEST_ATTACHED = 5_000_000  # bytes of an image, characters of a text
+LONGEST_REASON = 10_000  # characters, of a rejection
 UPLOADS = "/uploads"
 # Levels of lists and objects; of much more, Python can neither compare nor encode nor store any.
 DEEPEST = 100
@@ -292,7 +293,14 @@ def _model(session: Session, request: dict[str, Any]) -> dict[str, Any]:
 
 def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     decisions, digests = {}, {}
-    for tool_call_id, fields in request["decisions"].items():
+    if not isinstance(given := request["decisions"], dict):
+        raise InvalidDecision("Decisions are an object, one for each call.")
+    for tool_call_id, fields in given.items():
+        if not isinstance(fields, dict):
+            raise InvalidDecision("A decision is an object.", tool_call_id=tool_call_id)
+        if len(str(fields.get("message", ""))) > LONGEST_REASON:
+            text = f"A reason has at most {LONGEST_REASON:,} characters."
+            raise InvalidDecision(text, tool_call_id=tool_call_id)
         decision = dict(fields)
         digests[tool_call_id] = decision.pop("digest", "")
         if "json" in decision:

@@ -434,7 +434,20 @@ def test_cancel_stops_what_waits(shell: InteractiveShell) -> None:
     session.send("Go").result()
     assert say(shell, "cancel") == "Stopped."
     assert session.status == "cancelled"
-    assert say(shell, "cancel") == "Stopped."
+    assert say(shell, "cancel") == "Nothing runs."
+
+
+@pytest.mark.parametrize("line", ["cancel it", "list all", "save notes.md", "status now"])
+def test_a_command_that_takes_nothing_says_so(shell: InteractiveShell, line: str) -> None:
+    use(shell, session_of())
+    with pytest.raises(UsageError, match=f"%agent {line.split()[0]} stands alone"):
+        say(shell, line)
+
+
+def test_tools_are_added_or_removed_and_nothing_else(shell: InteractiveShell) -> None:
+    use(shell, session_of())
+    with pytest.raises(UsageError, match="knows add and remove, not 'frob'"):
+        say(shell, "tools frob")
 
 
 def test_model_and_tools_are_shown_and_changed(shell: InteractiveShell) -> None:

@@ -482,30 +482,31 @@ def test_an_approval_of_the_last_epoch_is_stale() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decisions", "kind"),
+    "decisions",
     [
-        ({}, "InvalidDecision"),
-        ({"w9": {"type": "approve", "digest": "x"}}, "InvalidDecision"),
-        ({"w1": {"type": "explode"}}, "InvalidDecision"),
-        ({"w1": {}}, "InvalidDecision"),
-        ({"w1": {"type": "edit"}}, "InvalidDecision"),
-        ({"w1": {"type": "edit", "arguments": {"nonsense": 1}}}, "InvalidDecision"),
-        ({"w1": {"type": "respond", "answer": 1}}, "InvalidDecision"),
-        ({"w1": "approve"}, "ValueError"),
-        ({"w1": None}, "TypeError"),
-        ([], "AttributeError"),
-        ("approve", "AttributeError"),
-        (None, "AttributeError"),
+        {},
+        {"w9": {"type": "approve", "digest": "x"}},
+        {"w1": {"type": "explode"}},
+        {"w1": {}},
+        {"w1": {"type": "edit"}},
+        {"w1": {"type": "edit", "arguments": {"nonsense": 1}}},
+        {"w1": {"type": "respond", "answer": 1}},
+        {"w1": {"type": "reject", "message": "x" * 10_001}},
+        {"w1": "approve"},
+        {"w1": None},
+        [],
+        "approve",
+        None,
     ],
 )
-def test_a_decision_that_makes_no_sense_changes_nothing(decisions: Any, kind: str) -> None:
+def test_a_decision_that_makes_no_sense_changes_nothing(decisions: Any) -> None:
     session = waiting_session()
     good = decision(session)
     digest = good["decisions"]["w1"]["digest"]
     if isinstance(decisions, dict) and isinstance(decisions.get("w1"), dict):
         decisions = {"w1": {"digest": digest, **decisions["w1"]}}
     reply = ask(session, {**good, "decisions": decisions})
-    assert (reply["type"], reply["kind"]) == ("error", kind)
+    assert (reply["type"], reply["kind"]) == ("error", "InvalidDecision")
     assert session.status == "interrupted"
     assert session.files.list() == []
     assert ask(session, good)["type"] == "reply"

@@ -26,6 +26,8 @@ def run_tests(paths: Sequence[str]) -> int:
     import pytest
 
     files = [str(path.absolute()) for path in notebooks(paths)]
+    for file in files:
+        _check(Path(file))
     # Not the project's own settings of pytest: they are about its other tests.
     settings = ["-c", os.devnull, "--rootdir", os.path.commonpath([*map(os.path.dirname, files)])]
     options = ["-q", "-p", "no:cacheprovider", "-p", "sagents_nb.notebook.testing.plugin"]
@@ -33,6 +35,18 @@ def run_tests(paths: Sequence[str]) -> int:
     return int(
         pytest.main([*options, *settings, "--sagents", f"--nbval-cell-timeout={_CELL}", *files])
     )
+
+
+def _check(notebook: Path) -> None:
+    """Raise ConfigurationError for a file that is no notebook, and for a damaged cassette."""
+    import nbformat
+
+    try:
+        nbformat.read(notebook, as_version=4)
+    except Exception as error:  # whatever JSON, and the schema, say
+        first = (str(error) or type(error).__name__).splitlines()[0]
+        raise ConfigurationError(f"{notebook.name} cannot be read as a notebook: {first}") from None
+    Cassette(cassette_of(notebook))
 
 
 def notebooks(paths: Sequence[str]) -> list[Path]:

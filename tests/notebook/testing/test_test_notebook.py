@@ -180,6 +180,20 @@ def test_what_is_no_notebook_is_named(notebooks: Notebooks) -> None:
     assert "'nothing.ipynb' is no notebook; name an .ipynb file or a folder." in done.stderr
 
 
+def test_what_cannot_be_read_is_named(notebooks: Notebooks) -> None:
+    (notebooks.folder / "torn.ipynb").write_text("{")
+    notebooks.copy("damaged", "%%agent", "%%agent")
+    (notebooks.folder / "damaged.cassette.json").write_text("{")
+    for name, told in [
+        ("torn", "torn.ipynb cannot be read as a notebook"),
+        ("damaged", "damaged.cassette.json"),
+    ]:
+        done = notebooks.run(f"{name}.ipynb")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_a_notebook_that_fails_live_is_left_as_it_was(notebooks: Notebooks) -> None:
     """The provider is gone, so nothing can be recorded any more."""
     before = {p: p.read_bytes() for p in notebooks.folder.glob("notes.*") if p.suffix != ".txt"}
