@@ -791,7 +791,7 @@ LEFT_OUT = {
     r"|store\.schema\.Tables": "what we give, and nobody else makes",
     r"Run|RunContext|ToolContext|store\.scoped\.ScopedStore": "made by the loop, session or store",
     r"Run\.(stand|received|resolve|never_began|refused|refuse_inside)|RunContext\.\w+"
-    r"|Agent\.(new_run|overridden|checked)|Session\.follow|errors\.pass_on": (
+    r"|Agent\.(new_run|overridden|checked)|Session\.(follow|when_kept)|errors\.pass_on": (
         "how the parts of a run speak with each other"
     ),
     r"\w+\.(before_\w+|after_\w+|on_event|on_session_start|handle_\w+|check_agent"
@@ -838,6 +838,7 @@ TAKEN = {
         "limits are for one that is not open yet, as documented"
     ),
     r"notebook\.Panel\.send\.\w+": "ipywidgets' own: without a kernel it sends nothing",
+    r"notebook\.Panel\.set_state\.\w+": "its purpose: a page changes nothing",
     r"State\.metadata": "made anew in each turn, so its keys are not looked at",
 }
 # What comes raw, and why.
