@@ -55,6 +55,10 @@ export function ApprovalCard({ asked, onLeave }: Props) {
     r: may("reject") && (() => setMode("reject")),
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape" && mode !== "ask" && !event.isComposing && !locked) {
+      event.preventDefault();
+      return back();
+    }
     const typing = event.target instanceof Element && event.target.closest("textarea, input");
     if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat || mode !== "ask" || locked) return;
     const act = keys[event.key.toLowerCase()];
@@ -244,11 +248,7 @@ function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
         disabled={disabled}
         ref={field}
         onInput={(event) => setMessage(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          event.stopPropagation();
-          if (event.key === "Enter" && !event.isComposing) onReject(message);
-          if (event.key === "Escape") onCancel();
-        }}
+        onKeyDown={(event) => event.key === "Enter" && !event.isComposing && onReject(message)}
       />
       <button type="button" class="sagents-button sagents-danger" data-testid="reject-confirm" disabled={disabled} onClick={() => onReject(message)}>
         Reject

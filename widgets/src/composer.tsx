@@ -76,11 +76,13 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
     area.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    event.stopPropagation();
     // While an input method composes, Enter picks a candidate.
     if (event.isComposing || event.shiftKey) return;
     const box = area.current!;
-    if (event.key === "Enter") {
+    if (event.key === "Escape" && edited) {
+      event.preventDefault();
+      leaveEdit();
+    } else if (event.key === "Enter") {
       event.preventDefault();
       void send(running && (event.ctrlKey || event.metaKey) ? "steer" : "queue");
     } else if (!event.ctrlKey && !event.metaKey && !event.altKey) {

@@ -71,10 +71,7 @@ export function EditForm({ values, numbers, disabled, onSave, onCancel }: Props)
     if (typeof edited === "string") setProblem(edited);
     else onSave(edited);
   };
-  const onKeyDown = (event: KeyboardEvent) => {
-    event.stopPropagation();
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save();
-  };
+  const onKeyDown = (event: KeyboardEvent) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && save();
 
   return (
     <div class="sagents-edit" onKeyDown={onKeyDown}>

@@ -52,8 +52,6 @@ export function ModelList({ close }: { close: () => void }) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.key !== "Escape" && !step) return;
     event.preventDefault();
-    // The panel would take Escape for a wish to stop the run.
-    event.stopPropagation();
     if (!step) return close();
     const buttons = [...(list.current?.querySelectorAll("button") ?? [])];
     const place = buttons.findIndex((button) => button === event.target);

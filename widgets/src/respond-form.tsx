@@ -61,10 +61,7 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
             value={text}
             disabled={disabled}
             onInput={(event) => setText(event.currentTarget.value)}
-            onKeyDown={(event) => {
-              event.stopPropagation();
-              if (event.key === "Enter" && !event.isComposing) answer();
-            }}
+            onKeyDown={(event) => event.key === "Enter" && !event.isComposing && answer()}
           />
           <button type="button" class="sagents-button sagents-primary" data-testid="answer-send" disabled={disabled} onClick={answer}>
             Answer

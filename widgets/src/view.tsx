@@ -43,8 +43,9 @@ export function View({ store, name, runId, typed = false }: ViewProps) {
   const stopOnEscape = (event: KeyboardEvent) => {
     // Notebook shortcuts must not see what is typed here (the attribute below is for JupyterLab).
     event.stopPropagation();
-    const typing = event.target instanceof Element && event.target.closest("textarea, input");
-    if (event.key !== "Escape" || event.repeat || typing || !status.active || !store.open) return;
+    // What closes a form or a list, or ends an input method's word, is no wish to stop the run.
+    if (event.key !== "Escape" || event.repeat || event.defaultPrevented || event.isComposing) return;
+    if (!status.active || !store.open) return;
     event.preventDefault();
     setArmed(!armed);
     if (armed) store.request("cancel", { run_id: name === "run" ? runId : undefined }).catch(() => {});

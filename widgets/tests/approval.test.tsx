@@ -153,6 +153,21 @@ test("E opens the fields, R asks for a reason, and while somebody types no key d
   expect(sent("decide")).toEqual([]);
 });
 
+test.each([
+  ["e", () => find("edit-field")[0]!],
+  ["r", () => one("reject-message")],
+])("Escape closes what %s has opened, and only two more stop the run", async (key, field) => {
+  await show(inPlace(write));
+  await press(one("approval"), key);
+  await press(field(), "Escape");
+  expect(field()).toBeUndefined();
+  expect(one("approve").textContent).toContain("Approve");
+  await press(one("approval"), "Escape");
+  expect(sent("cancel")).toEqual([]);
+  await press(one("approval"), "Escape");
+  expect(sent("cancel")).toHaveLength(1);
+});
+
 test("keys do what is allowed only, and nothing from outside of the card", async () => {
   await show(inPlace(remove));
   await press(one("approval").querySelector("[tabindex]")!, "e");

@@ -94,6 +94,15 @@ test("who keeps the message sends nothing, and has the draft again", async () =>
   expect(sent("send")[0]).not.toHaveProperty("instead");
 });
 
+test("Escape keeps the message as it is", async () => {
+  await show(emptyState({ entries: answered }));
+  await type(area(), "draft");
+  await click("edit");
+  await press(area(), "Escape");
+  expect(find("editing")).toEqual([]);
+  expect(area().value).toBe("draft");
+});
+
 test("what the kernel refuses can be sent again", async () => {
   await show(emptyState({ entries: answered }));
   await click("edit", 1);

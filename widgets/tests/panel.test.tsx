@@ -295,11 +295,13 @@ test("keys typed in the panel do not reach the notebook", async () => {
   expect(one("sagents-panel").dataset.lmSuppressShortcuts).toBe("true");
 });
 
-test("Stop and Esc twice cancel; Esc once, held down, or while typing does not", async () => {
+test.each([
+  ["the conversation", () => el.querySelector('[role="log"]')!],
+  ["the message that is written", () => one("composer")],
+])("Stop and Esc twice in %s cancel; Esc once, held down, or while an input method composes does not", async (_, where) => {
   await show(scenes.streaming!);
-  const log = el.querySelector('[role="log"]')!;
-  await press(one("composer"), "Escape");
-  await press(one("composer"), "Escape");
+  const log = where();
+  await press(log, "Escape", { isComposing: true });
   await press(log, "Escape");
   await press(log, "Escape", { repeat: true });
   expect(sent("cancel")).toHaveLength(0);
