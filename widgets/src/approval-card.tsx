@@ -1,5 +1,5 @@
 // One call that waits: its name, all that it is given, and the ways to answer.
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Arguments } from "./arguments";
 import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
@@ -12,12 +12,6 @@ import { spelledOut } from "./visible";
 import type { ActionRequest, Decision } from "./protocol";
 import type { Asked } from "./question";
 
-type Props = {
-  asked: Asked;
-  /** Told, when it goes, whether the focus was in it. */
-  onLeave?: (focused: boolean) => void;
-};
-
 const ALL = ["approve", "edit", "reject"];
 /** What was picked, which the kernel may still refuse. */
 const CHOICE: Record<Decision["type"], string> = {
@@ -27,12 +21,11 @@ const CHOICE: Record<Decision["type"], string> = {
   respond: "your answer",
 };
 
-export function ApprovalCard({ asked, onLeave }: Props) {
+export function ApprovalCard({ asked }: { asked: Asked }) {
   const { request, kind, chosen, sent, slow, error, decide, undo } = asked;
   const store = useStore();
   const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
   const [cuts, setCuts] = useState(0);
-  const root = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
   const before = useBefore(request);
   const { tool_name, display_text, arguments: values = {}, numbers, allowed_decisions = ALL, digest = "" } = request;
@@ -47,7 +40,10 @@ export function ApprovalCard({ asked, onLeave }: Props) {
     setMode("ask");
     body.current?.focus({ preventScroll: true });
   };
-  useLayoutEffect(() => () => onLeave?.(root.current!.matches(":focus-within")), []);
+  // The button that was pressed is gone, and the focus with it.
+  useEffect(() => {
+    if (mode === "edit") body.current!.querySelector("textarea")?.focus({ preventScroll: true });
+  }, [mode]);
 
   const keys: Record<string, (() => void) | false> = {
     a: may("approve") && !unseen && (() => approve()),
@@ -85,7 +81,8 @@ export function ApprovalCard({ asked, onLeave }: Props) {
       data-tool={tool_name}
       role="group"
       aria-label={doubt ? `Whether ${spelledOut(tool_name)} ran` : `Approval of ${spelledOut(tool_name)}`}
-      ref={root}
+      data-answered={locked || undefined}
+      tabIndex={-1}
       onKeyDown={onKeyDown}
     >
       <div class="sagents-approval-head">

@@ -1,6 +1,6 @@
 // One tool call in one place: the question as long as it waits for a person, then what it is and
 // how it went in a line, with what it was given and gave inside.
-import { useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import { ApprovalCard } from "./approval-card";
 import { Arguments } from "./arguments";
 import { changeOf } from "./changes";
@@ -76,19 +76,12 @@ export function ToolCard(props: Props) {
   const status = statusOfCall(props);
   const about = useAsked(call.id);
   const asked = isWaiting(status) ? about : undefined;
-  const summary = useRef<HTMLElement>(null);
-  // Who answers by keyboard goes on from the same place.
-  const focus = useRef(false);
-  useLayoutEffect(() => {
-    if (!asked && focus.current) summary.current?.focus({ preventScroll: true });
-    focus.current = false;
-  }, [asked === undefined]);
   return (
     <div class={asked?.next ? "sagents-row sagents-in-sight" : "sagents-row"} data-testid="tool-card" data-tool={call.name} data-status={status}>
       {asked ? (
-        <ApprovalCard key={asked.request.digest} asked={asked} onLeave={(focused) => (focus.current = focused)} />
+        <ApprovalCard key={asked.request.digest} asked={asked} />
       ) : (
-        <CallFold {...props} status={status} summary={summary} />
+        <CallFold {...props} status={status} />
       )}
       <Images result={result} />
     </div>
@@ -104,9 +97,7 @@ export function LooseCard({ asked }: { asked: Asked }) {
   );
 }
 
-type FoldProps = Props & { status: string; summary: { current: HTMLElement | null } };
-
-function CallFold({ call, info, decided, result, agent: stream, over, place, status, summary }: FoldProps) {
+function CallFold({ call, info, decided, result, agent: stream, over, place, status }: Props & { status: string }) {
   const [open, setOpen] = useFold(place);
   const { befores } = useContext(MemoryContext);
   const progress = status === "running" ? info?.progress : undefined;
@@ -116,7 +107,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
   const before = befores.get(call.id)?.text;
   return (
     <details class={`sagents-tool sagents-fold${agent ? " sagents-agent" : ""}`} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary ref={(element) => void (summary.current = element)}>
+      <summary>
         <span class="sagents-tool-icon" title={words[status]}>
           <Icon name={icons[status] ?? "circle"} turning={status === "running"} />
         </span>

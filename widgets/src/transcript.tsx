@@ -9,6 +9,7 @@ import { fieldsOf, Given } from "./given";
 import { useLatestFirst } from "./latest-first";
 import { MemoryContext, type Place } from "./memory";
 import { Problem } from "./problem";
+import { useGoingOn } from "./going-on";
 import { QuestionProvider, useQuestion, type Question } from "./question";
 import { Retry } from "./retry";
 import { Drawn } from "./rich-text";
@@ -103,6 +104,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
     return [turn, <MessageActions key={`${key} actions`} state={state} entry={entry} place={asks.get(entry)} onEdit={onEdit} />];
   });
   const pane = useStickyPane(state, from);
+  const onFocusIn = useGoingOn(pane.ref, state);
   // With the key of the message that it becomes it keeps its place, and all that is on the screen.
   const next = state.earlier + state.entries.length;
   if (partial) turns.push(<Turn key={next} place={next} partial={partial} />);
@@ -111,7 +113,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
   return (
     <div class="sagents-pane-frame">
       <QuestionProvider value={question}>
-        <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref}>
+        <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref} onFocusIn={onFocusIn}>
           {!runId && state.earlier > 0 && (
             <Earlier earlier={state.earlier} onArrival={pane.keep} />
           )}
@@ -194,8 +196,9 @@ const asksItself = ({ message, action_requests = [] }: Interrupt) =>
 /** All that waits, without the conversation round it. */
 export function Waiting({ state }: { state: ViewState }) {
   const question = useQuestion(state);
+  const root = useRef<HTMLElement>(null);
   return (
-    <section class="sagents-approvals" aria-label="Approvals">
+    <section class="sagents-approvals" aria-label="Approvals" tabIndex={-1} ref={root} onFocusIn={useGoingOn(root, state)}>
       <LooseQuestion state={state} question={question} placed={() => false} />
       {!state.interrupt && <p class="sagents-empty">Nothing waits for approval.</p>}
     </section>

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
 import type { ViewState } from "../src/protocol";
-import { asked, calls, click, el, find, gave, model, one, open, press, remove, said, sent, settle, show, waiting, write } from "./page";
+import { asked, calls, click, el, find, gave, model, one, open, press, remove, said, sent, settle, show, type, waiting, write } from "./page";
 
 /** A conversation whose last message made the calls that wait. */
 function inPlace(...requests: Parameters<typeof waiting>): ViewState {
@@ -233,6 +233,73 @@ test("who answers by keyboard goes on in the same row", async () => {
   ]);
   await settle();
   expect(document.activeElement).toBe(one("tool-card").querySelector("summary"));
+});
+
+const end = () => [
+  { type: "agent_end", seq: 8, run_id: "r1", status: "completed", ts: 4 },
+  { type: "status_changed", seq: 9, status: "idle" },
+] as never[];
+
+test("then at the next card, whenever it comes, and in the composer when the run is over", async () => {
+  await show(inPlace(write));
+  one("approve").focus();
+  await click("approve");
+  const answered = { type: "decision", seq: 5, tool_call_id: "w1", decision: { type: "approve" }, by: "user" };
+  model.events([answered, { type: "status_changed", seq: 6, status: "running" }, { type: "agent_start", seq: 6, run_id: "r1", ts: 3 }] as never[]);
+  await settle();
+  const interrupt = { id: "i2", type: "hitl", action_requests: [remove] };
+  model.events([
+    { type: "message_end", seq: 6, run_id: "r1", ts: 3, message: { role: "assistant", parts: [calls("x1", "delete_file", remove.arguments)] } },
+    { type: "interrupt", seq: 7, run_id: "r1", interrupt },
+    { type: "status_changed", seq: 7, status: "interrupted" },
+  ] as never[]);
+  await settle();
+  expect(document.activeElement).toBe(one("approval"));
+  await press(document.activeElement!, "a");
+  expect(sent("decide").at(-1)!.decisions).toMatchObject({ x1: { type: "approve" } });
+  model.events([{ ...answered, seq: 8, tool_call_id: "x1" }, { type: "status_changed", seq: 8, status: "running" }] as never[]);
+  await settle();
+  model.events(end());
+  await settle();
+  expect(document.activeElement).toBe(one("composer"));
+});
+
+test("of several cards the next has the focus when one is answered", async () => {
+  await show(inPlace(write, remove));
+  const [first, second] = find("approval");
+  first!.focus();
+  await press(first!, "a");
+  expect(document.activeElement).toBe(second);
+});
+
+test("who is elsewhere by then stays there", async () => {
+  await show(inPlace(write));
+  one("approve").focus();
+  await click("approve");
+  one("composer").focus();
+  await type(one("composer"), "And");
+  model.events([
+    { type: "decision", seq: 5, tool_call_id: "w1", decision: { type: "approve" }, by: "user" },
+    { type: "status_changed", seq: 6, status: "running" },
+    { type: "interrupt", seq: 7, run_id: "r1", interrupt: { id: "i2", type: "hitl", action_requests: [remove] } },
+    { type: "status_changed", seq: 7, status: "interrupted" },
+  ] as never[]);
+  await settle();
+  expect(find("approval")).toHaveLength(1);
+  expect(document.activeElement).toBe(one("composer"));
+  const cell = document.body.appendChild(document.createElement("input"));
+  one("approval").focus();
+  cell.focus();
+  model.events(end());
+  await settle();
+  expect(document.activeElement).toBe(cell);
+  cell.remove();
+});
+
+test("Edit leads to the first field", async () => {
+  await show(inPlace(write));
+  await click("edit");
+  expect(document.activeElement).toBe(find("edit-field")[0]);
 });
 
 test("a call of no message here, such as a sub-agent's, is asked about below the conversation", async () => {
