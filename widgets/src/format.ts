@@ -23,6 +23,9 @@ export function seconds(s: number): string {
   return `${minutes} min ${Math.round(s - 60 * minutes)} s`;
 }
 
+/** A text of a line, where Markdown is not drawn: the marks of code would only stand in the way. */
+export const withoutTicks = (text: string) => text.replaceAll("`", "");
+
 /** The first line of something, for a summary that is one line anyway. */
 export function oneLine(text: string, most = 160): string {
   const line = text.slice(0, 4 * most).replace(/\s+/g, " ").trim();

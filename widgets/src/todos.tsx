@@ -1,6 +1,7 @@
 // The agent's list of things to do.
 import { isResult } from "./calls";
 import { Icon, type IconName } from "./icons";
+import { withoutTicks } from "./format";
 import { useFold } from "./memory";
 import { Visible } from "./text-block";
 import type { Entry, Todo, ViewState } from "./protocol";
@@ -58,7 +59,7 @@ export function Todos({ todos, busy, folding = false }: Props) {
             <Icon name={icons[status] ?? "circle"} turning={busy && status === "in_progress"} />
             <span class="sagents-sr">{words[status]}: </span>
             <span>
-              <Visible text={todo.content} />
+              <Visible text={withoutTicks(todo.content)} />
             </span>
           </li>
         );

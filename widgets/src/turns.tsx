@@ -2,7 +2,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { TurnBoundary } from "./boundary";
 import { isCall } from "./calls";
-import { oneLine } from "./format";
+import { oneLine, withoutTicks } from "./format";
 import { Given } from "./given";
 import { Icon } from "./icons";
 import { useFold } from "./memory";
@@ -212,7 +212,7 @@ function Thinking({ text, place, streaming = false }: ThinkingProps) {
       <summary>
         <Icon name="chevron" />
         <span class={streaming ? "sagents-shimmer" : ""}>{streaming ? "Thinking" : "Thought"}</span>
-        {!open && <span class="sagents-thinking-line">{oneLine(streaming ? text.slice(-160) : text, 120)}</span>}
+        {!open && <span class="sagents-thinking-line">{oneLine(withoutTicks(streaming ? text.slice(-160) : text), 120)}</span>}
       </summary>
       <div class="sagents-thinking-text">{text}</div>
     </details>

@@ -61,6 +61,14 @@ test.each(["session", "run", "todos"])("to-dos stay in view %s when they are don
   expect(find("todo")).toEqual([]);
 });
 
+test("to-dos and the line of a thought have no marks of code", async () => {
+  const thinking = "Step 1, `sales`: `run_python` fits.";
+  await show(emptyState({ entries: [said({ type: "thinking", text: thinking })], todos: [{ content: "Show me `sales`" }] }));
+  expect(one("todo").textContent).toBe("To do: Show me sales");
+  expect(el.querySelector(".sagents-thinking-line")!.textContent).toBe("Step 1, sales: run_python fits.");
+  expect(el.querySelector(".sagents-thinking-text")!.textContent).toBe(thinking);
+});
+
 test("a thought is one line, which begins as it does and opens", async () => {
   await show(emptyState({ entries: [said({ type: "thinking", text: "First the data.\nThen all else." }, { type: "text", text: "So." })] }));
   const thought = el.querySelector<HTMLDetailsElement>(".sagents-thinking")!;
