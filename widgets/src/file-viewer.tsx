@@ -75,21 +75,22 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
         {content && !gone && <span class="sagents-faint">{bytes(content.size)}</span>}
       </div>
       <div class="sagents-viewer-tools" role="group" aria-label={`What to do with ${nameOf(path)}`}>
+        {content?.content != null && !gone && <CopyButton text={content.content} label="Copy" />}
+        <CopyButton text={path} label="Copy path" />
+        {content?.location && <CopyButton text={content.location} label="Copy path on disk" />}
+        {!gone && <Download file={file} />}
+        {pretty && !gone && (
+          <button type="button" class="sagents-quiet" data-testid="file-raw" disabled={compared} aria-pressed={raw} onClick={() => setRaw(!raw)}>
+            Raw
+          </button>
+        )}
+        {/* Last, as they go when it is undone, and then nothing else takes their place. */}
         {change && !gone && (
           <button type="button" class="sagents-quiet" data-testid="file-compare" aria-pressed={compared} onClick={() => setCompared(!compared)}>
             Changes
           </button>
         )}
         {change && <UndoButton change={change} going={going} onDone={() => kind === "new" && onClose()} />}
-        {pretty && !gone && !compared && (
-          <button type="button" class="sagents-quiet" data-testid="file-raw" aria-pressed={raw} onClick={() => setRaw(!raw)}>
-            Raw
-          </button>
-        )}
-        {content?.content != null && !gone && <CopyButton text={content.content} label="Copy" />}
-        <CopyButton text={path} label="Copy path" />
-        {content?.location && <CopyButton text={content.location} label="Copy path on disk" />}
-        {!gone && <Download file={file} />}
       </div>
       <div class="sagents-viewer-body" tabIndex={0} role="group" aria-label={nameOf(path)}>
         {change && (gone || compared) ? (

@@ -286,6 +286,17 @@ test("the changes of a file are its lines that went and came", async () => {
   expect([lines("deletion"), lines("insertion")]).toEqual([["two"], ["2"]]);
 });
 
+test("what goes when a change is undone stands at the end, so that nothing moves under the mouse", async () => {
+  await changedFiles([CHANGED], "/a.md");
+  const bar = () => [...el.querySelectorAll(".sagents-viewer-tools button")].map((button) => button.textContent);
+  const before = bar();
+  expect(before.slice(-3)).toEqual(["Raw", "Changes", "Undo"]);
+  one("file-compare").click();
+  await settle();
+  expect(bar()).toEqual(before);
+  expect((one("file-raw") as HTMLButtonElement).disabled).toBe(true);
+});
+
 test("a deleted file opens as what it was, is not read, and can be brought back", async () => {
   await changedFiles([GONE], "/b/gone.md");
   expect(lines("deletion")).toEqual(["bye"]);
