@@ -112,9 +112,9 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
       <Queue queued={state.queued} active={running} />
       {edited && (
         <p class="sagents-editing" data-testid="editing">
-          <span>Said instead of that message: it and all after it are kept as another branch. Files and to-dos stay as they are.</span>
+          <span>Said instead of the marked message: it and all after it are kept as another branch. To-dos and files stay as they are.</span>
           <button type="button" class="sagents-button sagents-quiet" data-testid="leave-edit" onClick={leaveEdit}>
-            Keep it
+            Cancel
           </button>
         </p>
       )}

@@ -27,10 +27,12 @@ type Props = {
   entry: Entry;
   /** Where it stands, if something can be done with it. */
   place?: Place;
+  /** Whether it is being said anew. */
+  edited: boolean;
   onEdit: (edited: Edited) => void;
 };
 
-export function MessageActions({ state, entry, place, onEdit }: Props) {
+export function MessageActions({ state, entry, place, edited, onEdit }: Props) {
   const store = useStore();
   const id = entry.message.metadata?.branch;
   const branches = typeof id === "string" ? state.branches[id] : undefined;
@@ -52,6 +54,7 @@ export function MessageActions({ state, entry, place, onEdit }: Props) {
             type="button"
             class="sagents-button sagents-quiet"
             data-testid="edit"
+            aria-current={edited || undefined}
             aria-label={isLast ? "Edit your last message" : "Edit this message"}
             title="Edit this message, and go on from before it; what followed is kept as another branch"
             onClick={() => onEdit({ entry, later: place.later })}

@@ -36,11 +36,13 @@ type Props = {
   loose?: boolean;
   /** Whether the cell above says the prompt word for word. */
   typed?: boolean;
-  /** Is told which message somebody wants to say anew. */
+  /** The message that is being said anew. */
+  edited?: Edited | null;
+  /** Is told which one somebody wants to say anew. */
   onEdit?: (edited: Edited) => void;
 };
 
-export function Transcript({ state, runId = "", loose = true, typed = false, onEdit }: Props) {
+export function Transcript({ state, runId = "", loose = true, typed = false, edited, onEdit }: Props) {
   const question = useQuestion(state);
   // The run of a view may be of a conversation before this one.
   const past = runId ? state.past : NONE;
@@ -101,7 +103,8 @@ export function Transcript({ state, runId = "", loose = true, typed = false, onE
       />
     );
     if (!onEdit || entry.message.role !== "user") return [turn];
-    return [turn, <MessageActions key={`${key} actions`} state={state} entry={entry} place={asks.get(entry)} onEdit={onEdit} />];
+    const actions = { state, entry, place: asks.get(entry), edited: edited?.entry === entry, onEdit };
+    return [turn, <MessageActions key={`${key} actions`} {...actions} />];
   });
   const pane = useStickyPane(state, from);
   const onFocusIn = useGoingOn(pane.ref, state);

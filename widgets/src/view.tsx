@@ -145,7 +145,7 @@ function Conversation({ state }: { state: ViewState }) {
   return (
     <div class="sagents-conversation">
       <Boundary instead={UNSHOWN}>
-        <Transcript state={state} onEdit={setEdited} />
+        <Transcript state={state} edited={edited} onEdit={setEdited} />
       </Boundary>
       <Composer state={state} edited={edited} onEdited={() => setEdited(null)} />
     </div>

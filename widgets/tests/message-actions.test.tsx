@@ -94,6 +94,17 @@ test("who keeps the message sends nothing, and has the draft again", async () =>
   expect(sent("send")[0]).not.toHaveProperty("instead");
 });
 
+test("the message that is being edited is marked, as long as it is", async () => {
+  await show(emptyState({ entries: answered }));
+  const marked = () => find("edit").map((button) => button.getAttribute("aria-current"));
+  await click("edit", 0);
+  expect(marked()).toEqual(["true", null]);
+  expect(one("editing").textContent).toContain("instead of the marked message");
+  expect(one("leave-edit").textContent).toBe("Cancel");
+  await click("leave-edit");
+  expect(marked()).toEqual([null, null]);
+});
+
 test("Escape keeps the message as it is", async () => {
   await show(emptyState({ entries: answered }));
   await type(area(), "draft");
