@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Arguments } from "./arguments";
 import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
+import { Button } from "./button";
 import { EditForm } from "./edit-form";
 import { Icon } from "./icons";
 import { optionsOf, RespondForm } from "./respond-form";
@@ -67,9 +68,9 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
     <>
       <TextBlock text={plainJson(values)} />
       {mode === "edit" && (
-        <button type="button" class="sagents-button sagents-plain" onClick={back}>
+        <Button kind="plain" onClick={back}>
           Cancel
-        </button>
+        </Button>
       )}
     </>
   );
@@ -131,9 +132,8 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
       {mode === "ask" && ALL.some(may) && (
         <div class="sagents-actions">
           {may("approve") && (
-            <button
-              type="button"
-              class="sagents-button sagents-primary"
+            <Button
+              kind="primary"
               data-testid="approve"
               aria-keyshortcuts="A"
               disabled={locked || unseen}
@@ -143,12 +143,10 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               <Icon name="check" />
               Approve
               <Key name="A" />
-            </button>
+            </Button>
           )}
           {may("edit") && (
-            <button
-              type="button"
-              class="sagents-button"
+            <Button
               data-testid="edit"
               aria-keyshortcuts="E"
               disabled={locked}
@@ -157,12 +155,10 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               <Icon name="pencil" />
               Edit
               <Key name="E" />
-            </button>
+            </Button>
           )}
           {may("reject") && (
-            <button
-              type="button"
-              class="sagents-button"
+            <Button
               data-testid="reject"
               aria-keyshortcuts="R"
               disabled={locked}
@@ -171,25 +167,24 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               <Icon name="cross" />
               Reject
               <Key name="R" />
-            </button>
+            </Button>
           )}
           <span class="sagents-space" />
           {asked.approveAll && (
-            <button type="button" class="sagents-button" data-testid="approve-all" disabled={sent || unseen} onClick={asked.approveAll}>
+            <Button data-testid="approve-all" disabled={sent || unseen} onClick={asked.approveAll}>
               Approve all {asked.open}
-            </button>
+            </Button>
           )}
           {may("approve") && kind === "hitl" && (
-            <button
-              type="button"
-              class="sagents-button sagents-plain"
+            <Button
+              kind="plain"
               data-testid="approve-always"
               disabled={locked || unseen}
               title="Approve, and run this tool in this conversation without asking again"
               onClick={() => approve(true)}
             >
               Always allow
-            </button>
+            </Button>
           )}
           <button
             type="button"
@@ -247,12 +242,12 @@ function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
         onInput={(event) => setMessage(event.currentTarget.value)}
         onKeyDown={(event) => event.key === "Enter" && !event.isComposing && onReject(message)}
       />
-      <button type="button" class="sagents-button sagents-danger" data-testid="reject-confirm" disabled={disabled} onClick={() => onReject(message)}>
+      <Button kind="danger" data-testid="reject-confirm" disabled={disabled} onClick={() => onReject(message)}>
         Reject
-      </button>
-      <button type="button" class="sagents-button sagents-plain" disabled={disabled} onClick={onCancel}>
+      </Button>
+      <Button kind="plain" disabled={disabled} onClick={onCancel}>
         Cancel
-      </button>
+      </Button>
     </div>
   );
 }

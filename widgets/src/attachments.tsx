@@ -1,5 +1,6 @@
 // Images and texts that go out with the next message: pasted, dropped or picked.
 import { useRef, useState } from "preact/hooks";
+import { Button } from "./button";
 import { bytes } from "./format";
 import { Icon } from "./icons";
 import type { Entry } from "./protocol";
@@ -105,9 +106,9 @@ export function Attachments({ items, remove }: { items: Attached[]; remove: (gon
               <Line text={item.name} />
             </span>
           )}
-          <button type="button" class="sagents-button sagents-quiet" aria-label={`Remove ${item.name}`} title="Remove" onClick={() => remove([item])}>
+          <Button kind="quiet" aria-label={`Remove ${item.name}`} title="Remove" onClick={() => remove([item])}>
             <Icon name="cross" />
-          </button>
+          </Button>
         </li>
       ))}
     </ul>

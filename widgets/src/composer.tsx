@@ -1,5 +1,6 @@
 // Where a person writes to the agent.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Attachments, fieldsOf, imagesOf, useAttachments } from "./attachments";
 import { textOf, useHistory } from "./history";
@@ -113,9 +114,9 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
       {edited && (
         <p class="sagents-editing" data-testid="editing">
           <span>Said instead of the marked message: it and all after it are kept as another branch. To-dos and files stay as they are.</span>
-          <button type="button" class="sagents-button sagents-quiet" data-testid="leave-edit" onClick={leaveEdit}>
+          <Button kind="quiet" data-testid="leave-edit" onClick={leaveEdit}>
             Cancel
-          </button>
+          </Button>
         </p>
       )}
       <Attachments items={items} remove={remove} />

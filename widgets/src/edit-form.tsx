@@ -1,5 +1,6 @@
 // Changing a call's arguments: one field for each text, JSON for the rest.
 import { useState } from "preact/hooks";
+import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Line } from "./text-block";
 import { canonicalJson, hasHidden, type Numbers } from "./visible";
@@ -113,12 +114,12 @@ export function EditForm({ values, numbers, disabled, onSave, onCancel }: Props)
       )}
       <ErrorText text={problem} />
       <div class="sagents-actions">
-        <button type="button" class="sagents-button sagents-primary" data-testid="edit-save" disabled={disabled} onClick={save}>
+        <Button kind="primary" data-testid="edit-save" disabled={disabled} onClick={save}>
           Approve with changes
-        </button>
-        <button type="button" class="sagents-button sagents-plain" disabled={disabled} onClick={onCancel}>
+        </Button>
+        <Button kind="plain" disabled={disabled} onClick={onCancel}>
           Cancel
-        </button>
+        </Button>
       </div>
     </div>
   );

@@ -15,11 +15,11 @@ export function fieldsOf({ message }: Entry): Field[] {
 }
 
 export function Given({ entry, place }: { entry: Entry; place: number | string }) {
-  const [open, setOpen] = useFold(`${place} given`);
+  const [open, fold] = useFold(`${place} given`);
   const fields = fieldsOf(entry);
   if (fields.length === 0) return null;
   return (
-    <details class="sagents-thinking sagents-given sagents-fold" data-testid="given" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="sagents-thinking sagents-given sagents-fold" data-testid="given" {...fold}>
       <summary>
         <Icon name="chevron" />
         <span class="sagents-thinking-line">

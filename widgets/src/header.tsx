@@ -1,5 +1,6 @@
 // Who answers, what it is doing, and the way to stop it.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Button } from "./button";
 import { count, seconds, tokens } from "./format";
 import { Icon } from "./icons";
 import { ModelButton, ModelList } from "./models";
@@ -41,9 +42,8 @@ export function Header({ state, status, view, runId, armed }: Props) {
         {state && (view === "run" ? <UsageLine usage={usageOfRun(state, runId)} /> : <Meter state={state} />)}
         {error && <span class="sagents-error-text">{error}</span>}
         {status.active && (
-          <button
-            type="button"
-            class="sagents-button sagents-stop"
+          <Button
+            kind="stop"
             data-testid="stop"
             disabled={busy}
             title="Stop the run (Esc twice)"
@@ -51,7 +51,7 @@ export function Header({ state, status, view, runId, armed }: Props) {
           >
             <Icon name="stop" />
             {armed ? "Stop: Esc once more" : slow && !store.heardWhileBusy ? "Busy: interrupt the kernel" : "Stop"}
-          </button>
+          </Button>
         )}
       </div>
       {choosing && store.open && <ModelList close={close} />}

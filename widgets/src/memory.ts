@@ -32,15 +32,13 @@ export function memoryOf(store: Store, view: string): Memory {
   return memory;
 }
 
-/** Whether the fold at that place is open, and the way to change it. */
-export function useFold(place: string, initially = false): [boolean, (open: boolean) => void] {
+/** Whether the fold at that place is open, and what its element needs to go on so. */
+export function useFold(place: string, initially = false) {
   const { folds } = useContext(MemoryContext);
   const [open, setOpen] = useState(() => folds.get(place) ?? initially);
-  return [
-    open,
-    (next) => {
-      folds.set(place, next);
-      setOpen(next);
-    },
-  ];
+  const onToggle = ({ currentTarget }: Event & { currentTarget: HTMLDetailsElement }) => {
+    folds.set(place, currentTarget.open);
+    setOpen(currentTarget.open);
+  };
+  return [open, { open, onToggle }] as const;
 }

@@ -1,6 +1,7 @@
 // What a person can do with a message of theirs: say it anew, switch between the ways in which it was
 // said, and go on from it in a conversation of its own.
 import { useRef, useState } from "preact/hooks";
+import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
 import { queuedText, type Entry, type Part, type ViewState } from "./protocol";
@@ -50,9 +51,8 @@ export function MessageActions({ state, entry, place, edited, onEdit }: Props) {
         {branches && branches.count > 1 && <Switch id={id as string} {...branches} disabled={!place} />}
         {place && <Fork entry={entry} later={place.later} onDone={forked} />}
         {place?.whole && (
-          <button
-            type="button"
-            class="sagents-button sagents-quiet"
+          <Button
+            kind="quiet"
             data-testid="edit"
             aria-current={edited || undefined}
             aria-label={isLast ? "Edit your last message" : "Edit this message"}
@@ -61,7 +61,7 @@ export function MessageActions({ state, entry, place, edited, onEdit }: Props) {
           >
             <Icon name="pencil" />
             Edit
-          </button>
+          </Button>
         )}
       </div>
       {code && (

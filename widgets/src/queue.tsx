@@ -1,4 +1,5 @@
 // What people wrote while a run went on: it waits, and can be taken back.
+import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import type { Queued } from "./protocol";
 import { useRequest, useStore } from "./use-store";
@@ -23,15 +24,14 @@ export function Queue({ queued, active }: { queued: Queued[]; active: boolean })
             <span class="sagents-queued-text" title={text}>
               {text}
             </span>
-            <button
-              type="button"
-              class="sagents-button sagents-quiet"
+            <Button
+              kind="quiet"
               disabled={busy || !store.open}
               aria-label={`Take back: ${text.slice(0, 60)}`}
               onClick={() => ask("withdraw", { run_id, when, text })}
             >
               Take back
-            </button>
+            </Button>
           </li>
         ))}
       </ul>

@@ -13,9 +13,9 @@ export function ReadsFold({ members, places, place, children }: Props) {
   const { folds } = useContext(MemoryContext);
   // Who has opened one of them before the others came goes on seeing it.
   const opened = useMemo(() => places.some((place) => folds.get(place)), []);
-  const [open, setOpen] = useFold(`${place}.reads`, opened);
+  const [open, fold] = useFold(`${place}.reads`, opened);
   return (
-    <details class="sagents-reads sagents-fold" data-testid="reads" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="sagents-reads sagents-fold" data-testid="reads" {...fold}>
       <summary>
         <Icon name="chevron" />
         <span>{headline(members)}</span>

@@ -1,5 +1,6 @@
 // Answering a question of the agent: by one of its options, or in words.
 import { useState } from "preact/hooks";
+import { Button } from "./button";
 import { Line } from "./text-block";
 import type { Json, JsonObject } from "./protocol";
 
@@ -63,9 +64,9 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
             onInput={(event) => setText(event.currentTarget.value)}
             onKeyDown={(event) => event.key === "Enter" && !event.isComposing && answer()}
           />
-          <button type="button" class="sagents-button sagents-primary" data-testid="answer-send" disabled={disabled} onClick={answer}>
+          <Button kind="primary" data-testid="answer-send" disabled={disabled} onClick={answer}>
             Answer
-          </button>
+          </Button>
         </div>
       )}
     </div>

@@ -1,4 +1,5 @@
 // After an answer that is none, or not the whole one: the way to ask for it again.
+import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
 import type { ViewState } from "./protocol";
@@ -21,9 +22,7 @@ export function Retry({ state }: { state: ViewState }) {
   if (!store.open || !canRetry(state)) return null;
   return (
     <div class="sagents-retry">
-      <button
-        type="button"
-        class="sagents-button"
+      <Button
         data-testid="retry"
         disabled={busy}
         title="Ask the model again for this answer"
@@ -31,7 +30,7 @@ export function Retry({ state }: { state: ViewState }) {
       >
         <Icon name="again" />
         {slow && !store.heardWhileBusy ? "The kernel is busy" : "Try again"}
-      </button>
+      </Button>
       <ErrorText text={error} />
     </div>
   );

@@ -41,7 +41,7 @@ export function doneIn(entries: Entry[]): Todo[] {
 }
 
 export function Todos({ todos, busy, folding = false }: Props) {
-  const [open, setOpen] = useFold("todos", true);
+  const [, fold] = useFold("todos", true);
   const done = todos.filter((todo) => todo.status === "completed").length;
   const title = (
     <>
@@ -68,7 +68,7 @@ export function Todos({ todos, busy, folding = false }: Props) {
   );
   if (folding) {
     return (
-      <details class="sagents-section sagents-fold" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <details class="sagents-section sagents-fold" {...fold}>
         <summary>
           <Icon name="chevron" />
           {title}

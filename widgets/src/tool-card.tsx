@@ -98,7 +98,7 @@ export function LooseCard({ asked }: { asked: Asked }) {
 }
 
 function CallFold({ call, info, decided, result, agent: stream, over, place, status }: Props & { status: string }) {
-  const [open, setOpen] = useFold(place);
+  const [open, fold] = useFold(place);
   const { befores } = useContext(MemoryContext);
   const progress = status === "running" ? info?.progress : undefined;
   const ran = asRun(call, result);
@@ -106,7 +106,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
   const word = wordOf(status, decided, ran !== call);
   const before = befores.get(call.id)?.text;
   return (
-    <details class={`sagents-tool sagents-fold${agent ? " sagents-agent" : ""}`} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class={`sagents-tool sagents-fold${agent ? " sagents-agent" : ""}`} {...fold}>
       <summary>
         <span class="sagents-tool-icon" title={words[status]}>
           <Icon name={icons[status] ?? "circle"} turning={status === "running"} />

@@ -1,5 +1,6 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
 import { useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Button } from "./button";
 import { ownersOf, resultsByEntry } from "./calls";
 import { ErrorText } from "./error-text";
 import { MessageActions, placesOf, type Edited } from "./message-actions";
@@ -158,9 +159,9 @@ function Earlier({ earlier, onArrival }: { earlier: number; onArrival: () => voi
   };
   return (
     <div class="sagents-earlier">
-      <button type="button" class="sagents-button sagents-quiet" data-testid="earlier" disabled={busy} onClick={read}>
+      <Button kind="quiet" data-testid="earlier" disabled={busy} onClick={read}>
         {busy ? "Reading…" : `Show earlier messages (${earlier.toLocaleString("en")})`}
-      </button>
+      </Button>
       <ErrorText text={problem} />
     </div>
   );

@@ -206,9 +206,9 @@ type ThinkingProps = { text: string; place: string; streaming?: boolean };
 
 /** A thought in a line, which opens. */
 function Thinking({ text, place, streaming = false }: ThinkingProps) {
-  const [open, setOpen] = useFold(place);
+  const [open, fold] = useFold(place);
   return (
-    <details class="sagents-thinking sagents-fold" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="sagents-thinking sagents-fold" {...fold}>
       <summary>
         <Icon name="chevron" />
         <span class={streaming ? "sagents-shimmer" : ""}>{streaming ? "Thinking" : "Thought"}</span>
