@@ -1,14 +1,16 @@
 // The agent's files: a tree, and the file that was picked.
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FileViewer } from "./file-viewer";
 import { bytes } from "./format";
 import { Icon } from "./icons";
+import { useFold } from "./memory";
+import { ReadingContext } from "./reading";
 import { useRunChanges } from "./run-changes";
 import { Line } from "./text-block";
 import { useStore, useStoreState } from "./use-store";
 import type { FileChange, FileEntry } from "./protocol";
 
-type Props = { files: FileEntry[]; folding?: boolean; onRead?: (reading: boolean) => void };
+type Props = { files: FileEntry[]; folding?: boolean };
 
 /** A file, or a directory with what lies in it; `size` is that of all files in it. */
 type Node = { path: string; name: string; file: FileEntry | null; inside: Node[]; size: number };
@@ -68,8 +70,8 @@ const isOwn = (file: FileEntry) => file.path.split("/").includes(OWN);
 /** How many files there are for people, "" for none. */
 export const numberOf = (files: FileEntry[]) => files.filter((file) => !file.is_directory && !isOwn(file)).length || "";
 
-export function Files({ files, folding = false, onRead }: Props) {
-  const [picked, setPicked] = useState("");
+export function Files({ files, folding = false }: Props) {
+  const { picked, pick } = useContext(ReadingContext)!;
   const kinds = useRunChanges();
   const going = useStoreState(useStore())?.status === "running";
   // What the last run has deleted stands where it was, so that it can be brought back.
@@ -79,25 +81,32 @@ export function Files({ files, folding = false, onRead }: Props) {
     return gone.length > 0 ? [...files, ...gone.map(([path]): FileEntry => ({ path }))] : files;
   }, [files, kinds]);
   const shown = useMemo(() => all.filter((file) => !isOwn(file)), [all]);
-  const pick = (path: string) => {
-    setPicked(path);
-    onRead?.(path !== "");
-  };
   // Where a person was in the tree, for when they come back from a file.
   const [place, setPlace] = useState("");
   const [turned, setTurned] = useState(new Map<string, boolean>());
   const back = useRef(false);
   const close = () => {
     back.current = true;
-    pick("");
+    pick({ path: "" });
   };
+  const section = useRef<HTMLElement | null>(null);
+  const [, fold] = useFold("files");
+  const before = useRef(picked);
+  useEffect(() => {
+    if (picked === before.current) return;
+    before.current = picked;
+    if (!picked.path) return;
+    if (folding) (section.current as HTMLDetailsElement).open = true;
+    // Who has opened it, by a link elsewhere or from the tree that is gone now, is led to it.
+    setTimeout(() => section.current?.querySelector<HTMLElement>("[data-testid=file-back]")?.focus());
+  }, [picked]);
 
-  const open = all.find((file) => file.path === picked);
+  const open = all.find((file) => file.path === picked.path);
   const content = open ? (
     <FileViewer key={open.path} file={open} kind={kinds.get(open.path)} going={going} onClose={close} />
   ) : (
     <>
-      <Tree files={shown} kinds={kinds} turned={turned} onTurn={setTurned} place={place} onPlace={setPlace} back={back} onPick={pick} />
+      <Tree files={shown} kinds={kinds} turned={turned} onTurn={setTurned} place={place} onPlace={setPlace} back={back} onPick={(path) => pick({ path })} />
       {shown.length < all.length && (
         <p class="sagents-files-note" data-testid="own-files">
           <code>{OWN}</code> is not shown: sagents keeps its own data there.
@@ -113,7 +122,7 @@ export function Files({ files, folding = false, onRead }: Props) {
   );
   if (folding) {
     return (
-      <details class="sagents-section sagents-fold">
+      <details class="sagents-section sagents-fold" ref={(element) => void (section.current = element)} {...fold}>
         <summary>
           <Icon name="chevron" />
           {title}
@@ -123,7 +132,7 @@ export function Files({ files, folding = false, onRead }: Props) {
     );
   }
   return (
-    <section class="sagents-section">
+    <section class="sagents-section" ref={section}>
       {!open && <div class="sagents-section-head">{title}</div>}
       {all.length > 0 ? content : <p class="sagents-empty">No files yet.</p>}
     </section>

@@ -6,7 +6,8 @@ import type { Diagram } from "./diagrams";
 import { highlight } from "./highlight";
 import { useLatestFirst } from "./latest-first";
 import { MarkdownStream, type Block } from "./markdown";
-import { sanitize } from "./sanitize";
+import { ReadingContext } from "./reading";
+import { sanitize, targets } from "./sanitize";
 import { useSeen } from "./seen";
 import { typeset } from "./typesetter";
 import { useStore } from "./use-store";
@@ -78,6 +79,8 @@ function BlockView({ block }: { block: Block }) {
 
 function HtmlBlock({ html, level }: { html: string; level?: number }) {
   const root = useRef<HTMLDivElement>(null);
+  const reading = useContext(ReadingContext);
+  const files = html.includes('href="/') && reading?.files;
   useLayoutEffect(() => {
     const content = sanitize(html);
     for (const pre of content.querySelectorAll("pre")) pre.append(copyButtonFor(pre.textContent));
@@ -89,10 +92,24 @@ function HtmlBlock({ html, level }: { html: string; level?: number }) {
       table.replaceWith(pane);
       pane.append(table);
     }
+    for (const link of files ? content.querySelectorAll("a") : []) {
+      const file = files && files.find(({ path, is_directory }) => !is_directory && encodeURI(path) === targets.get(link));
+      if (file) link.replaceWith(fileLink(link, () => reading!.pick({ path: file.path })));
+    }
     root.current!.replaceChildren(content);
     return typeset(root.current!);
-  }, [html, level]);
+  }, [html, level, files]);
   return <div class="sagents-md-block" ref={root} />;
+}
+
+/** What a link to a file of the conversation is: the page has nothing at that address. */
+function fileLink(link: Element, open: () => void): HTMLButtonElement {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "sagents-link";
+  button.append(...link.childNodes);
+  button.onclick = open;
+  return button;
 }
 
 type CodeProps = { code: string; language?: string; coloured?: boolean; bare?: boolean };

@@ -18,10 +18,15 @@ purify.addHook("afterSanitizeAttributes", (node) => {
   if (node.nodeName === "IMG") showOnlyData(node);
 });
 
+/** Where links led that lead nowhere now: it may be to one of the conversation's files. */
+export const targets = new WeakMap<Element, string>();
+
 function linkOnlyOutside(link: Element): void {
+  const href = link.getAttribute("href") ?? "";
   // "https:x" without slashes is relative to the page, so it is not let through either.
-  if (!/^(https?:\/\/|mailto:)/i.test(link.getAttribute("href") ?? "")) {
+  if (!/^(https?:\/\/|mailto:)/i.test(href)) {
     link.removeAttribute("href");
+    targets.set(link, href);
     return;
   }
   link.setAttribute("rel", "noopener noreferrer");

@@ -1,6 +1,6 @@
 // Which parts a view is made of.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Boundary } from "./boundary";
 import { Composer } from "./composer";
 import { Files, numberOf } from "./files";
@@ -9,6 +9,7 @@ import { MemoryContext, memoryOf } from "./memory";
 import type { Edited } from "./message-actions";
 import { headline } from "./question";
 import { Queue } from "./queue";
+import { ReadingContext, type Picked } from "./reading";
 import { statusOf } from "./status";
 import { spelledOut } from "./visible";
 import { doneIn, Todos, todosOf } from "./todos";
@@ -39,6 +40,9 @@ export function View({ store, name, runId, typed = false }: ViewProps) {
   const status = statusOf(state, store.open, name === "run" ? runId : "");
 
   const [armed, setArmed] = useState(false);
+  const [picked, pick] = useState<Picked>({ path: "" });
+  const files = name === "chat" ? undefined : state?.files;
+  const reading = useMemo(() => files && { files, picked, pick }, [files, picked]);
 
   const stopOnEscape = (event: KeyboardEvent) => {
     // Notebook shortcuts must not see what is typed here (the attribute below is for JupyterLab).
@@ -81,7 +85,9 @@ export function View({ store, name, runId, typed = false }: ViewProps) {
           {!state ? (
             <p class="sagents-empty">{store.open ? "Connecting to the session…" : "This session is closed."}</p>
           ) : (
-            <Body state={state} name={name} runId={runId} typed={typed} wide={wide} />
+            <ReadingContext.Provider value={reading ?? null}>
+              <Body state={state} name={name} runId={runId} typed={typed} wide={wide} />
+            </ReadingContext.Provider>
           )}
           {store.silent && (
             <p class="sagents-lost" role="status" data-testid="silent">
@@ -157,19 +163,23 @@ let made = 0;
 
 function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   const [chosen, setTab] = useState("chat");
-  const [reading, setReading] = useState(false);
+  const { picked } = useContext(ReadingContext)!;
   const [id] = useState(() => `sagents-${++made}`);
   const todos = todosOf(state);
   const files = useEver(state.files.length > 0);
   const side = todos.length > 0 || files;
+  // Where there are tabs, what is read is in one of them.
+  useEffect(() => {
+    if (picked.path) setTab("files");
+  }, [picked]);
   if (!side) return <Conversation state={state} />;
   if (wide) {
     return (
-      <div class={reading ? "sagents-columns sagents-reading" : "sagents-columns"}>
+      <div class={picked.path ? "sagents-columns sagents-reading" : "sagents-columns"}>
         <Conversation state={state} />
         <aside class="sagents-side">
-          {todos.length > 0 && !reading && <Todos todos={todos} busy={state.status === "running"} />}
-          {files && <Files files={state.files} onRead={setReading} />}
+          {todos.length > 0 && !picked.path && <Todos todos={todos} busy={state.status === "running"} />}
+          {files && <Files files={state.files} />}
         </aside>
       </div>
     );
