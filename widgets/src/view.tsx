@@ -1,5 +1,5 @@
 // Which parts a view is made of.
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, HTMLAttributes } from "preact";
 import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Boundary } from "./boundary";
 import { Composer } from "./composer";
@@ -146,10 +146,10 @@ function Body({ state, name, runId, typed, wide }: BodyProps) {
 
 const UNSHOWN = <p class="sagents-empty">This conversation cannot be shown.</p>;
 
-function Conversation({ state }: { state: ViewState }) {
+function Conversation({ state, ...tab }: { state: ViewState } & HTMLAttributes<HTMLDivElement>) {
   const [edited, setEdited] = useState<Edited | null>(null);
   return (
-    <div class="sagents-conversation">
+    <div class="sagents-conversation" {...tab}>
       <Boundary instead={UNSHOWN}>
         <Transcript state={state} edited={edited} onEdit={setEdited} />
       </Boundary>
@@ -172,19 +172,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   useEffect(() => {
     if (picked.path) setTab("files");
   }, [picked]);
-  if (!side) return <Conversation state={state} />;
-  if (wide) {
-    return (
-      <div class={picked.path ? "sagents-columns sagents-reading" : "sagents-columns"}>
-        <Conversation state={state} />
-        <aside class="sagents-side">
-          {todos.length > 0 && !picked.path && <Todos todos={todos} busy={state.status === "running"} />}
-          {files && <Files files={state.files} />}
-        </aside>
-      </div>
-    );
-  }
-  const tabs: [string, string, ComponentChildren][] = [["chat", "Chat", <Conversation state={state} />]];
+  const tabs: [string, string, ComponentChildren?][] = [["chat", "Chat"]];
   if (todos.length > 0) tabs.push(["todos", `Todos ${todos.length}`, <Todos todos={todos} busy={state.status === "running"} />]);
   if (files) tabs.push(["files", `Files ${numberOf(state.files)}`, <Files files={state.files} />]);
   const tab = tabs.some(([name]) => name === chosen) ? chosen : "chat";
@@ -196,32 +184,53 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
     setTab(tabs[place]![0]);
     (event.currentTarget as Element).querySelectorAll<HTMLElement>("[role=tab]")[place]!.focus();
   };
+  const panel = (name: string) => ({
+    role: "tabpanel" as const,
+    id: `${id}-${name}-panel`,
+    "aria-labelledby": `${id}-${name}`,
+    // Hidden, not removed: a draft or an open file is still there on the way back.
+    hidden: tab !== name,
+  });
+  const tabbed = side && !wide;
+  const list = tabbed && (
+    <div class="sagents-tabs" role="tablist" aria-label="Parts of the panel" onKeyDown={onKeyDown}>
+      {tabs.map(([name, label]) => (
+        <button
+          key={name}
+          type="button"
+          role="tab"
+          id={`${id}-${name}`}
+          class="sagents-tab"
+          aria-selected={tab === name}
+          aria-controls={`${id}-${name}-panel`}
+          tabIndex={tab === name ? 0 : -1}
+          onClick={() => setTab(name)}
+        >
+          {label}
+          {name === "chat" && tab !== "chat" && state.interrupt && <span class="sagents-badge">approval</span>}
+        </button>
+      ))}
+    </div>
+  );
+  // The conversation stays the same element, with its focus and its draft, when something comes beside it.
   return (
     <>
-      <div class="sagents-tabs" role="tablist" aria-label="Parts of the panel" onKeyDown={onKeyDown}>
-        {tabs.map(([name, label]) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            id={`${id}-${name}`}
-            class="sagents-tab"
-            aria-selected={tab === name}
-            aria-controls={`${id}-${name}-panel`}
-            tabIndex={tab === name ? 0 : -1}
-            onClick={() => setTab(name)}
-          >
-            {label}
-            {name === "chat" && tab !== "chat" && state.interrupt && <span class="sagents-badge">approval</span>}
-          </button>
-        ))}
+      {list}
+      <div class={tabbed || !side ? undefined : picked.path ? "sagents-columns sagents-reading" : "sagents-columns"}>
+        <Conversation state={state} {...(tabbed && panel("chat"))} />
+        {tabbed
+          ? tabs.slice(1).map(([name, , content]) => (
+              <div key={name} {...panel(name)}>
+                {content}
+              </div>
+            ))
+          : side && (
+              <aside class="sagents-side">
+                {todos.length > 0 && !picked.path && <Todos todos={todos} busy={state.status === "running"} />}
+                {files && <Files files={state.files} />}
+              </aside>
+            )}
       </div>
-      {tabs.map(([name, , content]) => (
-        // Hidden, not removed: a draft or an open file is still there on the way back.
-        <div key={name} role="tabpanel" id={`${id}-${name}-panel`} aria-labelledby={`${id}-${name}`} hidden={tab !== name}>
-          {content}
-        </div>
-      ))}
     </>
   );
 }

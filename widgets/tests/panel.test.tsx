@@ -284,6 +284,17 @@ test("what was made of an earlier message is sent as it is, and its source stays
   expect(area.value).toBe("first");
 });
 
+test("a draft and its focus stay when the first file comes", async () => {
+  await show(emptyState());
+  one("composer").focus();
+  await type(one("composer"), "draft");
+  const composer = one("composer") as HTMLTextAreaElement;
+  model.events([{ type: "file_updated", seq: 9, path: "/a.md", entry: { path: "/a.md", size: 1 } }]);
+  await settle();
+  expect(el.querySelectorAll("[role=tab]")).toHaveLength(2);
+  expect([one("composer"), composer.value, document.activeElement]).toEqual([composer, "draft", composer]);
+});
+
 test("keys typed in the panel do not reach the notebook", async () => {
   await show(emptyState());
   const heard = vi.fn();
