@@ -1,38 +1,43 @@
-// Where a person goes on who has answered a card: its buttons are gone, and the focus with them.
-import { useEffect, useRef } from "preact/hooks";
+// Where a person goes on whose focus is gone: the buttons of a card that was answered are, and all
+// of a view that Jupyter draws anew.
+import { useContext, useEffect } from "preact/hooks";
+import { MemoryContext, type Memory } from "./memory";
 import type { ViewState } from "./protocol";
 
 const CARD = ".sagents-approval";
 const OPEN = `${CARD}:not([data-answered])`;
+const COMPOSER = ".sagents-composer textarea";
+
+/** What has the focus, as far as it matters when that is gone: the row of a card, or the composer. */
+export function noteFocus(memory: Memory, target: Element): void {
+  memory.focus = target.closest(CARD)?.parentElement ?? target.closest(COMPOSER);
+}
 
 /**
  * Moves the focus that was in a card of `root` to the next one that waits, whenever that comes; until
  * then it is in the row of the call, and when the run is over in the composer. A focus that a person
- * has set anywhere else stays there. Gives what is to be told of each focus in `root`.
+ * has set anywhere else stays there.
  */
-export function useGoingOn(root: { current: HTMLElement | null }, { status }: ViewState) {
-  /** What the focus was in, or was put on. */
-  const from = useRef<Element | null>(null);
+export function useGoingOn(root: { current: HTMLElement | null }, { status }: ViewState): void {
+  const memory = useContext(MemoryContext);
   useEffect(() => {
     const pane = root.current!;
-    const row = from.current;
-    if (!row) return;
+    const from = memory.focus;
+    // In another view of the same, or in the composer: it is not gone.
+    if (!from || (from.isConnected && !pane.contains(from))) return;
     const focused = (pane.getRootNode() as Document | ShadowRoot).activeElement;
     // Nothing has the focus, which in a shadow root is seen from outside of it.
     const lost = document.activeElement === document.body;
-    if (!lost && !row.contains(focused)) return void (from.current = null);
+    if (!lost && !from.contains(focused)) return void (memory.focus = null);
     const find = (within: Element | null, what: string) => within?.querySelector<HTMLElement>(what);
+    const composer = () => find(pane.closest(".sagents-conversation"), COMPOSER);
     const over = status !== "running" && status !== "interrupted";
-    const to =
-      find(row, OPEN) ??
-      find(pane, OPEN) ??
-      (over ? find(pane.closest(".sagents-conversation"), ".sagents-composer textarea") : null) ??
-      (lost ? (find(row.isConnected ? row : null, `${CARD}, summary`) ?? pane) : null);
+    const to = from.matches(COMPOSER)
+      ? composer()
+      : (find(from, OPEN) ?? find(pane, OPEN) ?? (over ? composer() : null) ?? (lost ? (find(from, `${CARD}, summary`) ?? pane) : null));
     if (!to || to.contains(focused)) return;
     to.focus({ preventScroll: true });
-    if (!to.matches(CARD)) from.current = pane.contains(to) ? to : null;
+    // From the row, too, it is a way on to the next card.
+    memory.focus ??= to;
   });
-  return ({ target }: FocusEvent) => {
-    from.current = (target as Element).closest(CARD)?.parentElement ?? null;
-  };
 }

@@ -11,13 +11,15 @@ export type Memory = {
   reading: Place | null;
   /** The files that waiting calls would change, as they were, by the id of the call. */
   befores: Map<string, Before>;
+  /** What has the focus that is not to be lost. */
+  focus: Element | null;
 };
 /** A block, counted from the last, and how far above the top of the pane it begins, in pixels. */
 export type Place = { fromLast: number; above: number };
 /** A null text is that of no file. */
 type Before = { digest: string; text: string | null };
 
-const newMemory = (): Memory => ({ folds: new Map(), reading: null, befores: new Map() });
+const newMemory = (): Memory => ({ folds: new Map(), reading: null, befores: new Map(), focus: null });
 
 export const MemoryContext = createContext<Memory>(newMemory());
 

@@ -108,7 +108,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, edi
     return [turn, <MessageActions key={`${key} actions`} {...actions} />];
   });
   const pane = useStickyPane(state, from);
-  const onFocusIn = useGoingOn(pane.ref, state);
+  useGoingOn(pane.ref, state);
   // With the key of the message that it becomes it keeps its place, and all that is on the screen.
   const next = state.earlier + state.entries.length;
   if (partial) turns.push(<Turn key={next} place={next} partial={partial} />);
@@ -117,7 +117,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, edi
   return (
     <div class="sagents-pane-frame">
       <QuestionProvider value={question}>
-        <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref} onFocusIn={onFocusIn}>
+        <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref}>
           {!runId && state.earlier > 0 && (
             <Earlier earlier={state.earlier} onArrival={pane.keep} />
           )}
@@ -201,8 +201,9 @@ const asksItself = ({ message, action_requests = [] }: Interrupt) =>
 export function Waiting({ state }: { state: ViewState }) {
   const question = useQuestion(state);
   const root = useRef<HTMLElement>(null);
+  useGoingOn(root, state);
   return (
-    <section class="sagents-approvals" aria-label="Approvals" tabIndex={-1} ref={root} onFocusIn={useGoingOn(root, state)}>
+    <section class="sagents-approvals" aria-label="Approvals" tabIndex={-1} ref={root}>
       <LooseQuestion state={state} question={question} placed={() => false} />
       {!state.interrupt && <p class="sagents-empty">Nothing waits for approval.</p>}
     </section>

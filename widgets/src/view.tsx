@@ -4,6 +4,7 @@ import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Boundary } from "./boundary";
 import { Composer } from "./composer";
 import { Files, numberOf } from "./files";
+import { noteFocus } from "./going-on";
 import { givenName, Header } from "./header";
 import { MemoryContext, memoryOf } from "./memory";
 import type { Edited } from "./message-actions";
@@ -39,6 +40,7 @@ export function View({ store, name, runId, typed = false }: ViewProps) {
   const wide = useWidth(root) >= WIDE;
   const status = statusOf(state, store.open, name === "run" ? runId : "");
 
+  const memory = memoryOf(store, `${name} ${runId}`);
   const [armed, setArmed] = useState(false);
   const [picked, pick] = useState<Picked>({ path: "" });
   const files = name === "chat" ? undefined : state?.files;
@@ -62,7 +64,7 @@ export function View({ store, name, runId, typed = false }: ViewProps) {
 
   return (
     <StoreContext.Provider value={store}>
-      <MemoryContext.Provider value={memoryOf(store, `${name} ${runId}`)}>
+      <MemoryContext.Provider value={memory}>
         <div
           ref={root}
           class={`sagents-panel sagents-view-${name}`}
@@ -71,6 +73,7 @@ export function View({ store, name, runId, typed = false }: ViewProps) {
           data-heard-while-busy={store.heardWhileBusy}
           data-lm-suppress-shortcuts="true"
           onKeyDown={stopOnEscape}
+          onFocusIn={({ target }) => noteFocus(memory, target as Element)}
         >
           <div class="sagents-sr" role="status">
             {status.label}

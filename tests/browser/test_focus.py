@@ -1,0 +1,144 @@
+"""Who works by keys stays where they are: at the next card, in the composer, in the file they opened."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.browser.lab import Lab, NotebookPage
+from tests.browser.states import SETUP
+
+pytestmark = pytest.mark.browser
+
+ANSWER = "All is written: see [the second](/b.md), and [nothing](/nowhere.md)."
+SESSION = f"""
+s = session(write("/a.md", "# A", "w1"), [write("/b.md", "# B", "w2"), write("/c.md", "# C", "w3")],
+    write("/d.md", "# D", "w4"), {ANSWER!r}, ToolCall("h1", "hold", {{}}), ask=["write_file"])
+s
+"""
+
+
+def opened(lab: Lab) -> NotebookPage:
+    notebook = lab.open([SETUP, SESSION])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    return notebook
+
+
+def part(notebook: NotebookPage, name: str) -> Locator:
+    return notebook.cell(1).get_by_test_id(name)
+
+
+def send(notebook: NotebookPage, text: str) -> None:
+    part(notebook, "composer").fill(text)
+    part(notebook, "composer").press("Enter")
+
+
+def test_who_answers_a_card_goes_on_at_the_next_and_then_in_the_composer(lab: Lab) -> None:
+    notebook = opened(lab)
+    press, cards = notebook.page.keyboard.press, part(notebook, "approval")
+    send(notebook, "Write.")
+    expect(cards).to_contain_text("/a.md")
+    part(notebook, "approve").click()
+    expect(cards.first).to_contain_text("/b.md")
+    expect(cards.first).to_be_focused()
+    notebook.screenshot("card-in-focus")
+    press("e")
+    expect(part(notebook, "edit-field").first).to_be_focused()
+    part(notebook, "edit-save").click()
+    expect(cards.nth(1)).to_be_focused()
+    press("r")
+    expect(part(notebook, "reject-message")).to_be_focused()
+    press("Enter")
+    expect(cards.filter(has_text="/d.md")).to_be_visible()
+    expect(cards).to_be_focused()
+    part(notebook, "composer").focus()
+    cards.locator(".sagents-approval-head").click()
+    expect(cards).to_be_focused()
+    press("a")
+    expect(part(notebook, "entry").last).to_contain_text("All is written")
+    expect(part(notebook, "composer")).to_be_focused()
+    statuses = [card.get_attribute("data-status") for card in part(notebook, "tool-card").all()]
+    assert statuses == ["completed", "completed", "rejected", "completed"]
+    assert notebook.console == []
+
+
+def test_a_focus_elsewhere_in_the_notebook_is_not_taken(lab: Lab) -> None:
+    notebook = opened(lab)
+    send(notebook, "Write.")
+    part(notebook, "approve").click()
+    editor = notebook.cell(0).locator(".cm-content")
+    editor.click()
+    expect(part(notebook, "approval").first).to_contain_text("/b.md")
+    notebook.page.wait_for_timeout(300)  # all that comes by itself has come
+    expect(editor).to_be_focused()
+
+
+def test_escape_twice_in_the_composer_stops_the_run(lab: Lab) -> None:
+    notebook = lab.open([SETUP, 's = session(ToolCall("h1", "hold", {}), "later")\ns'])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    send(notebook, "Hold.")
+    stop = part(notebook, "stop")
+    expect(stop).to_be_visible()
+    expect(part(notebook, "composer")).to_be_focused()
+    notebook.page.keyboard.press("Escape")
+    expect(stop).to_have_text("Stop: Esc once more")
+    notebook.screenshot("escape-once")
+    notebook.page.keyboard.press("Escape")
+    expect(part(notebook, "status")).to_contain_text("Stopped")
+    assert notebook.console == []
+
+
+def test_newest_covers_nothing_of_a_card_that_is_in_sight(lab: Lab) -> None:
+    long = "\\n\\n".join(f"Line {n}." for n in range(60))
+    files = '{"/plan.md": "one\\ntwo\\n"}'
+    source = f's = session(["{long}", MENDED], "Done.", ask=["edit_file"], files={files})\ns'
+    notebook = lab.open([SETUP, source])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    send(notebook, "Mend.")
+    part(notebook, "reject").click()
+    notebook.cell(1).get_by_role("log").hover(position={"x": 9, "y": 9})
+    notebook.page.mouse.wheel(0, -2_000)
+    pill = notebook.cell(1).get_by_role("button", name="Newest")
+    expect(pill).to_be_visible()
+    notebook.screenshot("newest-above-a-card")
+    above, card = pill.bounding_box(), part(notebook, "approval").bounding_box()
+    assert above is not None
+    assert card is not None
+    assert above["y"] + above["height"] <= card["y"]
+    pill.click()
+    expect(pill).to_have_count(0)
+
+
+def test_a_link_to_a_file_opens_it_and_the_edited_message_is_marked(lab: Lab) -> None:
+    source = f's = said(session({ANSWER!r}, "Yes.", files={{"/b.md": "# B"}}), "Write.", "Sure?")\ns'
+    notebook = lab.open([SETUP, source])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    answer = notebook.cell(1).locator(".sagents-md").first
+    notebook.screenshot("file-link")
+    colour = "link => getComputedStyle(link).color"
+    plain = answer.get_by_text("nothing").evaluate(colour)
+    assert plain == answer.evaluate(colour)
+    link = answer.get_by_role("button", name="the second")
+    assert link.evaluate(colour) != plain
+    link.click()
+    expect(part(notebook, "file-viewer").get_by_role("heading")).to_have_text("B")
+    expect(part(notebook, "file-back")).to_be_focused()
+    notebook.screenshot("file-link-opened")
+    part(notebook, "edit").first.click()
+    outlines = [
+        bubble.evaluate("bubble => getComputedStyle(bubble).outlineStyle")
+        for bubble in notebook.cell(1).locator(".sagents-bubble").all()
+    ]
+    assert outlines == ["solid", "none"]
+    notebook.screenshot("edited-message")
+    notebook.page.keyboard.press("Escape")
+    expect(part(notebook, "editing")).to_have_count(0)
+    assert notebook.console == []
