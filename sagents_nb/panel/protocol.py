@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -40,6 +40,7 @@ from ..messages import (
 )
 from ..state import to_data
 from ..text import whole_data
+from ..tools import Tool
 
 SHOWN_ENTRIES = 200
 SHOWN_OF_SUB_AGENTS = 30  # entries of each
@@ -189,6 +190,18 @@ def with_numbers(call: dict[str, Any]) -> dict[str, Any]:
     """
     numbers = dict(_numbers(call.get("arguments")))
     return {**call, "numbers": numbers} if numbers else call
+
+
+def with_display_texts(message: dict[str, Any], tools: Mapping[str, Tool]) -> dict[str, Any]:
+    """A message whose calls say in the words of their tools what they are, as their start did."""
+    parts = []
+    for part in message.get("parts", ()):
+        tool = tools.get(part["name"]) if part["type"] == "tool_call" else None
+        if tool is not None and tool.display_text and "error" not in part:
+            text = tool.display(part.get("arguments", {}))
+            part = {**part, "display_text": text} if isinstance(text, str) else part
+        parts.append(part)
+    return {**message, "parts": parts} if parts else message
 
 
 def _numbers(value: Any) -> Iterator[tuple[str, str]]:

@@ -45,6 +45,7 @@ from .protocol import (
     snapshot_of,
     travels,
     wire,
+    with_display_texts,
 )
 from .run_changes import run_changes_of
 
@@ -164,7 +165,13 @@ class Publisher:
     def _set_entries(self, messages: list[Message]) -> None:
         """Show these messages, of which no event tells; a page is shown the last of them only."""
         self.state["earlier"] = max(0, len(messages) - SHOWN_ENTRIES)
-        self.state["entries"] = _entries_of(messages[-SHOWN_ENTRIES:])
+        self.state["entries"] = self._entries_of(messages[-SHOWN_ENTRIES:])
+
+    def _entries_of(self, messages: list[Message]) -> list[dict[str, Any]]:
+        """Entries of messages of which no event tells, so that they say what their calls are."""
+        tools = self.session.agent.tools_by_name
+        seen = [with_display_texts(shortened_message(to_data(shown(m))), tools) for m in messages]
+        return [{"seq": 0, "run_id": "", "ts": 0, "message": message} for message in plain(seen)]
 
     def push(self, event: Event) -> None:
         """Take an event; it travels with the next batch."""
@@ -232,7 +239,7 @@ class Publisher:
         first = max(0, place - EARLIER_ENTRIES)
         known = self.state["earlier"]  # of those before them no event told
         told = self.state["entries"][max(0, first - known) : max(0, place - known)]
-        return [*_entries_of(self.session.initial_messages[first : min(place, known)]), *told]
+        return [*self._entries_of(self.session.initial_messages[first : min(place, known)]), *told]
 
     def leave(self, listener: Listener) -> None:
         """Tell that listener no more."""
@@ -328,12 +335,6 @@ def _remind(publisher: weakref.ref[Publisher], pauses: Sequence[float], seq: int
     # What waits for its time keeps no session.
     if (found := publisher()) is not None:
         found.remind(pauses, seq)
-
-
-def _entries_of(messages: list[Message]) -> list[dict[str, Any]]:
-    """Entries of messages of which no event tells."""
-    seen = plain([shortened_message(to_data(shown(message))) for message in messages])
-    return [{"seq": 0, "run_id": "", "ts": 0, "message": message} for message in seen]
 
 
 def _queued(run_id: str, when: str, message: Message) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who works by keys stays where they are: at the next card, in the composer, in the file they opened."""
+"""Who works by keys goes on where they are: at the next card, in the composer, in a file."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def test_newest_covers_nothing_of_a_card_that_is_in_sight(lab: Lab) -> None:
 
 
 def test_a_link_to_a_file_opens_it_and_the_edited_message_is_marked(lab: Lab) -> None:
-    source = f's = said(session({ANSWER!r}, "Yes.", files={{"/b.md": "# B"}}), "Write.", "Sure?")\ns'
-    notebook = lab.open([SETUP, source])
+    made = f"""session({ANSWER!r}, "Yes.", files={{"/b.md": "# B"}})"""
+    notebook = lab.open([SETUP, f's = said({made}, "Write.", "Sure?")\ns'])
     for i in (0, 1):
         notebook.run_cell(i)
         notebook.wait_for_cell(i)

@@ -487,6 +487,26 @@ def test_a_restored_session_shows_its_old_messages() -> None:
     assert len(publisher.state["entries"]) == len(first.messages) + 2
 
 
+def test_calls_of_a_fork_say_in_the_words_of_their_tools_what_they_are() -> None:
+    @sa.tool(display_text=lambda arguments: f"Looking at {arguments['frame']}")
+    def look(frame: str) -> str:
+        "Look."
+        return "seen"
+
+    @sa.tool
+    def silent() -> str:
+        "Say nothing."
+        return "done"
+
+    model = sa.ScriptedModel([[call("look", frame="df"), call("silent", "c2")], "Seen."])
+    session = sa.Session(sa.Agent(model, tools=[look, silent]))
+    session.send("Look.").result()
+    publisher, wire = published(session.fork())
+    hello(publisher, wire)
+    asked = wire.sent[0]["state"]["entries"][1]["message"]["parts"]
+    assert [part.get("display_text") for part in asked] == ["Looking at df", None]
+
+
 def test_a_publisher_that_comes_late_knows_what_happened() -> None:
     session = session_of(["Plan.", plan("A", "B")], [write()], "Done.", gate=True)
     events = events_of(session)

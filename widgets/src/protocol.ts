@@ -19,6 +19,8 @@ export type ToolCall = {
   arguments?: JsonObject;
   numbers?: Record<string, string>;
   error?: string;
+  /** What it is in words, of one of which no event of this kernel tells. */
+  display_text?: string;
 };
 export type ResultImage = { media_type: string; data: string };
 export type ToolResult = {

@@ -116,7 +116,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
           <Line text={call.name} />
         </span>
         <span class="sagents-tool-summary">
-          <Line text={(!agent && progress?.text) || info?.display_text || summaryOf(ran)} />
+          <Line text={(!agent && progress?.text) || info?.display_text || ran.display_text || summaryOf(ran)} />
         </span>
         {progress?.fraction != null && (
           <progress class="sagents-progress" value={progress.fraction} max={1} aria-label="Progress" />
@@ -201,7 +201,7 @@ function AgentNews({ progress = "", result }: { progress?: string; result?: Tool
 function asRun(call: ToolCall, result?: ToolResult): ToolCall {
   const edited = result?.metadata?.edited_arguments;
   if (!edited || typeof edited !== "object" || Array.isArray(edited)) return call;
-  return { ...call, arguments: edited, numbers: result.numbers };
+  return { ...call, arguments: edited, numbers: result.numbers, display_text: undefined };
 }
 
 /** The arguments in a line: the values say more than their names. */

@@ -61,6 +61,17 @@ test.each(["session", "run", "todos"])("to-dos stay in view %s when they are don
   expect(find("todo")).toEqual([]);
 });
 
+test("a call from before this kernel is told in the words of its tool, unless somebody edited it", async () => {
+  const named = { ...calls("f1", "show_frame", { name: "orders", rows: 5 }), display_text: "Looking at a data frame" };
+  await show(emptyState({ entries: [said(named), gave({ tool_call_id: "f1", content: "…" })] }));
+  const summary = () => el.querySelector(".sagents-tool-summary")!.textContent;
+  expect(summary()).toBe("Looking at a data frame");
+  leave();
+  const metadata = { edited_arguments: { name: "staff" } };
+  await show(emptyState({ entries: [said(named), gave({ tool_call_id: "f1", content: "…", metadata })] }));
+  expect(summary()).toBe("staff");
+});
+
 test("to-dos and the line of a thought have no marks of code", async () => {
   const thinking = "Step 1, `sales`: `run_python` fits.";
   await show(emptyState({ entries: [said({ type: "thinking", text: thinking })], todos: [{ content: "Show me `sales`" }] }));
