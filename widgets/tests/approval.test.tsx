@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
 import type { ViewState } from "../src/protocol";
-import { asked, calls, click, el, find, gave, model, one, open, press, remove, said, sent, settle, show, type, waiting, write } from "./page";
+import { asked, calls, click, el, find, gave, model, one, open, press, remove, said, sent, settle, show, showAgain, type, waiting, write } from "./page";
 
 /** A conversation whose last message made the calls that wait. */
 function inPlace(...requests: Parameters<typeof waiting>): ViewState {
@@ -292,6 +292,20 @@ test("who is elsewhere by then stays there", async () => {
   cell.focus();
   model.events(end());
   await settle();
+  expect(document.activeElement).toBe(cell);
+  cell.remove();
+});
+
+test("what had the focus has it again when Jupyter draws the view anew: the composer, or the card", async () => {
+  await show(inPlace(write));
+  for (const id of ["composer", "approve"]) {
+    one(id).focus();
+    await showAgain();
+    expect(document.activeElement).toBe(one(id === "approve" ? "approval" : id));
+  }
+  const cell = document.body.appendChild(document.createElement("input"));
+  cell.focus();
+  await showAgain();
   expect(document.activeElement).toBe(cell);
   cell.remove();
 });
