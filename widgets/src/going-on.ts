@@ -30,11 +30,13 @@ export function useGoingOn(root: { current: HTMLElement | null }, { status }: Vi
     const lost = document.activeElement === document.body;
     if (!lost && !from.contains(focused)) return void (memory.focus = null);
     const find = (within: Element | null, what: string) => within?.querySelector<HTMLElement>(what);
+    // Of a view that is gone nothing can be focused.
+    const row = from.isConnected ? from : null;
     const composer = () => find(pane.closest(".sagents-conversation"), COMPOSER);
     const over = status !== "running" && status !== "interrupted";
     const to = from.matches(COMPOSER)
       ? composer()
-      : (find(from, OPEN) ?? find(pane, OPEN) ?? (over ? composer() : null) ?? (lost ? (find(from, `${CARD}, summary`) ?? pane) : null));
+      : (find(row, OPEN) ?? find(pane, OPEN) ?? (over ? composer() : null) ?? (lost ? (find(row, `${CARD}, summary`) ?? pane) : null));
     if (!to || to.contains(focused)) return;
     to.focus({ preventScroll: true });
     // From the row, too, it is a way on to the next card.
