@@ -133,7 +133,12 @@ def fenced(text: str, language: str = "text") -> str:
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # else it is no HTML: a number may be < another
 _ADDRESSED = re.compile(r"(\]\(|\]:)(?=\s*([^\s)]{0,101}))")
 _ABSOLUTE = re.compile(r"https?://|mailto:", re.I)
-_SAFE = re.compile(rf"{_ABSOLUTE.pattern}|[\w.~%+=@,;!$*'(-]{{0,100}}(?:[/?#]|$)", re.I)  # or local
+# Or local: a path without anything that a renderer or a browser may turn into a second slash at
+# its beginning, behind which there would be the name of another host.
+_NAME = r"[\w.~%+=@,;!$*'(-]"
+_SAFE = re.compile(
+    rf"{_ABSOLUTE.pattern}|/?(?:{_NAME}{{1,100}}/|{_NAME}{{0,100}}(?:[?#]|$))", re.I
+)
 # JupyterLab and nbconvert draw it as the diagram it is, which may load images and hold HTML.
 _DRAWN = re.compile(r"((?:(?<!`)`{3,}+|(?<!~)~{3,}+)(?:[^\S\n]|\ufeff)*+)mermaid", re.I)
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)

@@ -21,6 +21,7 @@ from sagents_nb.transcript import (
     run_summary,
     visible,
 )
+from tests.export.pages import leads_nowhere_else
 from tests.talking import agent_of, call
 
 CALL = sa.ToolCall("c1", "look", {"at": "sky"})
@@ -193,7 +194,7 @@ class Page(HTMLParser):
         self.tags.add(tag)
         for name, value in attrs:
             self.drawn |= name == "class" and "mermaid" in (value or "").lower()
-            address = name == "href" and re.match(r"(https?|mailto):|#|[^:]*$", value or "")
+            address = name == "href" and leads_nowhere_else(value or "")
             if not address and name not in ("class", "title", "id", "start", "align", "style"):
                 self.live.append(f"{tag} {name}={value}")
 
@@ -211,6 +212,11 @@ HOSTILE = [
     "![t](http://x/y)", "![t][r]", "[r]: javascript:alert(1)", "[l](javascript:alert(1))",
     "[l]( java\\script:alert(1) )", "[l](<javascript:alert(1)>)", "[l](&#106;avascript:alert(1))",
     "[l](JAVASCRIPT&colon;alert(1))", "[l](data:text/html,x)", "<javascript:alert(1)>",
+    "[l](//x/y)", "[l](///x/y)", "[l](/\\x/y)", "[l](\\/x/y)", "[l](\\\\x/y)", "[l](\t//x/y)",
+    "[l](\n/ /x)", "[l](\x1f//x/y)", "[l](\x01//x/y)", "[l](<//x/y>)", "[l](</\t/x/y>)",
+    "[l](&#47;/x)", "[l](/&#x2f;x)", "[l](/&sol;x)", "[l](/&bsol;x)", "[l](/&Tab;/x)", "[l](/&#10;/x)",
+    "[l](&Tab;//x)", "[l](\\/\\/x)", "[l](/\\/x)", "[l](/\\\\x)", "[r]: //x/y", "[r]: /\\x", "[r]:\n//x",
+    "[r]: /&#47;x", "[r]: <//x>", "[r]: /&Tab;/x",
     "```mermaid\ngraph\n", "~~~ mermaid x\n", "<svg/onload=x>", "<a href='javascript:x'>", "<https://x/onfocus=alert(1)>",
 ]  # fmt: skip
 AROUND = [
@@ -218,6 +224,13 @@ AROUND = [
     "    ", "\n", "\n\n", "  ", "1. ", "# ", "|", "|-|", "a", "[foo]:", "[^1]:", "*", "_", "\t",
     "&lt;",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_of_what_is_hostile_alone_nothing_is_live(text: str) -> None:
+    page = Page(markdown2html(inert(f"{text}\n\n[l][r]")))
+    assert page.tags <= SHOWN
+    assert page.live == []
 
 
 @given(st.lists(st.sampled_from([*HOSTILE, *AROUND, *AROUND]), max_size=14).map("".join))
@@ -260,6 +273,7 @@ def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
     [
         "1 < 2 and a <- b", "```py\nif a < b: print('x')\n```", "`dict[str, int]`, [a](https://b/c)",
         "[a](/b?c=d:e) [b](#c) [c]", "$a < b$",
+        "[a](b.ipynb) [a](../b/c.md#d) [a](/b//c) [a](/) [a](./b) [a]() [a](?b)\n\n[c]: /d",
         "*so*\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |",
     ],
 )  # fmt: skip
