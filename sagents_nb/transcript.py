@@ -8,6 +8,7 @@ from typing import Any
 
 from .calls import CallRecord, call_records
 from .messages import CUT_SHORT, NOT_RUN, Message, Usage, brief_of, fields_of
+from .text import whole
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
@@ -19,12 +20,12 @@ MOST = 100_000
 
 
 def visible(text: str) -> str:
-    r"""``text`` with control and invisible characters written out.
+    r"""``text`` with control and invisible characters written out, and no halves of others.
 
     >>> visible("a\x1b[2Jb")
     'a\\x1b[2Jb'
     """
-    return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], text)
+    return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], whole(text))
 
 
 # Renderers of Markdown, JupyterLab's among them, call themselves for each level of nesting, and
@@ -136,9 +137,7 @@ _ABSOLUTE = re.compile(r"https?://|mailto:", re.I)
 # Or local: a path without anything that a renderer or a browser may turn into a second slash at
 # its beginning, behind which there would be the name of another host.
 _NAME = r"[\w.~%+=@,;!$*'(-]"
-_SAFE = re.compile(
-    rf"{_ABSOLUTE.pattern}|/?(?:{_NAME}{{1,100}}/|{_NAME}{{0,100}}(?:[?#]|$))", re.I
-)
+_SAFE = re.compile(rf"{_ABSOLUTE.pattern}|/?(?:{_NAME}{{1,100}}/|{_NAME}{{0,100}}(?:[?#]|$))", re.I)
 # JupyterLab and nbconvert draw it as the diagram it is, which may load images and hold HTML.
 _DRAWN = re.compile(r"((?:(?<!`)`{3,}+|(?<!~)~{3,}+)(?:[^\S\n]|\ufeff)*+)mermaid", re.I)
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)

@@ -77,6 +77,14 @@ def test_nothing_invisible_or_controlling_reaches_a_terminal(text: str) -> None:
         assert shown == text
 
 
+def test_half_a_character_keeps_no_page_from_showing_the_rest() -> None:
+    said = sa.Message.assistant("a \ud83d b \U0001f600", [call("x", at="\udc00")])
+    result = sa.ToolResult("c1", "x", [sa.JsonPart({"\udc00": "\ud83d"})])
+    text = markdown([said, sa.Message.tool([result])])
+    assert text.encode().decode().startswith("a ? b \U0001f600")
+    assert '{"?":"?"}' in text
+
+
 def test_a_tool_name_that_a_model_made_up_is_made_visible_too() -> None:
     odd = sa.ToolCall("c1", "x\x1b[2J`y", {"\x07": "\x1b"})
     text = markdown([sa.Message.assistant("", [odd])])
@@ -214,10 +222,13 @@ HOSTILE = [
     "[l](JAVASCRIPT&colon;alert(1))", "[l](data:text/html,x)", "<javascript:alert(1)>",
     "[l](//x/y)", "[l](///x/y)", "[l](/\\x/y)", "[l](\\/x/y)", "[l](\\\\x/y)", "[l](\t//x/y)",
     "[l](\n/ /x)", "[l](\x1f//x/y)", "[l](\x01//x/y)", "[l](<//x/y>)", "[l](</\t/x/y>)",
-    "[l](&#47;/x)", "[l](/&#x2f;x)", "[l](/&sol;x)", "[l](/&bsol;x)", "[l](/&Tab;/x)", "[l](/&#10;/x)",
-    "[l](&Tab;//x)", "[l](\\/\\/x)", "[l](/\\/x)", "[l](/\\\\x)", "[r]: //x/y", "[r]: /\\x", "[r]:\n//x",
+    "[l](&#47;/x)", "[l](/&#x2f;x)", "[l](/&sol;x)", "[l](/&bsol;x)", "[l](/&Tab;/x)",
+    "[l](/&#10;/x)",
+    "[l](&Tab;//x)", "[l](\\/\\/x)", "[l](/\\/x)", "[l](/\\\\x)", "[r]: //x/y", "[r]: /\\x",
+    "[r]:\n//x",
     "[r]: /&#47;x", "[r]: <//x>", "[r]: /&Tab;/x",
-    "```mermaid\ngraph\n", "~~~ mermaid x\n", "<svg/onload=x>", "<a href='javascript:x'>", "<https://x/onfocus=alert(1)>",
+    "```mermaid\ngraph\n", "~~~ mermaid x\n", "<svg/onload=x>", "<a href='javascript:x'>",
+    "<https://x/onfocus=alert(1)>",
 ]  # fmt: skip
 AROUND = [
     "`", "``", "```", "```html", "~~~", "$", "$$", "\\", "!", "[", "](", ")", "<", ">", "- ", "> ",

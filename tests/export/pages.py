@@ -31,7 +31,7 @@ _VALUES = {
 
 
 def leads_nowhere_else(address: str) -> bool:
-    """Whether a link is to the web, to a mailbox, or to what lies beside the page or on its host."""
+    """Whether a link is to the web, to a mailbox, or to what is beside the page or on its host."""
     # As browsers read it: what of control characters they leave out, and a "\\" as a "/".
     read = re.sub("[\t\n\r]", "", address).strip("".join(map(chr, range(33)))).replace("\\", "/")
     named = re.match(r"([a-z][a-z\d+.-]*):|//", read, re.I)
