@@ -140,6 +140,14 @@ _NAME = r"[\w.~%+=@,;!$*'(-]"
 _SAFE = re.compile(rf"{_ABSOLUTE.pattern}|/?(?:{_NAME}{{1,100}}/|{_NAME}{{0,100}}(?:[?#]|$))", re.I)
 # JupyterLab and nbconvert draw it as the diagram it is, which may load images and hold HTML.
 _DRAWN = re.compile(r"((?:(?<!`)`{3,}+|(?<!~)~{3,}+)(?:[^\S\n]|\ufeff)*+)mermaid", re.I)
+# What gives formulas an address or a style: MathJax, which sets them on these pages, lets styles
+# name images, and links lead anywhere. It reads the page, so entities must not spell them either.
+_STYLED = re.compile(
+    r"\\(?=(?:style|mmlToken|bbox|fcolorbox|unicode|href|url|class|cssId|data|require"
+    r"|includegraphics|html\w+)(?![A-Za-z]))"
+)
+_SPELLS = re.compile(r"&(?=#|(?:bsol|dollar);)")
+_FTP = re.compile(r"(?<=ftp:)/", re.I)  # some make links of such addresses, too
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)
 _OPENS = re.compile(r"([ \t>]*)(`{3,}|~{3,})[^`]*$")
 _TICKS = re.compile(r"`+|\n[ \t>]*\n")  # and where a paragraph ends, and what is in it
@@ -149,7 +157,8 @@ _MATH = re.compile(r"(\$\$[^$]+\$\$|\$[^$\n]+\$)")
 def inert(text: str, *, local: bool = True) -> str:
     """Markdown as a notebook may show it: no HTML of its own, no image, no link that is a script.
 
-    A diagram in Mermaid is shown as its code.
+    A diagram in Mermaid is shown as its code, and in a formula no command is run that links or
+    loads.
 
     Where that is in code, the code is HTML of ours, in which nothing but letters stands for
     itself; wherever a renderer sees code and this does not, an escape is seen, and no more.
@@ -232,6 +241,7 @@ def _harmless(text: str, safe: re.Pattern[str], less: str = "&lt;") -> str:
         mark, address = link.groups()
         return mark if safe.match(address) else f"]&#{ord(mark[1])};"
 
+    text = _FTP.sub("&#47;", _STYLED.sub(r"\\ ", _SPELLS.sub("&amp;", text)))
     text = _DRAWN.sub(r"\1text", _TAG.sub(less, text).replace("![", "&#33;["))
     return _ADDRESSED.sub(without_script, text)
 

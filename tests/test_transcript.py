@@ -268,6 +268,25 @@ def test_a_line_of_marks_takes_no_time_by_its_square(mark: str) -> None:
     assert inert(line) == line
 
 
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "$\\style{cursor:url(//x)}{y}$", "$$\\bbox[cursor:url(//x)]{y}$$", "$\\href{//x}{y}$",
+        "\\begin{equation}\\mmlToken{mi}[style='cursor:url(//x)']{y}\\end{equation}",
+        "\\\\(\\style{cursor:url(//x)}{y}\\\\)", "&#36;\\style{cursor:url(//x)}{y}&#36;",
+        "$\\fcolorbox{red;cursor:url(//x)}{red}{y}$", "$\\unicode[a;cursor:url(//x)]{65}$",
+        "&dollar;&bsol;style{cursor:url(//x)}{y}$", "$\\&#x73;tyle{cursor:url(//x)}{y}$",
+    ],
+)  # fmt: skip
+def test_no_formula_has_a_style_or_leads_anywhere(formula: str) -> None:
+    text = Page(markdown2html(inert(formula))).text
+    assert not re.search(r"\\(style|bbox|href|mmlToken|fcolorbox|unicode)", text)
+
+
+def test_only_the_webs_addresses_become_links_by_themselves() -> None:
+    assert "ftp://" not in inert("![x](ftp://x/y) and FTP://x/y".lower())
+
+
 def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
     evil = "<img src=x onerror=alert(1)>"
     call = sa.ToolCall("c1", f"`{evil}", {f"a`\n\n{evil}": evil, "b": f"`{evil}"})
@@ -283,7 +302,7 @@ def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
     "text",
     [
         "1 < 2 and a <- b", "```py\nif a < b: print('x')\n```", "`dict[str, int]`, [a](https://b/c)",
-        "[a](/b?c=d:e) [b](#c) [c]", "$a < b$",
+        "[a](/b?c=d:e) [b](#c) [c]", "$a < b$", "a &lt; b&nbsp;&amp; c", "$\\displaystyle x$",
         "[a](b.ipynb) [a](../b/c.md#d) [a](/b//c) [a](/) [a](./b) [a]() [a](?b)\n\n[c]: /d",
         "*so*\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |",
     ],

@@ -11,7 +11,8 @@ from .document import Argument, Call, Document, File, Given, Note, Picture, Text
 
 TODO_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "–", "pending": "○"}
 _SIMPLE = 120  # characters of a value that stands in the line of its name
-_MEANS_SOMETHING = re.compile(r"[^\w ,;:./'-]|_")
+# GitHub and JupyterLab make links of ftp:// by themselves, as of the web's addresses.
+_MEANS_SOMETHING = re.compile(r"[^\w ,;:./'-]|_|(?<=ftp:)/", re.I)
 _OPENS = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
 
 
