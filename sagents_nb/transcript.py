@@ -241,9 +241,20 @@ def _harmless(text: str, safe: re.Pattern[str], less: str = "&lt;") -> str:
         mark, address = link.groups()
         return mark if safe.match(address) else f"]&#{ord(mark[1])};"
 
-    text = _FTP.sub("&#47;", _STYLED.sub(r"\\ ", _SPELLS.sub("&amp;", text)))
+    text = _FTP.sub("&#47;", unstyled(_SPELLS.sub("&amp;", text)))
     text = _DRAWN.sub(r"\1text", _TAG.sub(less, text).replace("![", "&#33;["))
     return _ADDRESSED.sub(without_script, text)
+
+
+def unstyled(text: str) -> str:
+    r"""``text`` whose formulas have no style, no address and no package to load.
+
+    Pages set formulas in all text but code, however it is escaped.
+
+    >>> print(unstyled(r"$\style{cursor: url(x)}{y}$"))
+    $\ style{cursor: url(x)}{y}$
+    """
+    return _STYLED.sub(r"\\ ", text)
 
 
 def as_entities(text: str) -> str:
@@ -367,6 +378,6 @@ def folded(summary: str, transcript: str) -> str:
 
     body = html.escape(transcript)
     return (
-        f"<details><summary>{html.escape(summary)}</summary>"
+        f"<details><summary>{html.escape(unstyled(summary))}</summary>"
         f'<pre style="white-space: pre-wrap">{body}</pre></details>'
     )
