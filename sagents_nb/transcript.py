@@ -8,6 +8,7 @@ from typing import Any
 
 from .calls import CallRecord, call_records
 from .messages import CUT_SHORT, NOT_RUN, Message, Usage, brief_of, fields_of
+from .text import whole
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
@@ -19,12 +20,12 @@ MOST = 100_000
 
 
 def visible(text: str) -> str:
-    r"""``text`` with control and invisible characters written out.
+    r"""``text`` with control and invisible characters written out, and no halves of others.
 
     >>> visible("a\x1b[2Jb")
     'a\\x1b[2Jb'
     """
-    return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], text)
+    return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], whole(text))
 
 
 # Renderers of Markdown, JupyterLab's among them, call themselves for each level of nesting, and
@@ -133,9 +134,20 @@ def fenced(text: str, language: str = "text") -> str:
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # else it is no HTML: a number may be < another
 _ADDRESSED = re.compile(r"(\]\(|\]:)(?=\s*([^\s)]{0,101}))")
 _ABSOLUTE = re.compile(r"https?://|mailto:", re.I)
-_SAFE = re.compile(rf"{_ABSOLUTE.pattern}|[\w.~%+=@,;!$*'(-]{{0,100}}(?:[/?#]|$)", re.I)  # or local
+# Or local: a path without anything that a renderer or a browser may turn into a second slash at
+# its beginning, behind which there would be the name of another host.
+_NAME = r"[\w.~%+=@,;!$*'(-]"
+_SAFE = re.compile(rf"{_ABSOLUTE.pattern}|/?(?:{_NAME}{{1,100}}/|{_NAME}{{0,100}}(?:[?#]|$))", re.I)
 # JupyterLab and nbconvert draw it as the diagram it is, which may load images and hold HTML.
 _DRAWN = re.compile(r"((?:(?<!`)`{3,}+|(?<!~)~{3,}+)(?:[^\S\n]|\ufeff)*+)mermaid", re.I)
+# What gives formulas an address or a style: MathJax, which sets them on these pages, lets styles
+# name images, and links lead anywhere. It reads the page, so entities must not spell them either.
+_STYLED = re.compile(
+    r"\\(?=(?:style|mmlToken|bbox|fcolorbox|unicode|href|url|class|cssId|data|require"
+    r"|includegraphics|html\w+)(?![A-Za-z]))"
+)
+_SPELLS = re.compile(r"&(?=#|(?:bsol|dollar);)")
+_FTP = re.compile(r"(?<=ftp:)/", re.I)  # some make links of such addresses, too
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)
 _OPENS = re.compile(r"([ \t>]*)(`{3,}|~{3,})[^`]*$")
 _TICKS = re.compile(r"`+|\n[ \t>]*\n")  # and where a paragraph ends, and what is in it
@@ -145,7 +157,8 @@ _MATH = re.compile(r"(\$\$[^$]+\$\$|\$[^$\n]+\$)")
 def inert(text: str, *, local: bool = True) -> str:
     """Markdown as a notebook may show it: no HTML of its own, no image, no link that is a script.
 
-    A diagram in Mermaid is shown as its code.
+    A diagram in Mermaid is shown as its code, and in a formula no command is run that links or
+    loads.
 
     Where that is in code, the code is HTML of ours, in which nothing but letters stands for
     itself; wherever a renderer sees code and this does not, an escape is seen, and no more.
@@ -228,8 +241,20 @@ def _harmless(text: str, safe: re.Pattern[str], less: str = "&lt;") -> str:
         mark, address = link.groups()
         return mark if safe.match(address) else f"]&#{ord(mark[1])};"
 
+    text = _FTP.sub("&#47;", unstyled(_SPELLS.sub("&amp;", text)))
     text = _DRAWN.sub(r"\1text", _TAG.sub(less, text).replace("![", "&#33;["))
     return _ADDRESSED.sub(without_script, text)
+
+
+def unstyled(text: str) -> str:
+    r"""``text`` whose formulas have no style, no address and no package to load.
+
+    Pages set formulas in all text but code, however it is escaped.
+
+    >>> print(unstyled(r"$\style{cursor: url(x)}{y}$"))
+    $\ style{cursor: url(x)}{y}$
+    """
+    return _STYLED.sub(r"\\ ", text)
 
 
 def as_entities(text: str) -> str:
@@ -353,6 +378,6 @@ def folded(summary: str, transcript: str) -> str:
 
     body = html.escape(transcript)
     return (
-        f"<details><summary>{html.escape(summary)}</summary>"
+        f"<details><summary>{html.escape(unstyled(summary))}</summary>"
         f'<pre style="white-space: pre-wrap">{body}</pre></details>'
     )

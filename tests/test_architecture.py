@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -55,6 +56,35 @@ def test_a_tracer_sees_every_step_of_a_walk_in_order(walk: str) -> None:
 def test_a_walk_is_short(walk: str) -> None:
     files = {step.partition(":")[0] for step in steps(walk)}
     assert 10 < len(files) <= WALKS[walk][1]
+
+
+STATIC = PACKAGE / "notebook" / "status_text.py"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted((PACKAGE / "notebook").rglob("*.py")) if path != STATIC],
+    ids=lambda path: path.name,
+)
+def test_what_a_notebook_keeps_of_a_conversation_is_made_in_one_place(path: Path) -> None:
+    """There it is without keys and inert, which is not to be forgotten at each output."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "transcript"
+        for alias in node.names
+    }
+    made = {
+        key.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if isinstance(key, ast.Constant)
+    }
+    # A traceback is masked by what shows all that the code has put out.
+    allowed = {"text/html", "folded"} if path.name == "execution.py" else set()
+    assert (imported | made) & {"inert", "folded", "text/markdown", "text/html"} == allowed
 
 
 def test_the_floors_are_those_that_the_linter_checks() -> None:

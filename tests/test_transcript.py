@@ -21,6 +21,7 @@ from sagents_nb.transcript import (
     run_summary,
     visible,
 )
+from tests.export.pages import leads_nowhere_else
 from tests.talking import agent_of, call
 
 CALL = sa.ToolCall("c1", "look", {"at": "sky"})
@@ -74,6 +75,14 @@ def test_nothing_invisible_or_controlling_reaches_a_terminal(text: str) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
     if text.isprintable():
         assert shown == text
+
+
+def test_half_a_character_keeps_no_page_from_showing_the_rest() -> None:
+    said = sa.Message.assistant("a \ud83d b \U0001f600", [call("x", at="\udc00")])
+    result = sa.ToolResult("c1", "x", [sa.JsonPart({"\udc00": "\ud83d"})])
+    text = markdown([said, sa.Message.tool([result])])
+    assert text.encode().decode().startswith("a ? b \U0001f600")
+    assert '{"?":"?"}' in text
 
 
 def test_a_tool_name_that_a_model_made_up_is_made_visible_too() -> None:
@@ -193,7 +202,7 @@ class Page(HTMLParser):
         self.tags.add(tag)
         for name, value in attrs:
             self.drawn |= name == "class" and "mermaid" in (value or "").lower()
-            address = name == "href" and re.match(r"(https?|mailto):|#|[^:]*$", value or "")
+            address = name == "href" and leads_nowhere_else(value or "")
             if not address and name not in ("class", "title", "id", "start", "align", "style"):
                 self.live.append(f"{tag} {name}={value}")
 
@@ -211,13 +220,28 @@ HOSTILE = [
     "![t](http://x/y)", "![t][r]", "[r]: javascript:alert(1)", "[l](javascript:alert(1))",
     "[l]( java\\script:alert(1) )", "[l](<javascript:alert(1)>)", "[l](&#106;avascript:alert(1))",
     "[l](JAVASCRIPT&colon;alert(1))", "[l](data:text/html,x)", "<javascript:alert(1)>",
-    "```mermaid\ngraph\n", "~~~ mermaid x\n", "<svg/onload=x>", "<a href='javascript:x'>", "<https://x/onfocus=alert(1)>",
+    "[l](//x/y)", "[l](///x/y)", "[l](/\\x/y)", "[l](\\/x/y)", "[l](\\\\x/y)", "[l](\t//x/y)",
+    "[l](\n/ /x)", "[l](\x1f//x/y)", "[l](\x01//x/y)", "[l](<//x/y>)", "[l](</\t/x/y>)",
+    "[l](&#47;/x)", "[l](/&#x2f;x)", "[l](/&sol;x)", "[l](/&bsol;x)", "[l](/&Tab;/x)",
+    "[l](/&#10;/x)",
+    "[l](&Tab;//x)", "[l](\\/\\/x)", "[l](/\\/x)", "[l](/\\\\x)", "[r]: //x/y", "[r]: /\\x",
+    "[r]:\n//x",
+    "[r]: /&#47;x", "[r]: <//x>", "[r]: /&Tab;/x",
+    "```mermaid\ngraph\n", "~~~ mermaid x\n", "<svg/onload=x>", "<a href='javascript:x'>",
+    "<https://x/onfocus=alert(1)>",
 ]  # fmt: skip
 AROUND = [
     "`", "``", "```", "```html", "~~~", "$", "$$", "\\", "!", "[", "](", ")", "<", ">", "- ", "> ",
     "    ", "\n", "\n\n", "  ", "1. ", "# ", "|", "|-|", "a", "[foo]:", "[^1]:", "*", "_", "\t",
     "&lt;",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_of_what_is_hostile_alone_nothing_is_live(text: str) -> None:
+    page = Page(markdown2html(inert(f"{text}\n\n[l][r]")))
+    assert page.tags <= SHOWN
+    assert page.live == []
 
 
 @given(st.lists(st.sampled_from([*HOSTILE, *AROUND, *AROUND]), max_size=14).map("".join))
@@ -244,6 +268,25 @@ def test_a_line_of_marks_takes_no_time_by_its_square(mark: str) -> None:
     assert inert(line) == line
 
 
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "$\\style{cursor:url(//x)}{y}$", "$$\\bbox[cursor:url(//x)]{y}$$", "$\\href{//x}{y}$",
+        "\\begin{equation}\\mmlToken{mi}[style='cursor:url(//x)']{y}\\end{equation}",
+        "\\\\(\\style{cursor:url(//x)}{y}\\\\)", "&#36;\\style{cursor:url(//x)}{y}&#36;",
+        "$\\fcolorbox{red;cursor:url(//x)}{red}{y}$", "$\\unicode[a;cursor:url(//x)]{65}$",
+        "&dollar;&bsol;style{cursor:url(//x)}{y}$", "$\\&#x73;tyle{cursor:url(//x)}{y}$",
+    ],
+)  # fmt: skip
+def test_no_formula_has_a_style_or_leads_anywhere(formula: str) -> None:
+    text = Page(markdown2html(inert(formula))).text
+    assert not re.search(r"\\(style|bbox|href|mmlToken|fcolorbox|unicode)", text)
+
+
+def test_only_the_webs_addresses_become_links_by_themselves() -> None:
+    assert "ftp://" not in inert("![x](ftp://x/y) and FTP://x/y".lower())
+
+
 def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
     evil = "<img src=x onerror=alert(1)>"
     call = sa.ToolCall("c1", f"`{evil}", {f"a`\n\n{evil}": evil, "b": f"`{evil}"})
@@ -259,7 +302,8 @@ def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
     "text",
     [
         "1 < 2 and a <- b", "```py\nif a < b: print('x')\n```", "`dict[str, int]`, [a](https://b/c)",
-        "[a](/b?c=d:e) [b](#c) [c]", "$a < b$",
+        "[a](/b?c=d:e) [b](#c) [c]", "$a < b$", "a &lt; b&nbsp;&amp; c", "$\\displaystyle x$",
+        "[a](b.ipynb) [a](../b/c.md#d) [a](/b//c) [a](/) [a](./b) [a]() [a](?b)\n\n[c]: /d",
         "*so*\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |",
     ],
 )  # fmt: skip

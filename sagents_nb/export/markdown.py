@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from ..transcript import as_entities, bounded, fenced, inert, usage_line
+from ..transcript import as_entities, bounded, fenced, inert, unstyled, usage_line
 from .document import Argument, Call, Document, File, Given, Note, Picture, Text, Thought, Turn
 
 TODO_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "–", "pending": "○"}
 _SIMPLE = 120  # characters of a value that stands in the line of its name
-_MEANS_SOMETHING = re.compile(r"[^\w ,;:./'-]|_")
+# GitHub and JupyterLab make links of ftp:// by themselves, as of the web's addresses.
+_MEANS_SOMETHING = re.compile(r"[^\w ,;:./'-]|_|(?<=ftp:)/", re.I)
 _OPENS = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")
 
 
@@ -108,7 +109,7 @@ def file_markdown(file: File) -> str:
 def folded(summary: str, blocks: Iterator[str] | list[str]) -> str:
     """Blocks of Markdown under a line of text."""
     body = "\n\n".join(block for block in blocks if block)
-    line = escape(" ".join(summary.split()))
+    line = escape(" ".join(unstyled(summary).split()))
     return f"<details><summary>{line}</summary>\n\n{body}\n\n</details>"
 
 
@@ -135,7 +136,9 @@ def plain(text: str) -> str:
     >>> plain("a.md: 1 * 2")
     'a.md: 1 &#42; 2'
     """
-    return _MEANS_SOMETHING.sub(lambda found: as_entities(found[0]), " ".join(text.split()))
+    return _MEANS_SOMETHING.sub(
+        lambda found: as_entities(found[0]), " ".join(unstyled(text).split())
+    )
 
 
 def _span(text: str) -> str:

@@ -7,7 +7,6 @@ import functools
 import itertools
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -32,7 +31,7 @@ from ..files import (
     split_lines,
 )
 from ..files import FileSystem as Files
-from ..messages import ImagePart, TextPart
+from ..messages import ImagePart, TextPart, image_type
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from ..tools import Tool, ToolOutput
@@ -47,13 +46,6 @@ MAX_LISTED = 1000  # entries of one listing
 MAX_IMAGE = 3_750_000
 TOGETHER = 100  # files that are searched as one, if they are short
 _CUT = "… [line cut]"
-# All providers take these. The name of a file may be anything, so it is the bytes that count.
-_IMAGES = {
-    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
-    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
-    "image/gif": re.compile(rb"GIF8[79]a"),
-    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
-}
 
 
 # name: description for the model, what people read
@@ -457,10 +449,9 @@ def image_of(entry: FileEntry) -> ImagePart | None:
     data = entry.content
     if not isinstance(data, bytes) or len(data) > MAX_IMAGE:
         return None
-    for mime_type, beginning in _IMAGES.items():
-        if beginning.match(data):
-            return ImagePart(base64.b64encode(data).decode(), mime_type)
-    return None
+    # The name of a file may be anything.
+    mime_type = image_type(data)
+    return ImagePart(base64.b64encode(data).decode(), mime_type) if mime_type else None
 
 
 def as_json(value: Any) -> str:

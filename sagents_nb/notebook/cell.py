@@ -17,10 +17,10 @@ from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..state import State
-from ..transcript import inert, markdown
-from .status_text import interrupt_text
+from ..transcript import markdown
+from .status_text import MimeBundle, interrupt_text, markdown_output
 from .unattended import decide
-from .widget import MimeBundle, Panel, display_id_of, run_view, show, update, without_keys
+from .widget import Panel, display_id_of, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
 HEARTBEAT = 0.1
@@ -207,8 +207,7 @@ class CellOutput:
             show(session, display_id_of(self.panel), bundle, lambda _: self._static())
 
     def _static(self) -> MimeBundle:
-        text = without_keys(self.text)
-        return {"text/plain": text, "text/markdown": inert(text)}, {}
+        return markdown_output(self.text)
 
     def finish(self, session: Session, result: RunResult | None) -> None:
         """Show how it ended, as far as that is known."""

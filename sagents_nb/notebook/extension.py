@@ -19,6 +19,7 @@ from ..runtime.face import put_on, take_off
 from ..runtime.main_thread import main_thread
 from ..serialization import to_data
 from ..session import Session
+from ..transcript import markdown
 from .cell import run_cell
 from .cell_options import parse
 from .cells import FailedCell, code_block, failures_of, forget_failures, last_python, offer
@@ -26,10 +27,11 @@ from .completion import Completion
 from .conversations import Conversations
 from .interpolate import fields_in, misspelt
 from .magics import AgentMagics
+from .status_text import MimeBundle, folded_output
 from .tracebacks import own_frames
 from .unattended import unattended
 from .waiting import NotebookFace
-from .widget import MimeBundle, cell_id, frozen_bundle, live_bundle, show, static_bundle
+from .widget import cell_id, frozen_bundle, live_bundle, show, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
 
@@ -55,6 +57,7 @@ class Extension:
         put_on(self.face)
         formatter = self.shell.display_formatter.mimebundle_formatter
         formatter.for_type(Session, _session_bundle)
+        formatter.for_type(RunResult, _result_bundle)
         self.shell.display_formatter.ipython_display_formatter.for_type(Session, _show_session)
 
     def remove(self) -> None:
@@ -64,7 +67,8 @@ class Extension:
         self.completion.remove()
         take_off(self.face)
         forget_failures(self.shell)
-        self.shell.display_formatter.mimebundle_formatter.pop(Session, None)
+        for displayed in (Session, RunResult):
+            self.shell.display_formatter.mimebundle_formatter.pop(displayed, None)
         self.shell.display_formatter.ipython_display_formatter.pop(Session, None)
         for kind in ("line", "cell"):
             self.shell.magics_manager.magics[kind].pop("agent", None)
@@ -234,6 +238,10 @@ def _installed() -> Extension:
 
 def _session_bundle(session: Session, include: Any = None, exclude: Any = None) -> MimeBundle:
     return static_bundle(repr(session), session.messages) or live_bundle(session)
+
+
+def _result_bundle(result: RunResult, include: Any = None, exclude: Any = None) -> MimeBundle:
+    return folded_output(repr(result), markdown(result.messages))
 
 
 def _show_session(session: Session) -> None:

@@ -1,15 +1,24 @@
-"""The conversation as a few lines of text, for the line magics."""
+"""The conversation as text: a few lines for the line magics, and what a notebook's file keeps.
+
+A notebook is handed on, and what shows it trusts it. So all that is put out as Markdown or HTML is
+made here: without the secrets of the notebook's variables, and with nothing in it that is live.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from IPython import get_ipython
+
 from ..interrupts import Interrupt
 from ..messages import Message
 from ..middleware.conversation_title import TITLE
+from ..redaction import masked, secrets_of_names
 from ..session import Session, sessions
-from ..transcript import usage_line, visible
+from ..transcript import folded, inert, usage_line, visible
+
+MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
 
 _LONGEST = 60  # characters of a title
 
@@ -120,3 +129,19 @@ def files_text(session: Session) -> str:
 def usage_text(session: Session) -> str:
     """Tokens and, where it is known, money."""
     return usage_line(session.usage)
+
+
+def markdown_output(text: str, plain: str = "") -> MimeBundle:
+    """``text`` as Markdown; where that is not shown, ``plain`` or the same."""
+    kept = _without_keys(text)
+    return {"text/plain": plain or kept, "text/markdown": inert(kept)}, {}
+
+
+def folded_output(summary: str, text: str) -> MimeBundle:
+    """``text`` folded under its summary."""
+    return {"text/plain": summary, "text/html": folded(summary, _without_keys(text))}, {}
+
+
+def _without_keys(text: str) -> str:
+    shell = get_ipython()
+    return masked(text, secrets_of_names({} if shell is None else shell.user_ns))

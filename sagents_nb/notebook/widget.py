@@ -28,18 +28,15 @@ from ..messages import Message
 from ..panel.bundle import bundle, loader, math
 from ..panel.publisher import Publisher, Shown, publisher_of
 from ..panel.requests import answer, live_fork
-from ..redaction import masked, secrets_of_names
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Session
-from ..transcript import folded, inert, latest_markdown, markdown
+from ..transcript import latest_markdown, markdown
 from . import marimo
 from .control import Control
 from .conversations import conversations_of
+from .status_text import MimeBundle, folded_output, markdown_output
 from .unattended import unattended
-
-MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
-
 
 _bundle_sent = False
 
@@ -177,8 +174,7 @@ class Panel(anywidget.AnyWidget):
     def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget beside ``text`` as Markdown, for where there is no kernel."""
         data, metadata = super()._repr_mimebundle_() or ({}, {})
-        data = {**data, "text/plain": repr(self), "text/markdown": inert(without_keys(text))}
-        return data, metadata
+        return data | markdown_output(text, repr(self))[0], metadata
 
     def _repr_mimebundle_(self, **kwargs: Any) -> MimeBundle:
         session = self.session
@@ -274,12 +270,6 @@ def _forget(view: Panel) -> None:
         _displays.get(session, {}).pop(display_id_of(view), None)
     view.close()
     layout.close()  # a model of its own, which nothing else shows
-
-
-def without_keys(text: str) -> str:
-    """A text that is saved in the notebook, without what its variables hold of secrets."""
-    shell = get_ipython()
-    return masked(text, secrets_of_names({} if shell is None else shell.user_ns))
 
 
 def cell_id() -> str:
@@ -393,11 +383,9 @@ def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:
     """
     if not unattended(get_ipython()):
         return None
-    text = without_keys(latest_markdown(messages))
-    return {"text/plain": name, "text/html": folded(name, text)}, {}
+    return folded_output(name, latest_markdown(messages))
 
 
 def frozen_bundle(session: Session) -> MimeBundle:
     """The conversation as Markdown, in the place of its panel."""
-    text = without_keys(markdown(session.messages)) or "*Nothing was said.*"
-    return {"text/plain": text, "text/markdown": inert(text)}, {}
+    return markdown_output(markdown(session.messages) or "*Nothing was said.*")

@@ -70,14 +70,14 @@ class Window(Generic[P]):
         self.notebooks: list[P] = []
         self._page = page
         self._name = re.sub(r"\W+", "-", name).strip("-")
-        self._context: BrowserContext = browser.new_context(
+        self.context: BrowserContext = browser.new_context(
             viewport={"width": 1280, "height": 900},
             permissions=["clipboard-read", "clipboard-write"],
         )
 
     def run_first(self, script: str) -> None:
         """Have each page that is opened from now on run this first, each time it loads."""
-        self._context.add_init_script(script)
+        self.context.add_init_script(script)
 
     def new_folder(self, files: dict[str, str] | None = None) -> Path:
         """A folder of its own for a notebook, with these files in it."""
@@ -89,7 +89,7 @@ class Window(Generic[P]):
 
     def open_file(self, path: Path) -> P:
         """Open a notebook that lies below ``server.root``: once more, say, as a second viewer."""
-        page = self._page(self._context.new_page(), path)
+        page = self._page(self.context.new_page(), path)
         self.notebooks.append(page)
         page.page.goto(self.server.address(path.relative_to(self.server.root).as_posix()))
         page.wait_until_ready()
@@ -97,5 +97,5 @@ class Window(Generic[P]):
 
     def close(self) -> None:
         """Close the window and end the kernels."""
-        self._context.close()
+        self.context.close()
         self.server.end_kernels()

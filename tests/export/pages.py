@@ -30,6 +30,14 @@ _VALUES = {
 }
 
 
+def leads_nowhere_else(address: str) -> bool:
+    """Whether a link is to the web, to a mailbox, or to what is beside the page or on its host."""
+    # As browsers read it: what of control characters they leave out, and a "\\" as a "/".
+    read = re.sub("[\t\n\r]", "", address).strip("".join(map(chr, range(33)))).replace("\\", "/")
+    named = re.match(r"([a-z][a-z\d+.-]*):|//", read, re.I)
+    return named is None or re.match("https?://|mailto:", read, re.I) is not None
+
+
 class Page(HTMLParser):
     """``live`` is what is in a page beside text; ``text`` is that."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.export.document import MOST_IMAGE, MOST_TEXT
+from sagents_nb.export.markdown import folded, plain
 from sagents_nb.messages import Field, message_of
 from tests.export.pages import Page
 
@@ -324,3 +326,18 @@ def test_what_names_in_a_message_stood_for_is_folded_below_what_was_typed(format
     assert "is a DataFrame" not in text
     if format != "to_html":
         assert f"> {typed}\n\n<details>{summary}\n\ndf:\n\n" in text
+
+
+STYLED = r"$\style{cursor:url(//x)}{y}$"
+
+
+@pytest.mark.parametrize("made", [plain, lambda text: folded(text, [])])
+def test_formulas_in_names_and_summaries_have_no_style(made: Callable[[str], str]) -> None:
+    """What sets formulas reads the page, whatever was escaped in its source."""
+    text = Page(f"<p>{made(STYLED)}</p>").text
+    assert r"$\ style{cursor:url(//x)}{y}$" in text
+
+
+def test_only_addresses_of_the_web_become_links_in_plain_text() -> None:
+    assert "ftp://" not in plain("ftp://x FTP://x".lower())
+    assert plain("http://x") == "http://x"

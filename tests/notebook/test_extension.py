@@ -35,6 +35,18 @@ def use(shell: InteractiveShell, session: Any) -> Any:
 # Loading
 
 
+def test_a_result_is_shown_without_the_secrets_of_variables_and_inert(
+    shell: InteractiveShell,
+) -> None:
+    secret = "pw-CANARY-1234"
+    shell.user_ns["password"] = secret
+    said = f"It is {secret}, <script>"
+    shell.user_ns["r"] = session_of(said).send("What?").result(20)
+    data, _ = shell.display_formatter.format(shell.user_ns["r"])
+    assert secret not in str(data)
+    assert "It is [key], &lt;script&gt;" in data["text/html"]
+
+
 def test_loading_twice_is_loading_once(shell: InteractiveShell) -> None:
     sa.load_ipython_extension(shell)
     assert shell.input_transformers_cleanup.count(awaiting_cell) == 1

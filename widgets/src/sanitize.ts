@@ -62,7 +62,8 @@ const FOREIGN = /<(?!\/?(?:p|strong|em|code|ul|ol|li|h[1-6]|br|hr|del|blockquote
 
 /** `html` as nodes that are safe to put into the page. */
 export function sanitize(html: string): DocumentFragment {
-  if (FOREIGN.test(html)) return purify.sanitize(html, CONFIG);
+  // Null where a <frameset> has taken the place of the body: then as the text that it was.
+  if (FOREIGN.test(html)) return purify.sanitize(html, CONFIG) ?? Object.assign(new DocumentFragment(), { textContent: html });
   const template = document.createElement("template");
   template.innerHTML = html;
   return template.content;

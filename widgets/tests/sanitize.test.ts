@@ -109,6 +109,11 @@ test.each(PAYLOADS)("%s", (payload) => {
 
 test("there are enough payloads", () => expect(PAYLOADS.length).toBeGreaterThanOrEqual(40));
 
+test("what replaces the page's body is text", () => {
+  expect(safe("<frameset onload=alert(1)>").innerHTML).toBe("&lt;frameset onload=alert(1)&gt;");
+  expect(safe("<p></p><frameset><frame src=x>hidden").querySelector("frame, frameset")).toBeNull();
+});
+
 test("links outside stay, and open elsewhere", () => {
   const link = safe("[x](https://example.org/a?b=1&c=2)").querySelector("a")!;
   expect(link.getAttribute("href")).toBe("https://example.org/a?b=1&c=2");
