@@ -30,7 +30,8 @@ class Asked:
 
     ``by`` are the groups, ``named`` all columns beside them, ``numbers`` those that hold numbers
     or say yes and no; ``order``, ``superlative`` and ``ranked`` are of the superlative: its
-    order, its word, and the columns of its quantity.
+    order, its word, and the columns of its quantity. ``compared`` are the groups that are meant
+    where several values of one column are named.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -49,13 +50,29 @@ class Asked:
         self.years: list[int] = [t.value for t in self.tokens if t.role == "year"]
         statistics = (STATISTICS.get(t.word) for t in self.tokens if not t.role)
         self.statistic = next((statistic for statistic in statistics if statistic), None)
+        several = [c for c in self.where(self.values) if c.operator == "in"]
+        self.compared = tuple(Key(c.column, "" if c.part == "quarter" else c.part) for c in several)
+        if self.reading.says({"or"}):
+            self.compared = ()
 
     def where(self, values: Sequence[Token]) -> tuple[Condition, ...]:
-        """What rows have to be: these values, and what dates and comparisons say."""
+        """What rows have to be: these values, and what dates and comparisons say.
+
+        No row has two values of one column: where several are named, each of them is allowed.
+        """
         said = [Condition(t.columns[0], "==", t.value) for t in values]
-        return tuple(dict.fromkeys([*said, *self.reading.conditions]))
+        equal: dict[tuple[str, str], list[Condition]] = {}
+        for condition in dict.fromkeys([*said, *self.reading.conditions]):
+            place = (condition.column, condition.part) if condition.operator == "==" else None
+            equal.setdefault(place or (repr(condition), ""), []).append(condition)
+        return tuple(
+            first if len(same) == 1 else
+            Condition(first.column, "in", tuple(c.value for c in same), first.part)
+            for same in equal.values() for first in same[:1]
+        )  # fmt: skip
 
     def is_measure(self, name: str) -> bool:
+        """Whether a column holds what can be added up or averaged."""
         column = self.frame.column(name)
         return column.numeric or column.binary
 
@@ -141,6 +158,7 @@ class Asked:
         return None
 
     def last_number(self) -> int | None:
+        """The last number that is nothing else, as that of the rows that are wanted."""
         numbers = [t for t in self.tokens if not t.role and t.word.isdigit()]
         if not numbers:
             return None
@@ -155,7 +173,8 @@ class Asked:
             word, after = token.word, self.reading.word(index + 1)
             if token.role:
                 continue
-            if word in ("most", "least") and (known := adjective(after)):
+            free = self.reading.is_free(index + 1)
+            if word in ("most", "least") and free and (known := adjective(after)):
                 self.tokens[index + 1].role = token.role = "superlative"
                 up = known[0] == (word == "most")
                 return order_of(up), f"{word} {after}", self.reading.measured(known[1])

@@ -88,7 +88,8 @@ class Talk:
     ``task`` is what people said since the last answer, and ``asked`` the same with the frames
     that a notebook describes after it; ``done`` are the calls since then, ``todos`` those that
     wrote the to-do list. ``earlier`` are the facts before, ``before`` what people said before,
-    the newest first, and ``answered`` the last answer.
+    the newest first, ``turns`` the same, each with its facts, the oldest first; ``answered`` is
+    the last answer.
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -106,6 +107,12 @@ class Talk:
         self.done = [d for d in calls if d.call.name != TODOS]
         self.todos = [d for d in calls if d.call.name == TODOS]
         self.earlier = [d.fact("") for d in _calls(messages[:begin]) if d.call.name != TODOS]
+        self.turns: list[tuple[str, list[Fact]]] = []
+        for message, call in _told(messages[:begin]):
+            if message:
+                self.turns.append((message, []))
+            elif call is not None and self.turns:
+                self.turns[-1][1].append(call.fact(""))
         self.turn = 1 + max(
             (int(m[1]) for c in _ids(messages) if (m := _CALL_ID.fullmatch(c))),
             default=sum(m.role == "assistant" for m in messages),
@@ -140,6 +147,17 @@ def _calls(messages: Sequence[Message]) -> list[Done]:
         for result in message.tool_results:
             results[result.tool_call_id] = result
     return [Done(c, results.get(c.id)) for message in messages for c in message.tool_calls]
+
+
+def _told(messages: Sequence[Message]) -> list[tuple[str, Done | None]]:
+    """What people said and the calls that were made, in their order."""
+    done = {d.call.id: d for d in _calls(messages)}
+    told: list[tuple[str, Done | None]] = []
+    for message in messages:
+        if message.role == "user" and message.text.strip():
+            told.append((whole(message.text), None))
+        told += [("", done[call.id]) for call in message.tool_calls]
+    return told
 
 
 def rejection(fact: Fact) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from .asked import Asked, order_of
 from .data_words import (
+    CHANGES,
     CHARTS,
+    COMPARE,
     COUNT,
     DISTINCT,
     GROWTH,
@@ -34,6 +36,7 @@ from .data_words import (
 )
 from .frames import Frame
 from .history import listed
+from .neglect import neglected_word
 from .queries import Condition, Key, Order, Part, Query, Statistic, Wants
 from .reading import Reading, fit_of, parts_of
 from .words import adjective, word_set
@@ -81,10 +84,17 @@ class _Question(Asked):
             return self.reading.reason or str(found)
         if unused := self._unused(found):
             return f"I cannot tell what `{unused}` has to do with it"
-        return msgspec.structs.replace(found, yes_no=self.reading.word(0) in YES_NO)
+        if neglected := neglected_word(self, found):
+            return f"I cannot tell what “{neglected}” asks for here"
+        assumed = self.reading.assumed
+        return replace(found, yes_no=self.reading.word(0) in YES_NO, assumed=assumed)
 
     def _query(self) -> Query | str:
         says, where = self.reading.says, self.where(self.values)
+        if self.reading.word(0) in CHANGES and not says(PLOT | GROWTH):
+            return "I only look at data and change none"
+        if not (says(GROWTH | SHRINK) and len(self.years) > 1):
+            self.by = tuple(dict.fromkeys([*self.by, *self.compared]))
         without = self._without()
         if says(PLOT):
             return self._plotted()
@@ -93,9 +103,12 @@ class _Question(Asked):
             rows = self.named or where or says({"row", "rows"})
             return Query("missing", columns, "count" if rows else "sum", where=where)
         if says(RELATION):
-            if len(self.numbers) != 2:
+            named = [c for t in self.tokens if t.role == "column" for c in t.columns]
+            numbers = tuple(dict.fromkeys(c for c in named if self.is_measure(c)))
+            self.by = tuple(key for key in self.by if key.column not in numbers)
+            if len(numbers) != 2:
                 return "a correlation needs two columns of numbers"
-            return Query("correlation", self.numbers, where=where)
+            return Query("correlation", numbers, where=where)
         if says(SUMMARY):
             if self.by:
                 return Query("aggregate", self.numbers or self.only(), "mean", self.by, where)
@@ -285,8 +298,18 @@ class _Question(Asked):
         where = self.where(self.values)
         if len(pair) >= 2:
             labels = by or tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
-            ends = (pair[0], pair[-1])
-            return Query("growth", ends, by=labels, where=where, order=direction, wants=wants)
+            if not by and labels and not frame.is_key(labels[0].column):
+                labels = ()
+            default: Statistic = "sum" if pair == years else self.default(pair)
+            return Query(
+                "growth",
+                (pair[0], pair[-1]),
+                self.statistic or default,
+                labels[:1],
+                where,
+                direction,
+                wants=wants,
+            )
         year = next((c.name for c in frame.columns if "year" in parts_of(c.name)), "")
         if frame.date is None and not year:
             return f"`{frame.name}` has no dates to tell a growth by"
@@ -307,7 +330,7 @@ class _Question(Asked):
         if len(self.years) > 1:
             part: Part = "year" if key.period else ""
             low, high = min(self.years), max(self.years)
-            kept = [c for c in where if c.value not in self.years]
+            kept = [c for c in where if c.column != key.column or c.part != part]
             ends_of = (
                 Condition(key.column, ">=", low, part),
                 Condition(key.column, "<=", high, part),
@@ -328,6 +351,10 @@ class _Question(Asked):
                     word=self.superlative,
                 )  # fmt: skip
             return Query("aggregate", binary, "mean", by, where, wants="share")
+        if self.compared:
+            return "I tell the share of one group, or of all of them"
+        if numbers and not self._is_share_of(numbers[0]):
+            return f"no column says a rate of `{numbers[0]}`, and I divide no columns"
         subjects: tuple[str, ...] = ()
         if values and not by:
             *values, subject = values
@@ -345,11 +372,19 @@ class _Question(Asked):
             subjects=subjects,
         )
 
+    def _is_share_of(self, name: str) -> bool:
+        """Whether it says "share of" a column: "win rate" and "margin percentage" are others."""
+        places = [i for i, t in enumerate(self.tokens) if t.role == "column" and name in t.columns]
+        said = [i for i, t in enumerate(self.tokens) if not t.role and t.word in SHARE]
+        return any("of" in self.reading.words[i + 1 : place] for i in said for place in places)
+
     def _compares(self) -> Query | str | None:
         """A question whether one group is more than another, None if it is none."""
         columns = {token.columns[0] for token in self.values}
         joined = self.reading.says(THAN | {"compare", "comparison", "and"})
         if len(self.values) != 2 or len(columns) != 1 or not joined:
+            return None
+        if any(key.column not in columns for key in self.by):
             return None
         more = self.comparative()
         measures = (self.numbers or (more[2] if more else ()))[:1]
@@ -364,10 +399,14 @@ class _Question(Asked):
             tuple(Key(column) for column in columns),
             self.where([]),
             order_of(more is None or more[0]),
-            wants="compare" if more else "",
+            wants="compare" if more else self._difference(),
             subjects=tuple(str(token.value) for token in self.values),
             word=more[1] if more else "",
         )
+
+    def _difference(self) -> Wants:
+        """Whether the difference of two groups is wanted, too."""
+        return "difference" if self.reading.says(COMPARE) else ""
 
     def _compares_years(self) -> Query | str | None:
         """A question whether one year is more than another, None if it is none."""
@@ -454,7 +493,7 @@ class _Question(Asked):
         )
         if self._asks_when(measures):
             others = tuple(key for key in by if not frame.column(key.column).dated)
-            return msgspec.structs.replace(rows, by=others)
+            return replace(rows, by=others)
         if not by:
             asked = self.top or says(_WHICH - {"what"} | {"row"}) or self.statistic
             keyed = any(not c.numeric and frame.is_key(c.name) for c in frame.columns)
@@ -505,7 +544,8 @@ class _Question(Asked):
         statistic = self.statistic or self.default(numbers)
         timed = any(key.period or self._in_order(key.column) for key in by)
         order: Order = "descending" if by and not timed else ""
-        return Query("aggregate", numbers[:4], statistic, by, where, order)
+        wants = self._difference() if by == self.compared and len(numbers) == 1 else ""
+        return Query("aggregate", numbers[:4], statistic, by, where, order, wants=wants)
 
     def _in_order(self, name: str) -> bool:
         """Whether a column has an order of its own, so that its groups are shown in it."""

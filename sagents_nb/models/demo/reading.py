@@ -17,6 +17,7 @@ import msgspec
 from .data_words import (
     AFTER_VERB,
     ALIASES,
+    COMPARE,
     COUNT,
     DISTINCT,
     DOWN,
@@ -48,7 +49,7 @@ from .data_words import (
 )
 from .frames import Column, Frame
 from .queries import MONTHS, Condition, Operator
-from .words import adjective, stem
+from .words import QUANTITIES, adjective, stem
 
 _TOKEN = re.compile(
     r"`[^`\n]+`|\d{4}-\d\d-\d\d|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d[\d,]*(?:\.\d+)?|[<>]=?|[%@#&=]"
@@ -196,7 +197,8 @@ class Reading:
             reserved = word in STATISTICS or word in UP | DOWN | COUNT | PLOT | SHARE
             if reserved or word in PERIODS or word in SHAPE | MISSING | RANGE | SHOW:
                 return 0
-            if adjective(word) or word in MORE | LESS or word in GROWTH | SHRINK:
+            noun = word in parts and word in QUANTITIES  # "rain" names the column of rain
+            if (adjective(word) and not noun) or word in MORE | LESS | GROWTH | SHRINK:
                 return 0
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
@@ -264,14 +266,24 @@ class Reading:
             return
         if year is None and date is None:
             return
-        before = self.word(index - 1)
-        operator = _WHEN.get(before, "==")
+        operator = self._end_of_range(index) or _WHEN.get(self.word(index - 1), "==")
         token.role, token.value = "year", int(token.text)
         if year is not None:
             self.conditions.append(Condition(year.name, operator, token.value))
         else:
             name = cast(Column, date).name
             self.conditions.append(Condition(name, operator, token.value, "year"))
+
+    def _end_of_range(self, index: int) -> Operator | None:
+        """Of "from 2023 to 2025" or "between 2023 and 2025" what the year there says."""
+        if self.says(COMPARE):
+            return None
+        joins = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+        for first, operator in ((index, ">="), (index - 2, "<=")):
+            said = self.word(first + 1) in joins.get(self.word(first - 1), ())
+            if said and _YEAR.fullmatch(self.word(first)) and _YEAR.fullmatch(self.word(first + 2)):
+                return cast(Operator, operator)
+        return None
 
     def _mark_comparisons(self) -> None:
         """Numbers that a column is to be over or under."""
@@ -396,25 +408,44 @@ class Reading:
             left.append(token.text)
         return list(dict.fromkeys(left))
 
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The words that are taken for the rows, though neither frame nor columns are named so."""
+        return tuple(
+            token.text
+            for index, token in enumerate(self.tokens)
+            if not token.role
+            and token.word not in FILLERS
+            and self._entity(index)
+            and not self._names_rows(token.word)
+        )
+
+    def _names_rows(self, word: str) -> bool:
+        """Whether the frame, or a column with a value of its own in each row, is named so."""
+        parts = parts_of(self.frame.name)
+        for column in self.frame.columns:
+            named = parts_of(column.name)
+            if "id" in named or self.frame.is_key(column.name):
+                parts += named
+        return any(fit_of(part, word) for part in parts if len(part) > 2)
+
     def _entity(self, index: int) -> bool:
-        """Whether a word says what the rows are: "how many passengers", "share of the birds"."""
+        """Whether a word says what the rows are: "how many passengers", "the oldest patient"."""
         word = self.word(index)
-        if not word.isalpha():
+        if not word.isalpha() or word in GROWTH | SHRINK | SHARE | PERIODS.keys():
             return False
-        singular = stem(word)
-        if singular == stem(self.frame.name):
+        if self._names_rows(word):
             return True
         before = [w for w in self.words[max(0, index - 4) : index] if w not in ("the", "all", "a")]
         if self.tokens[index - 1].role == "superlative":
-            return True
+            known = adjective(self.word(index - 1))
+            return known is not None and bool(self.measured(known[1]))
         plural = word.endswith("s") and not word.endswith("ss")
         if not plural:
             return False
         last = self.tokens[max(0, index - 2) : index]
         after_value = bool(last) and last[-1].role in ("value", "part", "condition")
-        return bool(before) and (
-            before[-1] in ("many", "of", "rows", "which", "for") or after_value
-        )
+        return bool(before) and (before[-1] in ("many", "which") or after_value)
 
 
 def _token(text: str) -> Token:

@@ -168,6 +168,8 @@ def stem(word: str) -> str:
             break
     else:
         word = word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
+        if len(word) > 3 and word.endswith("y") and word[-2] not in "aeiou":
+            return word[:-1] + "i"  # as of cities
     return word.removesuffix("e") if len(word) > 3 else word
 
 
