@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from .data_words import CHANGES, EXTREMES, SUMMARY
 from .data_words import SHOW as SHOWS
-from .frames import WHOLE, Frame, described_apart, frames_in, same_columns, shown_frame
+from .frames import WHOLE, Frame, Row, described_apart, frames_in, same_columns, shown_frame
 from .history import Fact, Talk, listed, rejection
-from .queries import Query, code, evaluate, result
+from .queries import SHOWN, Query, code, evaluate, result
 from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
 from .tools import Offer, best
@@ -54,6 +54,7 @@ _DATA = word_set(
     "plot chart graph histogram scatter missing unique distinct correlation percentage share per "
     "summarise summarize describe sort top highest lowest largest smallest most least how which"
 )
+_CUT = "there are more rows than I see, so that the file would lack some"
 _TABLE = word_set("row rows column columns value values duplicates")
 _ASKS_ALL = SHOWS | SUMMARY  # of a frame as a whole, whatever was asked before
 
@@ -88,9 +89,18 @@ class Analysis:
         """Whether there are tools that see frames."""
         return SHOW in self.offers
 
+    def knows(self, text: str) -> bool:
+        """Whether a text is the name of a frame."""
+        return text.removeprefix("the ").strip("` ") in self._frames
+
     def _learn(self, frames: Iterable[Frame]) -> list[str]:
         found = list(frames)
-        self._frames |= {frame.name: frame for frame in found}
+        for frame in found:
+            known = self._frames.get(frame.name)
+            # A list of variables says less than what was shown of one in this turn.
+            told = known is not None and not known.recalled and known.columns
+            if not told or frame.shown or (frame.columns and not cast(Frame, known).shown):
+                self._frames[frame.name] = frame
         return [frame.name for frame in found]
 
     def _recall(self, frames: Iterable[Frame]) -> list[str]:
@@ -132,20 +142,33 @@ class Analysis:
             else:
                 found.append(f"{part.rstrip('?')} in {waiting}" if waiting else part)
                 waiting = ""
-        found = found or [waiting]
-        if self._named and not any(self.takes(step) for step in found):
-            # "Write a report about `sales` to /report.md": of what it holds.
-            found = [f"summarise `{self._named[0]}`", *found]
-        return found
+        return found or [waiting]
+
+    def asked_before(self) -> list[str]:
+        """What was asked last of a frame in an earlier turn, as steps."""
+        for text in self._talk.before[:5]:
+            parts = self.steps(clauses(described_apart(text)[0]))
+            if found := [part for part in parts if self.takes(part)]:
+                return found[-1:]
+        return []
+
+    def asks(self, text: str) -> bool:
+        """Whether a text says something that can be asked of a frame, as far as that is known."""
+        if not self.takes(text):
+            return False
+        name = self._frame_of(text)
+        if not name or not self._frames[name].columns or self._answers(text, name):
+            return True
+        looks = INSPECT in self.offers and not self._looked and f"`{name}`" not in text
+        return looks and bool(_DATA & set(words(text)))
 
     def takes(self, step: str) -> bool:
         """Whether a step asks something of a frame."""
         if not self.available or is_talk(step) or not step or PATH.search(step):
             return False
         verb = first_verb(step)
-        if verb in ("write", "save", "move", "run") or (
-            verb in CHANGES and not self._of_rows(step)
-        ):
+        changes = verb in CHANGES and words(step)[:1] == [verb]
+        if verb in ("write", "save", "move", "run") or (changes and not self._of_rows(step)):
             return False
         if any(names_frame(step, name) for name in self._frames):
             return True
@@ -157,7 +180,7 @@ class Analysis:
             return False
         if re.search(r"`[^`]*`|\"", step):
             return False
-        asks = is_question(step) or superlative(step) or verb in _DATA or verb in CHANGES
+        asks = is_question(step) or superlative(step) or verb in _DATA or changes
         if name := self._frame_of(step):
             if self._named or not isinstance(self.query(step, self._frames[name]), str):
                 return not others
@@ -183,22 +206,27 @@ class Analysis:
         text = self._talk.task
         there = [name for name in self._frames if names_frame(text, name)]
         likely = list(dict.fromkeys([*worded, *self._named, *there, *reversed(self._earlier)]))
-        for name in likely:
-            if self._answers(step, name):
-                return name
-        fitting = [
-            name for name in self._frames if name not in likely and self._answers(step, name)
-        ]
-        if len(fitting) == 1:
-            return fitting[0]
+        rest = [name for name in self._frames if name not in likely]
+        for certain in (True, False):
+            for name in likely:
+                if self._answers(step, name, certain):
+                    return name
+            fitting = [name for name in rest if self._answers(step, name, certain)]
+            if len(fitting) == 1:
+                return fitting[0]
         if likely and not fitting:
             return likely[0]
         return next(iter(self._frames)) if len(self._frames) == 1 else ""
 
-    def _answers(self, step: str, name: str) -> bool:
-        """Whether a step makes a question for that frame."""
+    def _answers(self, step: str, name: str, certain: bool = False) -> bool:
+        """Whether a step makes a question for that frame; a certain one assumes nothing."""
         frame = self._frames[name]
-        return bool(frame.columns) and isinstance(self.query(step, frame), Query)
+        query = self.query(step, frame) if frame.columns else ""
+        return isinstance(query, Query) and not (certain and query.assumed)
+
+    def _settled(self, step: str, name: str) -> bool:
+        """Whether no other frame has to be looked at to know which one is meant."""
+        return bool(name) and (f"`{name}`" in step or self._answers(step, name, certain=True))
 
     def query(self, step: str, frame: Frame) -> Query | str:
         """What a step asks of a frame, by itself or as a change of what was asked before."""
@@ -230,7 +258,7 @@ class Analysis:
     def first(self, step: str) -> tuple[str, dict[str, Any]] | str:
         """The first call for a step; "" if none is needed, else why there is none."""
         name = self._frame_of(step)
-        if not name or not (self._answers(step, name) or f"`{name}`" in step):
+        if not self._settled(step, name):
             look = self._look()
             if look or not name:
                 return look or self._no_frame()
@@ -242,7 +270,7 @@ class Analysis:
         if fact.status != "ok" or fact.name == RUN:
             return None
         name = self._frame_of(step)
-        if not name or not (self._answers(step, name) or f"`{name}`" in step):
+        if not self._settled(step, name):
             look = self._look()
             if look or not name:
                 return look
@@ -282,19 +310,49 @@ class Analysis:
 
     # What they came to
 
+    def unanswered(self, step: str, facts: Sequence[Fact]) -> str:
+        """Why a step has no answer, as the end of a sentence; "" if it has one."""
+        if any(fact.status != "ok" for fact in facts):
+            return "what it takes did not run"
+        name = self._frame_of(step)
+        if not name:
+            return self._no_frame()
+        frame = self._frames[name]
+        query = self.query(step, frame)
+        if isinstance(query, str):
+            return query
+        ran = any(fact.name == RUN for fact in facts)
+        if ran or query.kind in ("show", "summary", "shape") or evaluate(query, frame) is not None:
+            return ""
+        return "it takes code on all the rows, and I have no tool to run any"
+
+    def table(self, step: str, facts: Sequence[Fact]) -> list[Row] | str:
+        """What a step came to as rows; else why they are none, or not all of them."""
+        frame = self._frames[self._frame_of(step)]
+        query, ran = self.query(step, frame), [fact for fact in facts if fact.name == RUN]
+        if isinstance(query, str) or query.kind in ("plot", "summary", "shape"):
+            return "that is no table of numbers"
+        if query.kind == "show":
+            top = query.top or frame.size
+            return list(frame.rows[:top]) if len(frame.rows) >= top else _CUT
+        rows = result(query, ran[-1].text, frame) if ran else evaluate(query, frame) or []
+        wanted = query.top or (1 if query.wants == "first" and query.kind == "rows" else None)
+        if wanted is None and ran and len(rows) >= SHOWN and query.order:
+            return _CUT
+        if query.subjects:
+            rows = [row for row in rows if str(row[query.by[0].label]) in query.subjects]
+        return rows[:wanted] or "there is no row to write"
+
     def reply(self, step: str, facts: Sequence[Fact]) -> str:
         """What a step came to, in Markdown: the answer, else why there is none."""
         failed = [fact for fact in facts if fact.status != "ok"]
         ran = [fact for fact in facts if fact.name == RUN]
         if failed:
             return _failed(failed[-1])
-        name = self._frame_of(step)
-        if not name:
-            return _unable(step, self._no_frame())
-        frame = self._frames[name]
-        query = self.query(step, frame)
-        if isinstance(query, str):
-            return _unable(step, query)
+        if why := self.unanswered(step, facts):
+            return _unable(step, why)
+        frame = self._frames[self._frame_of(step)]
+        query = cast(Query, self.query(step, frame))
         if query.kind in ("show", "summary"):
             return self._shown(query, frame)
         if query.kind == "shape":
@@ -302,9 +360,7 @@ class Analysis:
         if query.kind == "plot" and ran:
             return plotted(query, frame)
         rows = result(query, ran[-1].text, frame) if ran else evaluate(query, frame)
-        if rows is None:
-            return _unable(step, "it takes code on all the rows, and I have no tool to run any")
-        return reply(query, rows, frame)
+        return reply(query, rows or [], frame)
 
     def _shown(self, query: Query, frame: Frame) -> str:
         if query.kind == "summary":

@@ -315,7 +315,7 @@ def _column(columns: Sequence[str], asked: str, given: Sequence[str]) -> str | N
 
 def _ranked(rows: Rows, label: str, column: str, what: str, asked: str) -> str:
     extreme = superlative(asked)
-    counted = column.lower() in _COUNTS
+    counted = column.lower() in _COUNTS or _is_of_things(column, rows)
     measures = set(words(what)) & QUANTITIES
     if extreme and extreme[2] and measures and not measures & set(extreme[2]):
         extreme = None  # "the heaviest" says nothing about lengths, or how many there are
@@ -339,6 +339,12 @@ def _ranked(rows: Rows, label: str, column: str, what: str, asked: str) -> str:
             f"{top} has the {'most' if more else 'fewest'}: {first}{against}; {total} in all."
         )
     return sentence
+
+
+def _is_of_things(column: str, rows: Rows) -> bool:
+    """Whether a column says how many there are of what it names, as "penguins" does."""
+    plural = column.isalpha() and column.endswith("s") and not column.endswith("ss")
+    return plural and all(isinstance(row.get(column), int | None) for row in rows)
 
 
 def _single(rows: Rows, columns: Sequence[str], given: Sequence[str]) -> str:

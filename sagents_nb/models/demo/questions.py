@@ -18,6 +18,7 @@ from .data_words import (
     COMPARE,
     COUNT,
     DISTINCT,
+    FILLERS,
     GROWTH,
     LATEST,
     MISSING,
@@ -66,6 +67,8 @@ def statistic_of(text: str) -> Statistic | None:
 
 def names_frame(text: str, name: str) -> bool:
     """Whether a text names that frame, in backticks or as a word."""
+    if name.lower() in FILLERS:  # such as "data" is more often a word than a name
+        return f"`{name}`" in text
     return bool(re.search(rf"(?<![\w.]){re.escape(name)}(?![\w(])", text))
 
 
@@ -74,6 +77,8 @@ class _Question(Asked):
 
     def query(self) -> Query | str:
         """The query, else the reason why there is none."""
+        if self.reading.word(0) in CHANGES and not self.reading.says(PLOT | GROWTH):
+            return "I only look at data and change none"
         found = self._query()
         kind = found.kind if isinstance(found, Query) else None
         if unknown := self.reading.unknown(kind):
@@ -91,8 +96,6 @@ class _Question(Asked):
 
     def _query(self) -> Query | str:
         says, where = self.reading.says, self.where(self.values)
-        if self.reading.word(0) in CHANGES and not says(PLOT | GROWTH):
-            return "I only look at data and change none"
         if not (says(GROWTH | SHRINK) and len(self.years) > 1):
             self.by = tuple(dict.fromkeys([*self.by, *self.compared]))
         without = self._without()

@@ -20,7 +20,7 @@ _COMMON = ("most", "least", "fewest", "highest", "lowest", "best", "worst", "top
 
 def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     """The answer, in Markdown, and which words of the question were taken for the rows."""
-    said = _reply(query, list(rows), frame)
+    said = _reply(query, list(rows), frame) + _gaps_of_totals(query, frame)
     names = listed([f"“{word}”" for word in dict.fromkeys(query.assumed)])
     return f"{said}\n\nI took {names} for the rows of `{frame.name}`." if names else said
 
@@ -102,6 +102,21 @@ def head(frame: Frame, top: int | None) -> str:
 
 def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _gaps_of_totals(query: Query, frame: Frame) -> str:
+    """That totals lack the rows without a value, where there are any and groups are shown."""
+    sums = query.kind == "aggregate" and query.statistic == "sum" and query.by
+    gaps = frame.column(query.measures[0]).missing if sums else 0
+    if not gaps:
+        return ""
+    who = "Rows" if query.where else _many(gaps, "row")
+    are = "are" if query.where else _are(gaps)
+    return f"\n\n{who} without a `{query.measures[0]}` {are} left out of the totals."
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _gaps(columns: Sequence[Column]) -> str:
@@ -208,7 +223,7 @@ def _single(query: Query, row: Row, frame: Frame) -> str:
     gaps = frame.column(query.measures[0]).missing
     note = ""
     if gaps and not where:
-        note = f" ({_many(gaps, 'row')} without a value {'is' if gaps == 1 else 'are'} left out)"
+        note = f" ({_many(gaps, 'row')} without a value {_are(gaps)} left out)"
     return f"The {', and the '.join(parts)}{note}."
 
 
@@ -462,9 +477,7 @@ def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
         return f"{_of_all(count, frame)}{where} {has} no `{query.measures[0]}`."
     columns = [frame.column(m) for m in query.measures]
     if count and query.statistic == "sum":
-        return (
-            f"{_many(count, 'value')} {'is' if count == 1 else 'are'} missing: {_gaps(columns)[9:]}"
-        )
+        return f"{_many(count, 'value')} {_are(count)} missing: {_gaps(columns)[9:]}"
     if not count:
         return f"No value is missing in `{frame.name}`{where}."
     gaps = "" if where else f" {_gaps(columns)}"

@@ -130,6 +130,8 @@ class Offer:
         if PATH.search(unquoted(clause)):
             score += 2.0 if takes_path else -2.0
         elif takes_path and not said & FILE_WORDS:
+            if self.groups & {"delete", "move", "edit"}:
+                return 0.0  # of something else than a file, such as rows
             score -= 3.0
         elif not takes_path and "read" in self.groups and said & FILE_WORDS - {"it"}:
             return 0.0  # it reads something else

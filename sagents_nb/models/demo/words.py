@@ -271,8 +271,10 @@ def clauses(text: str) -> list[str]:
         sentence = sentence.strip()
         begin = 0
         for separator in _SEPARATOR.finditer(sentence):
-            following = words(_LEAD.sub("", sentence[separator.end() :]))[:1]
-            if following and (following[0] in _VERBS or following[0] in ("which", "how", "what")):
+            following = words(_LEAD.sub("", sentence[separator.end() :]))[:2]
+            asks = following[:1] and following[0] in ("which", "how", "what", "who")
+            asks = asks or following in (["are", "there"], ["is", "there"])
+            if following and (following[0] in _VERBS or asks):
                 parts.append(sentence[begin : separator.start()])
                 begin = separator.end()
         parts.append(sentence[begin:])
