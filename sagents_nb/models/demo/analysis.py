@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -54,6 +55,7 @@ _DATA = word_set(
     "plot chart graph histogram scatter missing unique distinct correlation percentage share per "
     "summarise summarize describe sort top highest lowest largest smallest most least how which"
 )
+_SEVERAL = re.compile(r"`[\w.]+`(?:(?:,\s*|\s+)(?:and\s+)?`[\w.]+`)+")
 _CUT = "there are more rows than I see, so that the file would lack some"
 _TABLE = word_set("row rows column columns value values duplicates")
 _ASKS_ALL = SHOWS | SUMMARY  # of a frame as a whole, whatever was asked before
@@ -131,7 +133,7 @@ class Analysis:
             return list(parts)
         found: list[str] = []
         waiting = ""
-        for part in parts:
+        for part in chain.from_iterable(map(_apart, parts)):
             if _BARE.match(part) and len(parts) > 1:
                 if found and self.takes(found[-1]) and waiting == "":
                     found[-1] = f"{found[-1]} {part}"
@@ -390,6 +392,15 @@ class Analysis:
         return f"{text[:1].upper()}{text[1:]}"
 
 
+def _apart(step: str) -> list[str]:
+    """A step that wants to see several frames, as one for each of them."""
+    several = _SEVERAL.search(step)
+    if several is None or not _ASKS_ALL & set(words(step)):
+        return [step]
+    names = re.findall(r"`[\w.]+`", several[0])
+    return [step[: several.start()] + name + step[several.end() :] for name in names]
+
+
 def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) -> Query | str:
     """What a step such as "and by island?" makes of what was asked before."""
     if isinstance(earlier, str) or earlier.kind not in ("aggregate", "plot"):
@@ -397,6 +408,8 @@ def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) 
     if isinstance(found, Query) and found.order:
         return found  # a ranking of its own
     said = [word for word in words(step) if word in EXTREMES]
+    if len(said) > 1:
+        return found
     rest = re.sub(rf"\b(?:{'|'.join(said)})\b", " ", step, flags=re.IGNORECASE) if said else step
     measures = " and ".join(f"`{measure}`" for measure in earlier.measures)
     trials = [f"average {rest}", f"count {rest}", f"{rest} of {measures}"]

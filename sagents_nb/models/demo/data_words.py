@@ -96,7 +96,7 @@ FILLERS = word_set(
     "group groups grouped per each every by both two most often likely more less same paid pay "
     "pays made sold sell sells occur occurred happen happened happens appear appears come comes "
     "belong live lives lived living working works recorded measured observed seen day days trading "
-    "more's "
+    "came more's "
     "people there's there're contain contains include includes exist statistics stats numbers "
     "breakdown break down split difference differ differs vs versus standard board aboard old "
     "first last total altogether report together fit"

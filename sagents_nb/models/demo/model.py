@@ -250,6 +250,8 @@ class Plan:
     def _sources(self, step: str, fresh: Sequence[str], found: Sequence[str]) -> list[str] | str:
         """The steps that find what a step writes; else why it writes nothing."""
         ending = format_of(step)
+        if len(set(PATH.findall(step))) > 1:
+            return "I write one file at a time, so each takes a sentence of its own"
         if ending and ending not in FORMATS:
             return f"I write Markdown, text, CSV, JSON and Python, and no .{ending}"
         wanted = wanted_of(step)

@@ -11,6 +11,7 @@ from .queries import Query
 from .words import word_set
 
 _COLUMNS = word_set("column columns variable variables field fields feature features")
+_EACH = word_set("per each every")
 _EVERY = word_set("per each every by across within")
 
 
@@ -19,6 +20,9 @@ def neglected_word(asked: Asked, query: Query) -> str:
     for index, token in enumerate(asked.tokens):
         if token.role == "superlative" and not _ranks(query):
             return token.text
+        each = token.role == "column" and asked.reading.word(index - 1) in _EACH
+        if each and not {key.column for key in query.by} & set(token.columns):
+            return token.text  # "wins per game" would divide one column by another
         if token.role in ("", "number") and not _holds(asked, query, index):
             return token.text
     used = {*query.by, *(c.column for c in query.where)}
@@ -66,7 +70,10 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
     if word in LATEST - {"recent", "current"}:
         return query.kind in ("show", "range", "growth", "change") or query.top is not None
     if word == "time" and before == "over":
-        return query.kind in ("plot", "change") or query.wants == "growth" or bool(query.by)
+        dated = any(asked.frame.column(key.column).dated for key in query.by)
+        return query.kind in ("plot", "change") or query.wants == "growth" or dated
+    if before in _EACH and reading.names_rows(word):
+        return query.kind == "rows" or query.statistic in ("mean", "median", "min", "max")
     if word in PERIODS and (word == "when" or word.endswith("ly") or before in _EVERY):
         return bool(query.by) or (word == "when" and query.kind in ("rows", "range"))
     if word == "standard":

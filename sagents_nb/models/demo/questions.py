@@ -131,7 +131,8 @@ class _Question(Asked):
         if self._is_range():
             date = self.frame.date.name if self.frame.date else ""
             return Query("range", (next(iter(self.named), date),), where=where)
-        if says(SORT) and not self.by and len(self.named) == 1:
+        sorts = {word for word in SORT if not self.reading.names_rows(word)}
+        if says(sorts) and not self.by and len(self.named) == 1:
             return self._sorted(where)
         if says(COUNT):
             return self._count(where)
@@ -168,7 +169,8 @@ class _Question(Asked):
     def _unused(self, query: Query) -> str:
         """A column or value that was named and is not in the query, "" if there is none."""
         used = {*query.measures, *(k.column for k in query.by), *(c.column for c in query.where)}
-        held = {(c.column, c.value) for c in query.where}
+        held = {(c.column, c.value) for c in query.where if c.operator != "in"}
+        held |= {(c.column, v) for c in query.where if c.operator == "in" for v in c.value}
         for token in self.tokens:
             if token.role == "column" and not used & set(token.columns) and query.kind != "shape":
                 return token.columns[0]
@@ -318,9 +320,11 @@ class _Question(Asked):
             return f"`{frame.name}` has no dates to tell a growth by"
         usual = ("close", "price", "value", "revenue", "sales", "amount", "total")
         measures = (self.numbers or self.reading.named_like(*usual) or self.only())[:1]
-        if not measures:
+        if not measures or (not self.numbers and len(self.reading.named_like(*usual)) > 1):
             return "I cannot tell which column has grown"
         groups = tuple(k for k in by if not k.period and not frame.column(k.column).dated)[:1]
+        if groups and self.default(measures) == "sum":
+            return "I tell the growth of groups from first value to last, and of no totals"
         if groups and frame.date and not self.years:
             return Query("change", measures, by=groups, where=where, order=direction, wants=wants)
         if groups:
@@ -453,6 +457,7 @@ class _Question(Asked):
             column = frame.column(self.named[0])
             grouping = column.counted or not column.numeric
             is_named = any(fit_of(part, many) >= 2 for part in parts_of(column.name))
+            is_named = is_named and not self._are_rows_after(column.name)
             if grouping and is_named:
                 return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
             if grouping and not by:
@@ -462,6 +467,14 @@ class _Question(Asked):
             return Query("aggregate", (frame.date.name,), "nunique", (), where)
         return Query(
             "aggregate", (), "count", by, where, chosen, self.top, wants, word=self.superlative
+        )
+
+    def _are_rows_after(self, name: str) -> bool:
+        """Whether rows are named after a column: "how many sunny days", of a column "sunny"."""
+        place = next(i for i, t in enumerate(self.tokens) if name in t.columns)
+        word = self.reading.word(place + 1)
+        return word in ("rows", "row", "entries", "records") or (
+            self.reading.names_rows(word) and not word.endswith("ed")
         )
 
     def _after_many(self) -> str:
@@ -478,7 +491,8 @@ class _Question(Asked):
         says = self.reading.says
         measures = self.numbers or self.ranked or self.reading.meant_by_verb()
         measures = self.one_of(measures, order)
-        labels = [c for c in self.named if not frame.column(c).numeric]
+        held = {condition.column for condition in where}
+        labels = [c for c in self.named if not frame.column(c).numeric and c not in held]
         if not by:
             by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1]
         if not measures:

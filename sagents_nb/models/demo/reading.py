@@ -202,6 +202,8 @@ class Reading:
                 return 0
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
+        if len(words) == 1 and stem(words[0]) == stem(self.frame.name) and len(parts) > 1:
+            return 0  # the date of an order is not the order
         scores = []
         left = list(parts)
         for word in words:
@@ -310,6 +312,8 @@ class Reading:
                     upper.role = "compared"
                     high = float(upper.word) if "." in upper.word else int(upper.word)
                     self.conditions.append(Condition(column, "<=", high))
+            if self.word(index + 1) == "or" and start == index:
+                self.tokens[index + 1].role = self.tokens[index + 2].role = "operator"
             after = index + 1
             while self.word(after) in UNITS and self.is_free(after):
                 self.tokens[after].role = "unit"
@@ -318,6 +322,8 @@ class Reading:
     def _operator(self, index: int) -> tuple[Operator | None, int]:
         """The comparison before a number, and where it begins."""
         one, two = self.word(index - 1), self.word(index - 2)
+        if self.word(index + 1) == "or" and self.word(index + 2) in MORE | LESS:
+            return (">=" if self.word(index + 2) in MORE else "<="), index
         if one in ("<", "<=", ">", ">="):
             return cast(Operator, one), index - 1
         if one == "than" and two:
@@ -368,28 +374,27 @@ class Reading:
                     break
 
     def measured(self, quantity: Sequence[str]) -> tuple[str, ...]:
-        """The numeric columns of a quantity such as "mass"."""
+        """The numeric columns of a quantity such as "mass"; a count is one of rows."""
+        named = [word for word in quantity if word != "count"]
         found = [
             column.name
             for column in self.frame.columns
             if column.numeric
-            and any(fit_of(p, q) >= 2 for p in parts_of(column.name) for q in quantity)
+            and any(fit_of(p, q) >= 2 for p in parts_of(column.name) for q in named)
         ]
         return tuple(found)
 
     def named_like(self, *names: str) -> tuple[str, ...]:
-        """The first column of numbers that has one of these words in its name."""
-        for name in names:
-            for column in self.frame.columns:
-                if column.numeric and name in parts_of(column.name):
-                    return (column.name,)
-        return ()
+        """The columns of numbers that have one of these words in their names, by these words."""
+        columns = [column for column in self.frame.columns if column.numeric]
+        found = [c.name for name in names for c in columns if name in parts_of(c.name)]
+        return tuple(dict.fromkeys(found))
 
     def meant_by_verb(self) -> tuple[str, ...]:
         """The column that a verb such as "paid" is about."""
         for token in self.tokens:
             if not token.role and token.word in MEANT_BY:
-                return self.named_like(*MEANT_BY[token.word].split())
+                return self.named_like(*MEANT_BY[token.word].split())[:1]
         return ()
 
     def unknown(self, kind: str | None) -> list[str]:
@@ -417,10 +422,10 @@ class Reading:
             if not token.role
             and token.word not in FILLERS
             and self._entity(index)
-            and not self._names_rows(token.word)
+            and not self.names_rows(token.word)
         )
 
-    def _names_rows(self, word: str) -> bool:
+    def names_rows(self, word: str) -> bool:
         """Whether the frame, or a column with a value of its own in each row, is named so."""
         parts = parts_of(self.frame.name)
         for column in self.frame.columns:
@@ -434,7 +439,7 @@ class Reading:
         word = self.word(index)
         if not word.isalpha() or word in GROWTH | SHRINK | SHARE | PERIODS.keys():
             return False
-        if self._names_rows(word):
+        if self.names_rows(word):
             return True
         before = [w for w in self.words[max(0, index - 4) : index] if w not in ("the", "all", "a")]
         if self.tokens[index - 1].role == "superlative":

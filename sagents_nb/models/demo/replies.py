@@ -263,7 +263,8 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         first, rest = rows[0], rows[1:]
         ties = [row for row in rest if row[column] == first[column]]
         names = listed([_labels(query, row) for row in [first, *ties]])
-        if len(query.by) == 1 and not isinstance(first[query.by[0].label], str):
+        plain = query.word in ("", *_COMMON)
+        if plain and len(query.by) == 1 and not isinstance(first[query.by[0].label], str):
             names = f"`{query.by[0].label}` {names}"
         ahead = listed(
             [f"{_labels(query, r)} ({number(r[column])})" for r in rest[len(ties) :][:2]]
