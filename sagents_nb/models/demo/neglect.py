@@ -57,7 +57,7 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
     if word in ("than", "more", "less", "fewer"):
         return query.wants == "compare" or (word == "more" and reading.word(index + 1) == "often")
     if word in ("vs", "versus", "compared", "comparison", "difference", "differ", "differs"):
-        several = len(query.measures) > 1 or query.kind != "aggregate"
+        several = query.kind not in ("aggregate", "summary", "show", "rows")
         return several or bool(query.by) or query.wants in ("growth", "compare")
     if word == "or":
         allowed = any(c.operator == "in" for c in query.where)

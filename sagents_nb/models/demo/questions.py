@@ -92,6 +92,8 @@ class _Question(Asked):
         if neglected := neglected_word(self, found):
             return f"I cannot tell what “{neglected}” asks for here"
         assumed = self.reading.assumed
+        if assumed and found.kind in ("summary", "show", "shape", "plot"):
+            return f"I cannot tell what “{assumed[0]}” means in `{self.frame.name}`"
         return replace(found, yes_no=self.reading.word(0) in YES_NO, assumed=assumed)
 
     def _query(self) -> Query | str:
@@ -116,7 +118,8 @@ class _Question(Asked):
             if self.by:
                 return Query("aggregate", self.numbers or self.only(), "mean", self.by, where)
             return "I only describe a frame as a whole" if where else Query("summary", self.named)
-        if says(GROWTH | SHRINK):
+        apart = says({"difference"}) and len(self.numbers) == 2 and not self.by
+        if apart or says(GROWTH | SHRINK):
             return self._grown()
         if says(SHARE):
             return self._shared()

@@ -448,8 +448,8 @@ class Reading:
         plural = word.endswith("s") and not word.endswith("ss")
         if not plural:
             return False
-        last = self.tokens[max(0, index - 2) : index]
-        after_value = bool(last) and last[-1].role in ("value", "part", "condition")
+        heads = [t.role for t in self.tokens[:index] if t.role != "part"]
+        after_value = bool(heads) and heads[-1] in ("value", "condition")
         return bool(before) and (before[-1] in ("many", "which") or after_value)
 
 

@@ -254,7 +254,7 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         names = listed([*empty[:5], *(["others"] if len(empty) > 5 else [])])
         known = msgspec.structs.replace(query, subjects=())
         has = "has" if len(empty) == 1 else "have"
-        return f"{_grouped(known, rows, frame)}\n\n{names} {has} no `{column}`{where}."
+        return f"{_grouped(known, rows, frame)}\n\n{names} {has} no value of `{column}`{where}."
     by = " and ".join(f"`{key.label}`" for key in query.by)
     what = said(query) if query.measures else "number of rows"
     what = f"share of `{column}`" if shares else what
@@ -475,7 +475,7 @@ def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
     where = _where(query)
     if len(query.measures) == 1:
         has = "has" if count == 1 else "have"
-        return f"{_of_all(count, frame)}{where} {has} no `{query.measures[0]}`."
+        return f"{_of_all(count, frame)}{where} {has} no value of `{query.measures[0]}`."
     columns = [frame.column(m) for m in query.measures]
     if count and query.statistic == "sum":
         return f"{_many(count, 'value')} {_are(count)} missing: {_gaps(columns)[9:]}"
