@@ -12,7 +12,6 @@ import pytest
 from tests.notebook.test_first_questions import ask as ask_about
 from tests.notebook.test_words_of_questions import FRAMES, ORDERS
 
-
 pytestmark = pytest.mark.usefixtures("shell")
 
 
