@@ -145,8 +145,13 @@ class Extension:
             self.shell.displayhook.fill_exec_result(result)
 
     def _offer(self, result: RunResult | None, *, replace: bool) -> None:
-        """Offer the code of the answer as a cell, and say what became of it."""
+        """Offer the code of the answer as a cell, and say what became of it.
+
+        Where the answer shows none, it is the code that was run for it.
+        """
         code = last_python(result.text) if result is not None else None
+        if code is None and result is not None and not replace:
+            code = _last_run(result)
         if code is None:
             print("The answer has no Python code that could be a cell.")
         elif not offer(self.shell, code, replace=replace):
@@ -170,6 +175,23 @@ def _sentence(error: BaseException) -> list[str]:
             *map(str.rstrip, traceback.format_list(frames)),
         ]
     return [*lines, f"{type(error).__name__}: {error}"]
+
+
+def _last_run(result: RunResult) -> str | None:
+    """The last code that ``run_python`` ran well in a run, None without any."""
+    worked = {
+        told.tool_call_id
+        for message in result.messages
+        for told in message.tool_results
+        if not (told.is_error or told.is_interrupt or told.metadata.get("not_run"))
+    }
+    codes = [
+        str(call.arguments.get("code", ""))
+        for message in result.messages
+        for call in message.tool_calls
+        if call.name == "run_python" and call.id in worked
+    ]
+    return codes[-1] if codes else None
 
 
 _MOST = 20_000  # characters of a failed cell, and of its traceback, that a model is handed

@@ -200,10 +200,10 @@ def test_a_follow_up_question_uses_what_was_asked_before() -> None:
     assert "Biscoe has the highest mean flipper_length_mm: 210.3" in third.text
 
 
-def test_what_was_answered_already_is_not_asked_again() -> None:
+def test_what_was_answered_before_may_have_changed_and_is_asked_again() -> None:
     first = agent().run("Compare body_mass_g by species")
     second = agent().run("And which is the lightest?", state=first.state)
-    assert calls_of(second.messages) == []
+    assert calls_of(second.messages) == calls_of(first.messages)
     assert second.text.startswith("The lightest species is Adelie: its mean body_mass_g is 3,533")
 
 
@@ -670,7 +670,7 @@ def test_the_description_of_a_frame_after_the_prompt_is_no_step_of_the_plan() ->
     described = (
         "\n\n`sales` is a DataFrame, 2 rows × 2 columns\n- region: str\nFirst rows:\nregion\nx"
     )
-    prompt = "Which region grew fastest in `sales`? Then save a report to /report.md."
+    prompt = "Which region grew fastest in `sales`? Then write 'It grew.' to /report.md."
     plans = []
     for text in (prompt, prompt + described):
         agent = Agent(DemoModel())

@@ -52,12 +52,16 @@ ODD = {
 
 
 class Answer(msgspec.Struct):
-    """What was said, the code that people were asked to approve, the calls, the files written."""
+    """What was said, the code that people were asked to approve, the calls, the files written.
+
+    ``todos`` are how the steps of the last plan ended, by their words.
+    """
 
     text: str
     approved: list[str]
     calls: list[str]
     files: dict[str, str]
+    todos: dict[str, str] = {}
 
 
 def notebook_of(frames: Frames) -> dict[str, Any]:
@@ -69,13 +73,19 @@ def notebook_of(frames: Frames) -> dict[str, Any]:
     return namespace
 
 
-def ask(*questions: str, frames: Any = None, decision: Any = None) -> Answer:
-    """Ask in a notebook that has these frames; who is asked approves, or decides otherwise."""
+def ask(*questions: Any, frames: Any = None, decision: Any = None) -> Answer:
+    """Ask in a notebook that has these frames; who is asked approves, or decides otherwise.
+
+    What is no question but a function changes the variables between two of them.
+    """
     namespace = notebook_of(frames or FRAMES)
     agent = sa.Agent(sa.DemoModel(), middleware=[sa.NotebookTools()])
     answer = Answer("", [], [], {})
     state = None
     for question in questions:
+        if callable(question):
+            question(namespace)
+            continue
         result = agent.run(interpolate(question, namespace), state=state)
         messages = [*result.messages]
         while result.status == "interrupted":
@@ -87,6 +97,8 @@ def ask(*questions: str, frames: Any = None, decision: Any = None) -> Answer:
             answer.calls.append(call.name)
             if call.name == "write_file":
                 answer.files[call.arguments["file_path"]] = call.arguments["content"]
+            for item in call.arguments.get("todos", ()):
+                answer.todos[item["content"]] = item["status"]
         state, answer.text = result.state, result.text
     return answer
 

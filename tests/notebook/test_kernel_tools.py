@@ -187,6 +187,14 @@ def test_the_code_of_an_answer_becomes_the_next_cell(kernel: Kernel) -> None:
     assert "No cell can be offered here" in cell.text
 
 
+def test_where_an_answer_shows_no_code_the_code_that_was_run_for_it_is_the_cell(
+    kernel: Kernel,
+) -> None:
+    kernel.ok("python('product = 6 * 7', '1 / 0', answer='It is 42.')")
+    cell = kernel.ok("%%agent --cell\nCompute it.", front_end=True)
+    assert offered(cell) == [("product = 6 * 7", False)]
+
+
 def test_the_cell_that_failed_is_mended_in_the_place_of_the_magic(kernel: Kernel) -> None:
     kernel.ok("password = 'correct-horse-battery'")
     kernel.run("x = {}['a']  # correct-horse-battery")

@@ -207,7 +207,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           </button>
         </p>
       )}
-      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the answer counts when it listens again.</p>}
+      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the answer counts later.</p>}
       {error && (
         <p class="sagents-error-text" role="alert" data-testid="approval-error">
           <Icon name="alert" />

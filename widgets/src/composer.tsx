@@ -185,7 +185,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
         </p>
       )}
       <ErrorText text={error || problem} />
-      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the message goes out when it listens again.</p>}
+      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the message goes out later.</p>}
     </div>
   );
 }

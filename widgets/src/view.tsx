@@ -94,7 +94,7 @@ export function View({ store, name, runId, typed = false }: ViewProps) {
           )}
           {store.silent && (
             <p class="sagents-lost" role="status" data-testid="silent">
-              The kernel does not answer. It is busy, or was restarted from another page: then load this one again.
+              No answer from the kernel. It is busy, or was restarted from another page: then load this one again.
             </p>
           )}
           {state && store.lost && status.name === "closed" && <Lost id={givenName(state.session_id)} />}

@@ -1,12 +1,14 @@
 """The offline demo model: rules in place of a language model, real plans and real tool calls.
 
 ``words`` knows English, ``history`` reads the conversation and what calls came to, ``tools``
-and ``calls`` pick a tool and its arguments for a step, ``model`` plans, speaks and streams.
+and ``calls`` pick a tool and its arguments for a step, ``documents`` says what goes into a file,
+``mending`` mends a cell that failed, ``model`` plans, speaks and streams.
 
 Steps that ask something of a data frame of the notebook go through ``analysis``: ``frames`` is
 what is known of frames, ``reading`` says what each word of a question is (by ``data_words``),
-``questions`` makes a query of it, ``queries`` evaluates it or writes pandas code for it, and
-``replies`` says what came of it.
+``asked`` puts together its parts, ``questions`` makes a query of them, from which ``neglect`` lets
+no word be missing, ``queries`` evaluates it or writes pandas code for it, and ``replies`` says what
+came of it.
 """
 
 from .model import DemoModel

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, cast
 
 from msgspec.structs import replace
 
-from .frames import WHOLE, Frame, described_apart, frames_in, shown_frame
+from .data_words import CHANGES, EXTREMES, SUMMARY
+from .data_words import SHOW as SHOWS
+from .frames import WHOLE, Frame, Row, described_apart, frames_in, same_columns, shown_frame
 from .history import Fact, Talk, listed, rejection
-from .queries import Query, code, evaluate, result
+from .queries import SHOWN, Query, code, evaluate, result
 from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
 from .tools import Offer, best
@@ -52,6 +55,10 @@ _DATA = word_set(
     "plot chart graph histogram scatter missing unique distinct correlation percentage share per "
     "summarise summarize describe sort top highest lowest largest smallest most least how which"
 )
+_SEVERAL = re.compile(r"`[\w.]+`(?:(?:,\s*|\s+)(?:and\s+)?`[\w.]+`)+")
+_CUT = "there are more rows than I see, so that the file would lack some"
+_TABLE = word_set("row rows column columns value values duplicates")
+_ASKS_ALL = SHOWS | SUMMARY  # of a frame as a whole, whatever was asked before
 
 
 class Analysis:
@@ -63,17 +70,20 @@ class Analysis:
         self._talk = talk
         self._frames: dict[str, Frame] = {}
         self._named: list[str] = []  # of this task, in the order of naming
-        self._earlier: list[str] = []
+        self._earlier: list[str] = []  # of turns before, the last is the latest
         self._looked = False
+        self._read: dict[tuple[str, str, int], Query | str] = {}
         if SHOW not in self.offers:
             return
-        for text in reversed(talk.before):
-            self._earlier += self._learn(frames_in(text))
-        for fact in talk.earlier:
-            if fact.name == SHOW and fact.status == "ok":
-                self._earlier.append(str(fact.arguments.get("name")))
-            if fact.name == INSPECT and fact.status == "ok":
-                self._learn(frames_in(fact.text))
+        for text, facts in talk.turns:
+            self._earlier += self._recall(frames_in(text))
+            for fact in (fact for fact in facts if fact.status == "ok"):
+                if fact.name == SHOW:
+                    name = str(fact.arguments.get("name"))
+                    shown = shown_frame(name, fact.text)
+                    self._earlier += self._recall([shown] if shown else [])
+                if fact.name == INSPECT:
+                    self._recall(frames_in(fact.text))
         self._named = self._learn(frames_in(talk.asked))
 
     @property
@@ -81,9 +91,27 @@ class Analysis:
         """Whether there are tools that see frames."""
         return SHOW in self.offers
 
+    def knows(self, text: str) -> bool:
+        """Whether a text is the name of a frame."""
+        return text.removeprefix("the ").strip("` ") in self._frames
+
     def _learn(self, frames: Iterable[Frame]) -> list[str]:
         found = list(frames)
-        self._frames |= {frame.name: frame for frame in found}
+        for frame in found:
+            known = self._frames.get(frame.name)
+            # A list of variables says less than what was shown of one in this turn.
+            told = known is not None and not known.recalled and known.columns
+            if not told or frame.shown or (frame.columns and not cast(Frame, known).shown):
+                self._frames[frame.name] = frame
+        return [frame.name for frame in found]
+
+    def _recall(self, frames: Iterable[Frame]) -> list[str]:
+        """Learn what was seen in an earlier turn: it helps to understand, but no longer answers."""
+        found = list(frames)
+        for frame in found:
+            known = self._frames.get(frame.name)
+            if known is None or frame.shown or not known.columns or not same_columns(known, frame):
+                self._frames[frame.name] = replace(frame, rows=(), shown=False, recalled=True)
         return [frame.name for frame in found]
 
     def learn(self, fact: Fact) -> None:
@@ -105,7 +133,7 @@ class Analysis:
             return list(parts)
         found: list[str] = []
         waiting = ""
-        for part in parts:
+        for part in chain.from_iterable(map(_apart, parts)):
             if _BARE.match(part) and len(parts) > 1:
                 if found and self.takes(found[-1]) and waiting == "":
                     found[-1] = f"{found[-1]} {part}"
@@ -116,24 +144,33 @@ class Analysis:
             else:
                 found.append(f"{part.rstrip('?')} in {waiting}" if waiting else part)
                 waiting = ""
-        found = found or [waiting]
-        if self._named and not any(self.takes(step) for step in found):
-            # "Write a report about `sales` to /report.md": of what it holds.
-            found = [f"summarise `{self._named[0]}`", *found]
-        return found
+        return found or [waiting]
+
+    def asked_before(self) -> list[str]:
+        """What was asked last of a frame in an earlier turn, as steps."""
+        for text in self._talk.before[:5]:
+            parts = self.steps(clauses(described_apart(text)[0]))
+            if found := [part for part in parts if self.takes(part)]:
+                return found[-1:]
+        return []
+
+    def asks(self, text: str) -> bool:
+        """Whether a text says something that can be asked of a frame, as far as that is known."""
+        if not self.takes(text):
+            return False
+        name = self._frame_of(text)
+        if not name or not self._frames[name].columns or self._answers(text, name):
+            return True
+        looks = INSPECT in self.offers and not self._looked and f"`{name}`" not in text
+        return looks and bool(_DATA & set(words(text)))
 
     def takes(self, step: str) -> bool:
         """Whether a step asks something of a frame."""
-        if not self.available or is_talk(step) or not step:
+        if not self.available or is_talk(step) or not step or PATH.search(step):
             return False
-        if PATH.search(step) or first_verb(step) in (
-            "write",
-            "save",
-            "delete",
-            "move",
-            "run",
-            "edit",
-        ):
+        verb = first_verb(step)
+        changes = verb in CHANGES and words(step)[:1] == [verb]
+        if verb in ("write", "save", "move", "run") or (changes and not self._of_rows(step)):
             return False
         if any(names_frame(step, name) for name in self._frames):
             return True
@@ -145,49 +182,75 @@ class Analysis:
             return False
         if re.search(r"`[^`]*`|\"", step):
             return False
+        asks = is_question(step) or superlative(step) or verb in _DATA or changes
         if name := self._frame_of(step):
             if self._named or not isinstance(self.query(step, self._frames[name]), str):
                 return not others
-            return bool(_DATA & set(words(step)))
-        looked = any(f.name == INSPECT for f in self._talk.earlier)
-        asks = is_question(step) or superlative(step) or first_verb(step) in _DATA
-        return bool(asks and _DATA & set(words(step))) and INSPECT in self.offers and not looked
+            return bool(superlative(step) or _DATA & set(words(step)))
+        data = superlative(step) or _DATA & set(words(step))
+        return bool(asks and data) and INSPECT in self.offers and not self._looked
+
+    def _of_rows(self, step: str) -> bool:
+        """Whether a step that changes something is about data and no file."""
+        named = any(names_frame(step, name) for name in self._frames)
+        return named or bool(_TABLE & set(words(step)))
 
     def _frame_of(self, step: str) -> str:
-        """The frame that a step is about: the one it names, else the last that was named."""
-        named = [name for name in self._frames if names_frame(step, name)]
-        if named:
-            return max(named, key=len)
-        if self._named:
-            return self._named[0]
+        """The frame that a step is about.
+
+        The one that it names; else the first that it can be asked of: of those that the task
+        names, then of those that were asked before, the latest first; else the only one of all.
+        """
+        ticked = [name for name in self._frames if f"`{name}`" in step]
+        if ticked:
+            return max(ticked, key=len)
+        worded = [name for name in self._frames if names_frame(step, name)]
         text = self._talk.task
-        named = [name for name in self._frames if names_frame(text, name)]
-        if named:
-            return named[0]
-        if self._earlier:
-            return self._earlier[-1]
-        if len(self._frames) == 1:
-            return next(iter(self._frames))
-        # The only one that has what is asked for.
-        fitting = [
-            name
-            for name, frame in self._frames.items()
-            if frame.columns and isinstance(read(step, frame), Query)
-        ]
-        return fitting[0] if len(fitting) == 1 else ""
+        there = [name for name in self._frames if names_frame(text, name)]
+        likely = list(dict.fromkeys([*worded, *self._named, *there, *reversed(self._earlier)]))
+        rest = [name for name in self._frames if name not in likely]
+        for certain in (True, False):
+            for name in likely:
+                if self._answers(step, name, certain):
+                    return name
+            fitting = [name for name in rest if self._answers(step, name, certain)]
+            if len(fitting) == 1:
+                return fitting[0]
+        if likely and not fitting:
+            return likely[0]
+        return next(iter(self._frames)) if len(self._frames) == 1 else ""
+
+    def _answers(self, step: str, name: str, certain: bool = False) -> bool:
+        """Whether a step makes a question for that frame; a certain one assumes nothing."""
+        frame = self._frames[name]
+        query = self.query(step, frame) if frame.columns else ""
+        return isinstance(query, Query) and not (certain and query.assumed)
+
+    def _settled(self, step: str, name: str) -> bool:
+        """Whether no other frame has to be looked at to know which one is meant."""
+        return bool(name) and (f"`{name}`" in step or self._answers(step, name, certain=True))
 
     def query(self, step: str, frame: Frame) -> Query | str:
         """What a step asks of a frame, by itself or as a change of what was asked before."""
-        return self._query(step, frame, self._talk.before[:5])
+        key = (step, frame.name, id(frame))
+        if key not in self._read:
+            self._read[key] = self._query(step, frame, self._talk.before[:5])
+        return self._read[key]
 
     def _query(self, step: str, frame: Frame, before: Sequence[str]) -> Query | str:
         found = read(step, frame)
-        follows = (
-            isinstance(found, str) or found.kind in ("values", "summary") or _LEANS.match(step)
+        vague = isinstance(found, str) or (
+            found.kind in ("values", "summary") and not _ASKS_ALL & set(words(step))
         )
-        if not before or not follows or len(words(step)) > 8:
+        if not before or not (vague or _LEANS.match(step)) or len(words(step)) > 8:
             return found
-        text = next(iter(described_apart(before[0])))
+        if names_frame(step, frame.name):
+            return found
+        text, described = described_apart(before[0])
+        others = [*frames_in(described), *(self._frames[n] for n in self._frames)]
+        named = {other.name for other in others if names_frame(text, other.name)}
+        if named and frame.name not in named:
+            return found  # that was about another one
         for part in reversed(self.steps(clauses(text))):
             if not PATH.search(part):
                 earlier = self._query(part, frame, before[1:])
@@ -197,8 +260,10 @@ class Analysis:
     def first(self, step: str) -> tuple[str, dict[str, Any]] | str:
         """The first call for a step; "" if none is needed, else why there is none."""
         name = self._frame_of(step)
-        if not name:
-            return self._look() or self._no_frame()
+        if not self._settled(step, name):
+            look = self._look()
+            if look or not name:
+                return look or self._no_frame()
         return self._next(step, self._frames[name], shown=False)
 
     def following(self, step: str, fact: Fact) -> tuple[str, dict[str, Any]] | None:
@@ -207,9 +272,12 @@ class Analysis:
         if fact.status != "ok" or fact.name == RUN:
             return None
         name = self._frame_of(step)
-        if not name:
-            return self._look()
-        call = self._next(step, self._frames[name], shown=fact.name == SHOW)
+        if not self._settled(step, name):
+            look = self._look()
+            if look or not name:
+                return look
+        shown = fact.name == SHOW and fact.arguments.get("name") == name
+        call = self._next(step, self._frames[name], shown=shown)
         return None if isinstance(call, str) else call
 
     def _next(self, step: str, frame: Frame, shown: bool) -> tuple[str, dict[str, Any]] | str:
@@ -231,8 +299,8 @@ class Analysis:
         """The call that tells which frames there are, and then what is in them."""
         if INSPECT not in self.offers:
             return None
-        if not self._frames:
-            return (INSPECT, {}) if not self._looked else None
+        if not self._looked:
+            return (INSPECT, {})
         unknown = [name for name, frame in self._frames.items() if not frame.columns]
         return (INSPECT, {"names": unknown}) if unknown else None
 
@@ -244,19 +312,49 @@ class Analysis:
 
     # What they came to
 
+    def unanswered(self, step: str, facts: Sequence[Fact]) -> str:
+        """Why a step has no answer, as the end of a sentence; "" if it has one."""
+        if any(fact.status != "ok" for fact in facts):
+            return "what it takes did not run"
+        name = self._frame_of(step)
+        if not name:
+            return self._no_frame()
+        frame = self._frames[name]
+        query = self.query(step, frame)
+        if isinstance(query, str):
+            return query
+        ran = any(fact.name == RUN for fact in facts)
+        if ran or query.kind in ("show", "summary", "shape") or evaluate(query, frame) is not None:
+            return ""
+        return "it takes code on all the rows, and I have no tool to run any"
+
+    def table(self, step: str, facts: Sequence[Fact]) -> list[Row] | str:
+        """What a step came to as rows; else why they are none, or not all of them."""
+        frame = self._frames[self._frame_of(step)]
+        query, ran = self.query(step, frame), [fact for fact in facts if fact.name == RUN]
+        if isinstance(query, str) or query.kind in ("plot", "summary", "shape"):
+            return "that is no table of numbers"
+        if query.kind == "show":
+            top = query.top or frame.size
+            return list(frame.rows[:top]) if len(frame.rows) >= top else _CUT
+        rows = result(query, ran[-1].text, frame) if ran else evaluate(query, frame) or []
+        wanted = query.top or (1 if query.wants == "first" and query.kind == "rows" else None)
+        if wanted is None and ran and len(rows) >= SHOWN and query.order:
+            return _CUT
+        if query.subjects:
+            rows = [row for row in rows if str(row[query.by[0].label]) in query.subjects]
+        return rows[:wanted] or "there is no row to write"
+
     def reply(self, step: str, facts: Sequence[Fact]) -> str:
         """What a step came to, in Markdown: the answer, else why there is none."""
         failed = [fact for fact in facts if fact.status != "ok"]
         ran = [fact for fact in facts if fact.name == RUN]
         if failed:
             return _failed(failed[-1])
-        name = self._frame_of(step)
-        if not name:
-            return _unable(step, self._no_frame())
-        frame = self._frames[name]
-        query = self.query(step, frame)
-        if isinstance(query, str):
-            return _unable(step, query)
+        if why := self.unanswered(step, facts):
+            return _unable(step, why)
+        frame = self._frames[self._frame_of(step)]
+        query = cast(Query, self.query(step, frame))
         if query.kind in ("show", "summary"):
             return self._shown(query, frame)
         if query.kind == "shape":
@@ -264,9 +362,7 @@ class Analysis:
         if query.kind == "plot" and ran:
             return plotted(query, frame)
         rows = result(query, ran[-1].text, frame) if ran else evaluate(query, frame)
-        if rows is None:
-            return _unable(step, "it takes code on all the rows, and I have no tool to run any")
-        return reply(query, rows, frame)
+        return reply(query, rows or [], frame)
 
     def _shown(self, query: Query, frame: Frame) -> str:
         if query.kind == "summary":
@@ -296,26 +392,47 @@ class Analysis:
         return f"{text[:1].upper()}{text[1:]}"
 
 
+def _apart(step: str) -> list[str]:
+    """A step that wants to see several frames, as one for each of them."""
+    several = _SEVERAL.search(step)
+    if several is None or not _ASKS_ALL & set(words(step)):
+        return [step]
+    names = re.findall(r"`[\w.]+`", several[0])
+    return [step[: several.start()] + name + step[several.end() :] for name in names]
+
+
 def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) -> Query | str:
     """What a step such as "and by island?" makes of what was asked before."""
     if isinstance(earlier, str) or earlier.kind not in ("aggregate", "plot"):
         return found
+    if isinstance(found, Query) and found.order:
+        return found  # a ranking of its own
+    said = [word for word in words(step) if word in EXTREMES]
+    if len(said) > 1:
+        return found
+    rest = re.sub(rf"\b(?:{'|'.join(said)})\b", " ", step, flags=re.IGNORECASE) if said else step
     measures = " and ".join(f"`{measure}`" for measure in earlier.measures)
-    trials = [f"average {step}", f"count {step}", f"{step} of {measures}"]
+    trials = [f"average {rest}", f"count {rest}", f"{rest} of {measures}"]
     change = next((c for c in (read(t, frame) for t in trials) if isinstance(c, Query)), None)
     if change is None:
         return found
+    statistic = EXTREMES[said[0]] if said else statistic_of(step)
+    turned = change.order if superlative(rest) and earlier.wants == "first" else ""
+    if not (statistic or turned or change.by or change.measures or change.where):
+        return "I cannot tell what that asks for" if isinstance(found, Query) else found
     columns = {condition.column for condition in change.where}
     kept = [c for c in earlier.where if c.column not in columns]
     return replace(
         earlier,
-        statistic=statistic_of(step) or earlier.statistic,
+        statistic=statistic or earlier.statistic,
         by=change.by or earlier.by,
         measures=change.measures or earlier.measures,
         where=(*kept, *change.where),
+        order=turned or earlier.order,
         subjects=() if change.by else earlier.subjects,
-        word="" if change.measures else earlier.word,
+        word="" if change.measures or turned else earlier.word,
         chart=_chart(earlier, change, frame),
+        assumed=change.assumed,
     )
 
 

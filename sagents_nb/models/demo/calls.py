@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .documents import literal
 from .history import GROUPS, Fact, Talk, columns_of, path_of
 from .tools import Offer, Parameter, best, conforms
 from .words import (
@@ -507,13 +508,12 @@ class Filler:
         return self.quotes.pop(0) if self.quotes else None
 
     def _content(self, p: Parameter) -> str | None:
-        if (text := self._quote()) is not None:
+        if p.called("old", "new") or not self.offer.groups & {"write"}:
+            text = self._quote()
+            if text is not None or p.called("old", "new"):
+                return text
+        if text := literal(self.clause):
             return text
-        if p.called("old", "new"):
-            return None
-        match = re.search(r"(?:\b(?:saying|that says)\b|:)\s*(.+)$", self.clause, re.S)
-        if match:
-            return match[1].strip()
         if self.offer.groups & {"write", "send"} or p.required:
             return self.compose() or None
         return None

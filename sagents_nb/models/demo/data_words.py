@@ -14,6 +14,10 @@ STATISTICS: dict[str, Statistic] = {
     **dict.fromkeys(("total", "totals", "sum", "altogether", "combined"), "sum"),
     **dict.fromkeys(("std", "deviation", "spread", "variation", "varies"), "std"),
 }
+EXTREMES: dict[str, Statistic] = {
+    **dict.fromkeys(("maximum", "max"), "max"),
+    **dict.fromkeys(("minimum", "min"), "min"),
+}
 UP = word_set("highest maximum max largest biggest greatest most top peak best record")
 DOWN = word_set("lowest minimum min smallest least fewest bottom worst")
 PLOT = word_set(
@@ -37,6 +41,10 @@ GROWTH = word_set(
 SHRINK = word_set(
     "decrease decreased fall fell fallen drop dropped decline declined shrink lost lose down"
 )
+CHANGES = word_set(
+    "delete remove drop fill replace rename add insert update clean edit change set append merge "
+    "join convert"
+)
 SORT = word_set("sort sorted order ordered rank ranked ranking")
 SUMMARY = word_set(
     "summarise summarize summary summaries describe overview analyse analyze explore"
@@ -47,6 +55,7 @@ SHAPE = word_set("shape size big large columns column variables fields features 
 COUNT = word_set("count counts number many frequency")
 EACH = word_set("by per each every across within")
 THAN = word_set("than vs versus compared or between difference")
+COMPARE = word_set("compare compared comparison vs versus difference differ differs")
 MORE = word_set("more greater higher larger bigger longer over above exceeding exceeds after since")
 LESS = word_set("less fewer lower smaller shorter under below before")
 AFTER_VERB = word_set("often likely frequently")
@@ -86,7 +95,8 @@ FILLERS = word_set(
     "results result using use make create column columns variable field type types kind kinds "
     "group groups grouped per each every by both two most often likely more less same paid pay "
     "pays made sold sell sells occur occurred happen happened happens appear appears come comes "
-    "belong live lives lived living recorded measured observed seen day days trading more's "
+    "belong live lives lived living working works recorded measured observed seen day days trading "
+    "came more's "
     "people there's there're contain contains include includes exist statistics stats numbers "
     "breakdown break down split difference differ differs vs versus standard board aboard old "
     "first last total altogether report together fit"

@@ -108,7 +108,8 @@ class Frame(msgspec.Struct, frozen=True):
     """A data frame: its name, its columns, how many it has of rows and columns, the rows seen.
 
     ``index`` are those columns that are levels of its index; ``shown`` says that ``show_frame``
-    showed it, so that statistics and values are known.
+    showed it, so that statistics and values are known. What was ``recalled`` of an earlier turn may
+    have changed since.
     """
 
     name: str
@@ -118,11 +119,13 @@ class Frame(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...] = ()
     index: tuple[str, ...] = ()
     shown: bool = False
+    recalled: bool = False
 
     @property
     def whole(self) -> bool:
         """Whether every row was seen."""
-        return bool(self.columns) and len(self.rows) == self.size and not self.ambiguous
+        seen = len(self.rows) == self.size and not self.recalled
+        return bool(self.columns) and seen and not self.ambiguous
 
     @property
     def ambiguous(self) -> bool:
@@ -153,6 +156,11 @@ def frames_in(text: str) -> list[Frame]:
     listed = [_frame(match[1], match[2]) for match in _LISTED.finditer(text)]
     inspected = [_frame(match[1], match[2]) for match in _INSPECTED.finditer(text)]
     return [frame for frame in [*described, *listed, *inspected] if frame]
+
+
+def same_columns(one: Frame, other: Frame) -> bool:
+    """Whether two descriptions are of a frame with the same columns."""
+    return [(c.name, c.dtype) for c in one.columns] == [(c.name, c.dtype) for c in other.columns]
 
 
 def described_apart(text: str) -> tuple[str, str]:

@@ -88,7 +88,8 @@ class Talk:
     ``task`` is what people said since the last answer, and ``asked`` the same with the frames
     that a notebook describes after it; ``done`` are the calls since then, ``todos`` those that
     wrote the to-do list. ``earlier`` are the facts before, ``before`` what people said before,
-    the newest first, and ``answered`` the last answer.
+    the newest first, ``turns`` the same, each with its facts, the oldest first; ``answered`` is
+    the last answer.
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -106,6 +107,12 @@ class Talk:
         self.done = [d for d in calls if d.call.name != TODOS]
         self.todos = [d for d in calls if d.call.name == TODOS]
         self.earlier = [d.fact("") for d in _calls(messages[:begin]) if d.call.name != TODOS]
+        self.turns: list[tuple[str, list[Fact]]] = []
+        for message, call in _told(messages[:begin]):
+            if message:
+                self.turns.append((message, []))
+            elif call is not None and self.turns:
+                self.turns[-1][1].append(call.fact(""))
         self.turn = 1 + max(
             (int(m[1]) for c in _ids(messages) if (m := _CALL_ID.fullmatch(c))),
             default=sum(m.role == "assistant" for m in messages),
@@ -140,6 +147,17 @@ def _calls(messages: Sequence[Message]) -> list[Done]:
         for result in message.tool_results:
             results[result.tool_call_id] = result
     return [Done(c, results.get(c.id)) for message in messages for c in message.tool_calls]
+
+
+def _told(messages: Sequence[Message]) -> list[tuple[str, Done | None]]:
+    """What people said and the calls that were made, in their order."""
+    done = {d.call.id: d for d in _calls(messages)}
+    told: list[tuple[str, Done | None]] = []
+    for message in messages:
+        if message.role == "user" and message.text.strip():
+            told.append((whole(message.text), None))
+        told += [("", done[call.id]) for call in message.tool_calls]
+    return told
 
 
 def rejection(fact: Fact) -> str:
@@ -297,7 +315,7 @@ def _column(columns: Sequence[str], asked: str, given: Sequence[str]) -> str | N
 
 def _ranked(rows: Rows, label: str, column: str, what: str, asked: str) -> str:
     extreme = superlative(asked)
-    counted = column.lower() in _COUNTS
+    counted = column.lower() in _COUNTS or _is_of_things(column, rows)
     measures = set(words(what)) & QUANTITIES
     if extreme and extreme[2] and measures and not measures & set(extreme[2]):
         extreme = None  # "the heaviest" says nothing about lengths, or how many there are
@@ -321,6 +339,12 @@ def _ranked(rows: Rows, label: str, column: str, what: str, asked: str) -> str:
             f"{top} has the {'most' if more else 'fewest'}: {first}{against}; {total} in all."
         )
     return sentence
+
+
+def _is_of_things(column: str, rows: Rows) -> bool:
+    """Whether a column says how many there are of what it names, as "penguins" does."""
+    plural = column.isalpha() and column.endswith("s") and not column.endswith("ss")
+    return plural and all(isinstance(row.get(column), int | None) for row in rows)
 
 
 def _single(rows: Rows, columns: Sequence[str], given: Sequence[str]) -> str:

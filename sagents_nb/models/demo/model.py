@@ -29,8 +29,19 @@ from ...serialization import to_data
 from ...text import whole_data
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
-from .analysis import Analysis
+from .analysis import INSPECT, Analysis
 from .calls import MOST_FILES, Call, Chooser, files_in, folder_of
+from .documents import (
+    FORMATS,
+    ONLY,
+    TABLES,
+    format_of,
+    literal,
+    refers,
+    subject_of,
+    table_text,
+    wanted_of,
+)
 from .history import (
     TODOS,
     Done,
@@ -42,9 +53,11 @@ from .history import (
     rejection,
     report,
 )
+from .mending import FailedCell, failed_cell, mended, names_in
 from .questions import ABLE
 from .tools import Offer, best, conforms
 from .words import (
+    PATH,
     STOP,
     THANKS,
     clauses,
@@ -58,6 +71,7 @@ from .words import (
 _PIECE = re.compile(r"\S+\s*|\s+")
 MAX_STEPS = 8
 _STYLE = re.compile(r"^(?:be|keep|don't|do not|make it|without|in (?:one|two)|use|no)\b", re.I)
+_THEM = re.compile(r"\b(?:them|it|these|those|they)\b", re.IGNORECASE)
 _LONG = 600  # characters of a result that are shown
 
 
@@ -120,6 +134,12 @@ def _size(values: object) -> int:
 # The plan
 
 
+class Unwritten(msgspec.Struct, frozen=True):
+    """Why a file is not written, as the end of a sentence."""
+
+    why: str
+
+
 class NextTurn(msgspec.Struct, frozen=True):
     """What the model does next: think, say something, call tools; without calls it is done."""
 
@@ -132,15 +152,28 @@ class NextTurn(msgspec.Struct, frozen=True):
 def decide(request: ModelRequest) -> NextTurn:
     """The next turn of a conversation."""
     talk = Talk(request)
+    if cell := failed_cell(talk.task):
+        return _mending(cell, talk, [spec.name for spec in request.tools])
     if not request.tools and (text := without_tools(request, talk)):
         return NextTurn(text=text, number=talk.turn)
     return Plan(talk, [Offer(spec) for spec in request.tools]).next_turn()
+
+
+def _mending(cell: FailedCell, talk: Talk, tools: Sequence[str]) -> NextTurn:
+    """The next turn about a cell that failed: it asks which names there are, once."""
+    looked = [done.fact("") for done in talk.done if done.call.name == INSPECT]
+    if cell.wrong and INSPECT in tools and not looked:
+        names = {} if cell.kind == "NameError" else {"names": names_in(cell)}
+        return NextTurn(calls=((INSPECT, names),), number=talk.turn)
+    return NextTurn(text=mended(cell, looked), number=talk.turn)
 
 
 class Plan:
     """The steps of a task, and how far they have come.
 
     ``facts`` are the results so far; ``unable`` says by step why nothing can be called.
+    ``sources`` are by step that writes a file those that find what it is to hold, none for what
+    was found in an earlier turn; or why there is nothing to write.
     """
 
     def __init__(self, talk: Talk, offers: Sequence[Offer]) -> None:
@@ -150,10 +183,12 @@ class Plan:
         self.unable: dict[int, str] = {}
         offers = [o for o in offers if o.name != TODOS]
         self.analysis = Analysis(talk, offers)
-        self.chooser = Chooser(talk, offers, self.facts, self._compose)
+        self.text: str | Unwritten = ""
+        self.chooser = Chooser(talk, offers, self.facts, lambda: str(self.text))
         self.wants_plan = False
         self.questions: list[str] = []
         self.left_out: list[str] = []
+        self.sources: dict[str, list[str] | str] = {}
         self.steps = self._steps()
 
     def _steps(self) -> list[str]:
@@ -166,7 +201,8 @@ class Plan:
                 self.wants_plan = True
             elif not is_talk(clause) and not style:
                 steps.append(clause)
-        self.of_frames = {step for step in steps if self.analysis.takes(step)}
+        steps = self._with_sources(steps)
+        self.of_frames = {step for step in steps if self._is_of_frames(step, steps)}
         others = [step for step in steps if step not in self.of_frames]
         self.questions = [step for step in others if is_question(step)]
         if any(self.chooser.gives_data(step) for step in others if step not in self.questions):
@@ -175,12 +211,75 @@ class Plan:
         self.left_out = steps[MAX_STEPS:]
         return steps[:MAX_STEPS]
 
+    def _is_of_frames(self, step: str, steps: Sequence[str]) -> bool:
+        if step in self.sources or not self.analysis.takes(step):
+            return False
+        before = steps[steps.index(step) - 1] if steps.index(step) else ""
+        reads = bool(folder_of(before) or (PATH.search(before) and before not in self.sources))
+        # "Open the files in /notes and summarise them": that is about what is read.
+        return not (reads and _THEM.search(step) and not re.search(r"`[\w.]+`", step))
+
+    def _with_sources(self, steps: Sequence[str]) -> list[str]:
+        """The steps, and before each that writes a file those that find what it is to hold."""
+        found: list[str] = []
+        fresh: list[str] = []  # what was asked since the last file
+        last: list[str] = []
+        for step in steps:
+            if not self._composes(step):
+                found.append(step)
+                fresh.append(step)
+                continue
+            sources = self._sources(step, fresh or last, found)
+            if isinstance(sources, list):
+                found += [source for source in sources if source not in found]
+                fresh, last = [], sources
+            self.sources[step] = sources
+            found.append(step)
+        return found
+
+    def _composes(self, step: str) -> bool:
+        """Whether a step writes a file whose text it does not give itself."""
+        fitting = [] if is_question(step) else self.chooser.fitting(step)
+        takes_path = bool(fitting) and any(p.called("path", "file") for p in fitting[0].parameters)
+        return takes_path and "write" in fitting[0].groups and not self._given(step)
+
+    def _given(self, step: str) -> str:
+        text = literal(step)
+        return "" if self.analysis.knows(text) else text
+
+    def _sources(self, step: str, fresh: Sequence[str], found: Sequence[str]) -> list[str] | str:
+        """The steps that find what a step writes; else why it writes nothing."""
+        ending = format_of(step)
+        if len(set(PATH.findall(step))) > 1:
+            return "I write one file at a time, so each takes a sentence of its own"
+        if ending and ending not in FORMATS:
+            return f"I write Markdown, text, CSV, JSON and Python, and no .{ending}"
+        wanted = wanted_of(step)
+        asked = [source for source in found if source not in self.sources]
+        known = self.talk.answered or any(self.chooser.is_data(f) for f in self.talk.earlier)
+        if refers(wanted, ""):
+            again = self.analysis.asked_before() if ending in TABLES and not fresh else []
+            if again:
+                return again
+            return list(fresh) or ([] if known else "I have found nothing yet that it could hold")
+        if asked and refers(wanted, " ".join([*asked, *self.questions])):
+            return asked
+        subject, reports = subject_of(wanted)
+        trials = [subject, f"summarise {subject}"] if reports else [subject]
+        if re.fullmatch(r"(?:the\s+)?`?[\w.]+`?", subject) and self.analysis.knows(subject):
+            trials = [f"summarise {subject}" if reports else f"show {subject}"]
+        for trial in trials:
+            if self.analysis.asks(trial) or self.chooser.gives_data(trial):
+                return [trial]
+        before = " ".join([*self.talk.before[:1], self.talk.answered])
+        return [] if known and refers(wanted, before) else ONLY
+
     def next_turn(self) -> NextTurn:
         """Play the steps against the history, up to the first that is still to do."""
         unclaimed = list(self.talk.done)
         for index, step in enumerate(self.steps):
             analyses = step in self.of_frames
-            call = self.analysis.first(step) if analyses else self.chooser.first(step)
+            call = self.analysis.first(step) if analyses else self._first(step)
             if isinstance(call, str):
                 if call:
                     self.unable[index] = call
@@ -204,11 +303,21 @@ class Plan:
             return NextTurn(calls=(todos,), number=self.talk.turn)
         return NextTurn(text=answer(self), number=self.talk.turn)
 
+    def _first(self, step: str) -> Call | str:
+        """The call of a step that asks no frame: what it writes has to be there."""
+        if step not in self.sources:
+            return self.chooser.first(step)
+        self.text = self._compose(step)
+        if isinstance(self.text, Unwritten):
+            return self.text.why
+        return self.chooser.first(step.replace("`", ""))
+
     def _turn(self, index: int, step: str, call: Call) -> NextTurn:
         todos = self._todos(index)
         first = not self.talk.done and not self.talk.todos
         if first and len(self.steps) > 1:
-            outline = f"I will do this in {len(self.steps)} steps: {'; '.join(self.steps)}."
+            steps = "; ".join(step.rstrip("?.!") for step in self.steps)
+            outline = f"I will do this in {len(self.steps)} steps: {steps}."
             return NextTurn(self._thoughts(), outline, (todos or call,), self.talk.turn)
         if todos:
             return NextTurn(calls=(todos,), number=self.talk.turn)
@@ -216,16 +325,15 @@ class Plan:
         return NextTurn(thought, "", (call,), self.talk.turn)
 
     def _known(self, step: str, call: Call) -> Fact | None:
-        """The fact that makes a call needless: it failed already, or was answered before."""
+        """The fact of this turn that makes a call needless: it failed, or was answered, already.
+
+        What an earlier turn found may have changed since.
+        """
         for fact in self.facts:
             if (fact.name, fact.arguments) == call and (
                 fact.status != "ok" or step in self.of_frames or self.chooser.says(step)
             ):
                 return msgspec.structs.replace(fact, step=step)
-        if self.chooser.follows_up(step):
-            for fact in reversed(self.talk.earlier):
-                if (fact.name, fact.arguments) == call and fact.status == "ok":
-                    return msgspec.structs.replace(fact, step=step)
         return None
 
     def asked(self, fact: Fact) -> str:
@@ -242,17 +350,41 @@ class Plan:
             said.append(text)
         return "\n".join([*said, *self.questions])
 
-    def _compose(self) -> str:
-        """A report of what is known, for a file or a message."""
-        of_frames = [step for step in self.steps if step in self.of_frames]
+    def _compose(self, step: str) -> str | Unwritten:
+        """What a step writes: what its sources found, in the format that its path asks for."""
+        sources, ending = self.sources[step], format_of(step)
+        if isinstance(sources, str):
+            return Unwritten(sources)
+        of_frames = [source for source in sources if source in self.of_frames]
+        facts = [f for f in self.facts if self.chooser.is_data(f) and f.step in sources]
+        if not sources:
+            facts = [f for f in self.talk.earlier if self.chooser.is_data(f)][-3:]
+        if failed := [s for s in of_frames if self.analysis.unanswered(s, self.facts_of(s))]:
+            return Unwritten(f"there is no answer to “{failed[0].rstrip('?')}” that it could hold")
+        if ending in TABLES:
+            return self._table(of_frames, facts, ending)
+        if ending == "py":
+            codes = [str(f.arguments["code"]) for f in facts if "code" in f.arguments]
+            return "\n\n".join(codes) + "\n" if codes else Unwritten("no code was run for it")
         if of_frames:
             return self._report_on_frames(of_frames)
-        if self.analysis.available and not self.facts and self.talk.answered:
-            return f"# Report\n\n{self.talk.answered}\n"
-        facts = [f for f in self.facts if self.chooser.is_data(f)]
-        facts = facts or [f for f in self.talk.earlier if self.chooser.is_data(f)][-3:]
-        title = next(iter(self.questions), "") or heading(facts[0]) if facts else self.talk.task
+        if self.analysis.available and not sources:
+            answer = [p for p in self.talk.answered.split("\n\n") if not p.startswith("I wrote ")]
+            return "\n\n".join(["# Report", *answer]) + "\n"
+        if not any(fact.status == "ok" for fact in facts):
+            return Unwritten("I have found nothing that it could hold")
+        title = next(iter(self.questions), "") or heading(facts[0])
         return report([(fact, self.asked(fact)) for fact in facts], title)
+
+    def _table(self, steps: Sequence[str], facts: Sequence[Fact], ending: str) -> str | Unwritten:
+        """What one step or one call found, as rows."""
+        tables = [self.analysis.table(step, self.facts_of(step)) for step in steps]
+        tables = tables or [fact.rows or "that is no table" for fact in facts]
+        if len(tables) != 1:
+            return Unwritten("it holds one table, and I found several" if tables else
+                             "ask for the numbers and for the file in one message")  # fmt: skip
+        (found,) = tables
+        return Unwritten(found) if isinstance(found, str) else table_text(found, ending)
 
     def _report_on_frames(self, steps: Sequence[str]) -> str:
         """A report of what was asked of frames: a section for each question after the first."""
@@ -278,13 +410,13 @@ class Plan:
             return None
         worked = {f.step for f in self.facts if f.status == "ok"}
         failed = {f.step for f in self.facts} - worked
-        failed |= {f.step for f in self.facts if f.status != "ok" and f.step in self.of_frames}
+        failed |= {s for s in self.of_frames if self.analysis.unanswered(s, self.facts_of(s))}
         items = []
         for index, step in enumerate(self.steps):
             status = "pending" if index > current else "in_progress"
             if index < current:
                 status = "cancelled" if step in failed or index in self.unable else "completed"
-            text = (step[:1].upper() + step[1:])[:1000]
+            text = (step[:1].upper() + step[1:]).replace("`", "")[:1000]  # it is shown as it is
             items.append({"id": index + 1, "content": text, "status": status})
         ids = {item["id"] for item in items}
         for id, item in shown.items():  # of a task that was stopped

@@ -35,9 +35,9 @@ Statistic = Literal["mean", "median", "sum", "min", "max", "std", "count", "nuni
 Period = Literal["", "year", "quarter", "month", "week", "day", "weekday", "hour"]
 
 Order = Literal["", "descending", "ascending"]
-Wants = Literal["", "first", "share", "growth", "compare"]
+Wants = Literal["", "first", "share", "growth", "compare", "difference"]
 Part = Literal["", "year", "month", "quarter"]
-Operator = Literal["==", "!=", ">", ">=", "<", "<="]
+Operator = Literal["==", "!=", ">", ">=", "<", "<=", "in"]
 
 SHOWN = 20  # rows of a result that are asked for
 
@@ -59,7 +59,10 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """What rows have to be: ``part`` is the year or the month of a date, "" for all of it."""
+    """What rows have to be: ``part`` is the year or the month of a date, "" for all of it.
+
+    The value of "in" is a tuple of those that are allowed.
+    """
 
     column: str
     operator: Operator
@@ -87,6 +90,9 @@ class Query(msgspec.Struct, frozen=True):
     chart: str = ""
     word: str = ""  # the superlative or comparative, as it was said
     yes_no: bool = False  # whether it is answered by yes or no
+    assumed: tuple[
+        str, ...
+    ] = ()  # words that were taken for the rows, without a sign that they are
 
 
 # The result from rows that were seen
@@ -212,6 +218,8 @@ def _holds(condition: Condition, row: Row) -> bool:
         case "quarter":
             value = (int(str(value)[5:7]) + 2) // 3
     wanted = condition.value
+    if condition.operator == "in":
+        return value in wanted
     if isinstance(value, str) != isinstance(wanted, str):
         return False
     match condition.operator:
@@ -240,11 +248,12 @@ _COMPUTE: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def _computed(statistic: str, rows: Sequence[Row], measure: str) -> Any:
-    values = [row[measure] for row in rows if row[measure] is not None]
-    if not values:
-        return 0 if statistic in ("sum", "count", "nunique") else None
-    return _COMPUTE[statistic](values)
+def computed(statistic: str, values: Sequence[Any]) -> Any:
+    """A statistic of values, of which None is none; of nothing there is no total, and not 0."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return 0 if statistic in ("count", "nunique") else None
+    return _COMPUTE[statistic](known)
 
 
 def _groups(keys: Sequence[Key], rows: Sequence[Row]) -> dict[tuple[Any, ...], list[Row]]:
@@ -265,9 +274,10 @@ def _rank(value: Any) -> tuple[bool, Any]:
 
 def _grouped(query: Query, rows: Sequence[Row], frame: Frame) -> list[Row]:
     if query.kind == "growth":
-        labels = [key.column for key in query.by]
-        names = [*labels, *query.measures]
-        return [{name: row[name] for name in names} for row in rows]
+        rows = [row for row in rows if all(row[m] is not None for m in query.measures)]
+        if not joined(query, frame):
+            names = [*(key.column for key in query.by), *query.measures]
+            return [{name: row[name] for name in names} for row in rows]
     found: list[Row] = []
     for held, members in _groups(query.by, rows).items() if query.by else [((), list(rows))]:
         row: Row = {key.label: v for key, v in zip(query.by, held, strict=True)}
@@ -279,17 +289,23 @@ def _grouped(query: Query, rows: Sequence[Row], frame: Frame) -> list[Row]:
         elif query.statistic == "count" and not query.measures:
             row["count"] = len(members)
         else:
-            row |= {m: _computed(query.statistic, members, m) for m in query.measures}
+            row |= {m: computed(query.statistic, [r[m] for r in members]) for m in query.measures}
         found.append(row)
     value = query.measures[0] if query.measures else "count"
     return _ordered(found, value, query) if query.kind == "aggregate" else found
+
+
+def joined(query: Query, frame: Frame) -> bool:
+    """Whether a growth is told of groups of several rows, and not row by row."""
+    return bool(query.by) and not frame.is_key(query.by[0].column)
 
 
 def _ordered(rows: list[Row], column: str, query: Query) -> list[Row]:
     if not query.order:
         return rows
     known = [row for row in rows if row[column] is not None]
-    return sorted(known, key=lambda r: r[column], reverse=query.order == "descending")
+    known.sort(key=lambda r: r[column], reverse=query.order == "descending")
+    return [*known, *(row for row in rows if row[column] is None)]
 
 
 def _sorted(rows: list[Row], query: Query) -> list[Row]:
@@ -351,6 +367,8 @@ class _Code:
             column = f"{self.dates(condition.column)}.dt.{condition.part}"
         elif self.frame.column(condition.column).dated:
             column = self.dates(condition.column)
+        if condition.operator == "in":
+            return f"{column}.isin({list(condition.value)!r})"
         return f"{column} {condition.operator} {value}"
 
     def rows(self) -> str:
@@ -381,7 +399,14 @@ class _Code:
         by = keys[0] if len(keys) == 1 else f"[{', '.join(keys)}]"
         if query.statistic == "count" and not query.measures:
             return [f".groupby({by}).size().rename('count')"]
-        return [f".groupby({by})[{self.measures()}].{query.statistic}()"]
+        return [f".groupby({by})[{self.measures()}].{self.statistic()}"]
+
+    def statistic(self) -> str:
+        """What is made of the measures; where nothing is there, a total is missing and not 0."""
+        gaps = any(self.frame.column(m).missing for m in self.query.measures)
+        if self.query.statistic == "sum" and (gaps or (self.query.where and not self.query.by)):
+            return "sum(min_count=1)"
+        return f"{self.query.statistic}()"
 
     def measures(self) -> str:
         """The measures as what a frame is asked for."""
@@ -406,6 +431,8 @@ class _Code:
                 return [f"[{first!r}].agg(['min', 'max'])", ".to_csv(header=False)"]
             case "growth":
                 names = [*(key.column for key in query.by), *query.measures]
+                if joined(query, self.frame):
+                    return [f"[{names!r}]", ".dropna()", *self.grouped(), ".to_csv()"]
                 return [f"[{names!r}]", ".to_csv(index=False)"]
             case "change":
                 date = self.frame.date
@@ -424,8 +451,8 @@ class _Code:
                     ordered.append(f".head({max(query.top or 0, SHOWN)})")
             return [*self.grouped(), *ordered, ".to_csv()"]
         if len(query.measures) == 1:
-            return [f"[{first!r}].{query.statistic}()"]
-        return [f"[{list(query.measures)!r}].{query.statistic}()", ".to_csv(header=False)"]
+            return [f"[{first!r}].{self.statistic()}"]
+        return [f"[{list(query.measures)!r}].{self.statistic()}", ".to_csv(header=False)"]
 
     def printed(self) -> str:
         """The whole code."""

@@ -17,6 +17,7 @@ import msgspec
 from .data_words import (
     AFTER_VERB,
     ALIASES,
+    COMPARE,
     COUNT,
     DISTINCT,
     DOWN,
@@ -48,7 +49,7 @@ from .data_words import (
 )
 from .frames import Column, Frame
 from .queries import MONTHS, Condition, Operator
-from .words import adjective, stem
+from .words import QUANTITIES, adjective, stem
 
 _TOKEN = re.compile(
     r"`[^`\n]+`|\d{4}-\d\d-\d\d|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d[\d,]*(?:\.\d+)?|[<>]=?|[%@#&=]"
@@ -196,10 +197,13 @@ class Reading:
             reserved = word in STATISTICS or word in UP | DOWN | COUNT | PLOT | SHARE
             if reserved or word in PERIODS or word in SHAPE | MISSING | RANGE | SHOW:
                 return 0
-            if adjective(word) or word in MORE | LESS or word in GROWTH | SHRINK:
+            noun = word in parts and word in QUANTITIES  # "rain" names the column of rain
+            if (adjective(word) and not noun) or word in MORE | LESS | GROWTH | SHRINK:
                 return 0
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
+        if len(words) == 1 and stem(words[0]) == stem(self.frame.name) and len(parts) > 1:
+            return 0  # the date of an order is not the order
         scores = []
         left = list(parts)
         for word in words:
@@ -264,14 +268,24 @@ class Reading:
             return
         if year is None and date is None:
             return
-        before = self.word(index - 1)
-        operator = _WHEN.get(before, "==")
+        operator = self._end_of_range(index) or _WHEN.get(self.word(index - 1), "==")
         token.role, token.value = "year", int(token.text)
         if year is not None:
             self.conditions.append(Condition(year.name, operator, token.value))
         else:
             name = cast(Column, date).name
             self.conditions.append(Condition(name, operator, token.value, "year"))
+
+    def _end_of_range(self, index: int) -> Operator | None:
+        """Of "from 2023 to 2025" or "between 2023 and 2025" what the year there says."""
+        if self.says(COMPARE):
+            return None
+        joins = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+        for first, operator in ((index, ">="), (index - 2, "<=")):
+            said = self.word(first + 1) in joins.get(self.word(first - 1), ())
+            if said and _YEAR.fullmatch(self.word(first)) and _YEAR.fullmatch(self.word(first + 2)):
+                return cast(Operator, operator)
+        return None
 
     def _mark_comparisons(self) -> None:
         """Numbers that a column is to be over or under."""
@@ -298,6 +312,8 @@ class Reading:
                     upper.role = "compared"
                     high = float(upper.word) if "." in upper.word else int(upper.word)
                     self.conditions.append(Condition(column, "<=", high))
+            if self.word(index + 1) == "or" and start == index:
+                self.tokens[index + 1].role = self.tokens[index + 2].role = "operator"
             after = index + 1
             while self.word(after) in UNITS and self.is_free(after):
                 self.tokens[after].role = "unit"
@@ -306,6 +322,8 @@ class Reading:
     def _operator(self, index: int) -> tuple[Operator | None, int]:
         """The comparison before a number, and where it begins."""
         one, two = self.word(index - 1), self.word(index - 2)
+        if self.word(index + 1) == "or" and self.word(index + 2) in MORE | LESS:
+            return (">=" if self.word(index + 2) in MORE else "<="), index
         if one in ("<", "<=", ">", ">="):
             return cast(Operator, one), index - 1
         if one == "than" and two:
@@ -356,28 +374,27 @@ class Reading:
                     break
 
     def measured(self, quantity: Sequence[str]) -> tuple[str, ...]:
-        """The numeric columns of a quantity such as "mass"."""
+        """The numeric columns of a quantity such as "mass"; a count is one of rows."""
+        named = [word for word in quantity if word != "count"]
         found = [
             column.name
             for column in self.frame.columns
             if column.numeric
-            and any(fit_of(p, q) >= 2 for p in parts_of(column.name) for q in quantity)
+            and any(fit_of(p, q) >= 2 for p in parts_of(column.name) for q in named)
         ]
         return tuple(found)
 
     def named_like(self, *names: str) -> tuple[str, ...]:
-        """The first column of numbers that has one of these words in its name."""
-        for name in names:
-            for column in self.frame.columns:
-                if column.numeric and name in parts_of(column.name):
-                    return (column.name,)
-        return ()
+        """The columns of numbers that have one of these words in their names, by these words."""
+        columns = [column for column in self.frame.columns if column.numeric]
+        found = [c.name for name in names for c in columns if name in parts_of(c.name)]
+        return tuple(dict.fromkeys(found))
 
     def meant_by_verb(self) -> tuple[str, ...]:
         """The column that a verb such as "paid" is about."""
         for token in self.tokens:
             if not token.role and token.word in MEANT_BY:
-                return self.named_like(*MEANT_BY[token.word].split())
+                return self.named_like(*MEANT_BY[token.word].split())[:1]
         return ()
 
     def unknown(self, kind: str | None) -> list[str]:
@@ -396,25 +413,44 @@ class Reading:
             left.append(token.text)
         return list(dict.fromkeys(left))
 
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The words that are taken for the rows, though neither frame nor columns are named so."""
+        return tuple(
+            token.text
+            for index, token in enumerate(self.tokens)
+            if not token.role
+            and token.word not in FILLERS
+            and self._entity(index)
+            and not self.names_rows(token.word)
+        )
+
+    def names_rows(self, word: str) -> bool:
+        """Whether the frame, or a column with a value of its own in each row, is named so."""
+        parts = parts_of(self.frame.name)
+        for column in self.frame.columns:
+            named = parts_of(column.name)
+            if "id" in named or self.frame.is_key(column.name):
+                parts += named
+        return any(fit_of(part, word) for part in parts if len(part) > 2)
+
     def _entity(self, index: int) -> bool:
-        """Whether a word says what the rows are: "how many passengers", "share of the birds"."""
+        """Whether a word says what the rows are: "how many passengers", "the oldest patient"."""
         word = self.word(index)
-        if not word.isalpha():
+        if not word.isalpha() or word in GROWTH | SHRINK | SHARE | PERIODS.keys():
             return False
-        singular = stem(word)
-        if singular == stem(self.frame.name):
+        if self.names_rows(word):
             return True
         before = [w for w in self.words[max(0, index - 4) : index] if w not in ("the", "all", "a")]
         if self.tokens[index - 1].role == "superlative":
-            return True
+            known = adjective(self.word(index - 1))
+            return known is not None and bool(self.measured(known[1]))
         plural = word.endswith("s") and not word.endswith("ss")
         if not plural:
             return False
-        last = self.tokens[max(0, index - 2) : index]
-        after_value = bool(last) and last[-1].role in ("value", "part", "condition")
-        return bool(before) and (
-            before[-1] in ("many", "of", "rows", "which", "for") or after_value
-        )
+        heads = [t.role for t in self.tokens[:index] if t.role != "part"]
+        after_value = bool(heads) and heads[-1] in ("value", "condition")
+        return bool(before) and (before[-1] in ("many", "which") or after_value)
 
 
 def _token(text: str) -> Token:

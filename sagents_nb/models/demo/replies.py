@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from .frames import Column, Frame, Row
 from .history import listed, markdown_table
 from .history import number as _number
-from .queries import MONTHS, Condition, Key, Query, said, title_of
+from .queries import MONTHS, Condition, Key, Query, computed, joined, said, title_of
 
 _SHOWN = 10  # rows of a table
 _INLINE = 4  # groups that stand in a sentence
@@ -17,8 +19,13 @@ _COMMON = ("most", "least", "fewest", "highest", "lowest", "best", "worst", "top
 
 
 def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
-    """The answer, in Markdown."""
-    rows = list(rows)
+    """The answer, in Markdown, and which words of the question were taken for the rows."""
+    said = _reply(query, list(rows), frame) + _gaps_of_totals(query, frame)
+    names = listed([f"“{word}”" for word in dict.fromkeys(query.assumed)])
+    return f"{said}\n\nI took {names} for the rows of `{frame.name}`." if names else said
+
+
+def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
     if not rows or all(value is None for row in rows for value in row.values()):
         return f"No row of `{frame.name}`{_where(query)} has a value there."
     match query.kind:
@@ -34,7 +41,7 @@ def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
         case "rows":
             return _rows(query, rows, frame)
         case "growth" | "change":
-            return _grown(query, rows)
+            return _grown(query, rows, frame)
     if query.wants == "growth":
         return _over_time(query, rows)
     if query.wants == "share":
@@ -81,7 +88,7 @@ def growth_of_years(frame: Frame) -> Query | None:
         return None
     labels = tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
     names = sorted(c.name for c in years)
-    return Query("growth", (names[0], names[-1]), by=labels, wants="growth")
+    return Query("growth", (names[0], names[-1]), "sum", labels, wants="growth")
 
 
 def head(frame: Frame, top: int | None) -> str:
@@ -95,6 +102,21 @@ def head(frame: Frame, top: int | None) -> str:
 
 def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _gaps_of_totals(query: Query, frame: Frame) -> str:
+    """That totals lack the rows without a value, where there are any and groups are shown."""
+    sums = query.kind == "aggregate" and query.statistic == "sum" and query.by
+    gaps = frame.column(query.measures[0]).missing if sums else 0
+    if not gaps:
+        return ""
+    who = "Rows" if query.where else _many(gaps, "row")
+    are = "are" if query.where else _are(gaps)
+    return f"\n\n{who} without a `{query.measures[0]}` {are} left out of the totals."
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _gaps(columns: Sequence[Column]) -> str:
@@ -158,13 +180,18 @@ def _where(query: Query) -> str:
     """Which rows are meant, with a blank before it; "" for all."""
     dates = {c.part: c.value for c in query.where if c.part and c.operator == "=="}
     said = []
+    groups = {key.column for key in query.by}
+    for several in (c for c in query.where if c.operator == "in" and c.column not in groups):
+        names = [MONTHS[v - 1] if several.part == "month" else _label(v) for v in several.value]
+        either = f"{', '.join(names[:-1])} or {names[-1]}"
+        said.append(f"in {either}" if several.part else f"with `{several.column}` {either}")
     if "month" in dates:
         said.append(f"in {MONTHS[dates['month'] - 1]} {dates.get('year', '')}".strip())
     elif "year" in dates:
         said.append(f"in {dates['year']}")
     when = {">": "after", ">=": "from", "<": "before", "<=": "up to"}
-    said += [f"{when[c.operator]} {c.value}" for c in query.where if c.part and c.operator != "=="]
-    if others := [_condition(c) for c in query.where if not c.part]:
+    said += [f"{when[c.operator]} {c.value}" for c in query.where if c.part and c.operator in when]
+    if others := [_condition(c) for c in query.where if not c.part and c.operator != "in"]:
         said.append(f"with {listed(others)}")
     return "".join(f" {text}" for text in said)
 
@@ -196,7 +223,7 @@ def _single(query: Query, row: Row, frame: Frame) -> str:
     gaps = frame.column(query.measures[0]).missing
     note = ""
     if gaps and not where:
-        note = f" ({_many(gaps, 'row')} without a value {'is' if gaps == 1 else 'are'} left out)"
+        note = f" ({_many(gaps, 'row')} without a value {_are(gaps)} left out)"
     return f"The {', and the '.join(parts)}{note}."
 
 
@@ -219,9 +246,15 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
     number = _percent if shares else _number
     if query.subjects:
         rows = [row for row in rows if _label(row[query.by[0].label]) in query.subjects]
+    empty = [_labels(query, row) for row in rows if row.get(column) is None]
     rows = [row for row in rows if row.get(column) is not None]
     if not rows:
         return "There is no such row."
+    if empty:
+        names = listed([*empty[:5], *(["others"] if len(empty) > 5 else [])])
+        known = msgspec.structs.replace(query, subjects=())
+        has = "has" if len(empty) == 1 else "have"
+        return f"{_grouped(known, rows, frame)}\n\n{names} {has} no value of `{column}`{where}."
     by = " and ".join(f"`{key.label}`" for key in query.by)
     what = said(query) if query.measures else "number of rows"
     what = f"share of `{column}`" if shares else what
@@ -230,7 +263,8 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         first, rest = rows[0], rows[1:]
         ties = [row for row in rest if row[column] == first[column]]
         names = listed([_labels(query, row) for row in [first, *ties]])
-        if len(query.by) == 1 and not isinstance(first[query.by[0].label], str):
+        plain = query.word in ("", *_COMMON)
+        if plain and len(query.by) == 1 and not isinstance(first[query.by[0].label], str):
             names = f"`{query.by[0].label}` {names}"
         ahead = listed(
             [f"{_labels(query, r)} ({number(r[column])})" for r in rest[len(ties) :][:2]]
@@ -249,7 +283,10 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         lead = f"The {end} {len(shown)} of {by} by {what}{where}"
     inline = listed([f"{_labels(query, row)} ({number(row[column])})" for row in shown])
     if len(shown) <= _INLINE and len(query.measures) <= 1:
-        return f"{lead}: {inline}."
+        apart = ""
+        if query.wants == "difference" and len(shown) == 2:
+            apart = f"; the difference is {number(abs(shown[0][column] - shown[1][column]))}"
+        return f"{lead}: {inline}{apart}."
     ranked = sorted(rows, key=lambda row: row[column])
     low, high = ranked[0], ranked[-1]
     ends = (
@@ -342,7 +379,7 @@ def _change(first: Any, last: Any) -> str:
     return f"{100 * (last - first) / abs(first):+.1f} %"
 
 
-def _grown(query: Query, rows: list[Row]) -> str:
+def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
     """The growth of each group from one value to another, and of all."""
     names = ("first", "last") if query.kind == "change" else query.measures[:2]
     rows = [row for row in rows if row.get(names[0]) is not None and row.get(names[1]) is not None]
@@ -356,9 +393,15 @@ def _grown(query: Query, rows: list[Row]) -> str:
         return float((row[names[1]] - row[names[0]]) / abs(row[names[0]])) if row[names[0]] else 0.0
 
     ranked = sorted(rows, key=ratio, reverse=not falling)
+    averages = query.kind == "growth" and query.statistic != "sum"
+
+    def step(row: Row) -> str:
+        ends = f"{_number(row[names[0]])} → {_number(row[names[1]])}"
+        return f"{ends}, by {row[names[1]] - row[names[0]]:+,.4g}" if averages else ends
+
     lines = [
         f"{_label(row[label]) if label else 'It'} {_change(row[names[0]], row[names[1]])} "
-        f"({_number(row[names[0]])} → {_number(row[names[1]])})"
+        f"({step(row)})"
         for row in ranked
     ]
     table = [
@@ -381,10 +424,17 @@ def _grown(query: Query, rows: list[Row]) -> str:
         first, last = rows[0]["first"], rows[0]["last"]
         went = f"from {_number(first)} to {_number(last)} ({_change(first, last)})"
         return f"{_yes(query, first, last)}{measure.strip()} went {went}{_where(query)}."
+    if averages and joined(query, frame):
+        what = said(Query("aggregate", (), query.statistic))
+        lead = f"From `{names[0]}` to `{names[1]}`, the {what} by `{label}` of rows that have both"
+        tail = f": {listed(lines)}." if len(lines) <= 6 else f":\n\n{markdown_table(table, _SHOWN)}"
+        return lead + tail
     if query.kind == "growth":
-        first, last = (sum(row[name] for row in rows) for name in names)
+        totals = [[row[name] for row in rows] for name in names]
+        first, last = (computed(query.statistic, values) for values in totals)
         sentence = (
-            f"{_yes(query, first, last)}from {names[0]} to {names[1]} the total went from "
+            f"{_yes(query, first, last)}from {names[0]} to {names[1]} the "
+            f"{said(Query('aggregate', (), query.statistic))} went from "
             f"{_number(first)} to {_number(last)} ({_change(first, last)})"
         )
         sentence = sentence[:1].upper() + sentence[1:]
@@ -425,12 +475,10 @@ def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
     where = _where(query)
     if len(query.measures) == 1:
         has = "has" if count == 1 else "have"
-        return f"{_of_all(count, frame)}{where} {has} no `{query.measures[0]}`."
+        return f"{_of_all(count, frame)}{where} {has} no value of `{query.measures[0]}`."
     columns = [frame.column(m) for m in query.measures]
     if count and query.statistic == "sum":
-        return (
-            f"{_many(count, 'value')} {'is' if count == 1 else 'are'} missing: {_gaps(columns)[9:]}"
-        )
+        return f"{_many(count, 'value')} {_are(count)} missing: {_gaps(columns)[9:]}"
     if not count:
         return f"No value is missing in `{frame.name}`{where}."
     gaps = "" if where else f" {_gaps(columns)}"

@@ -26,6 +26,9 @@ from .words import (
 ENOUGH = 4.0
 FILE_WORDS = frozenset({"fil", "it", "report", "not"})  # the stems of file, report and notes
 
+_PLACES = FILE_WORDS | {stem(word) for word in ("folder", "directory", "documents", "everything")}
+_ORDERS = {stem(word) for word in ("first", "last", "new", "all")}  # they say nothing of a tool
+
 
 class Parameter:
     """One argument of a tool: its name, its JSON Schema, and whether it must be given."""
@@ -113,7 +116,7 @@ class Offer:
             return 0.0
         delegates = "delegate" in self.groups and DELEGATES.match(clause)
         score = 5.0 * sum_asked + 20.0 * bool(delegates)
-        score += 4.0 * len(said & self.name_stems) + min(3, len(said & self._described))
+        score += 4.0 * len((said & self.name_stems) - _ORDERS) + min(3, len(said & self._described))
         score += 6.0 * bool(verb & self.groups) + 2.0 * bool((asked - verb) & self.groups)
         score += 2.0 * bool(asked & groups(self._described))
         if superlative(bare) and self.groups & {"describe", "count"}:
@@ -130,7 +133,11 @@ class Offer:
         if PATH.search(unquoted(clause)):
             score += 2.0 if takes_path else -2.0
         elif takes_path and not said & FILE_WORDS:
+            if self.groups & {"delete", "move", "edit"}:
+                return 0.0  # of something else than a file, such as rows
             score -= 3.0
+        elif "list" in self.groups and not said & _PLACES:
+            return 0.0  # of something else than files
         elif not takes_path and "read" in self.groups and said & FILE_WORDS - {"it"}:
             return 0.0  # it reads something else
         return score

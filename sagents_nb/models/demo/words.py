@@ -67,7 +67,7 @@ _QUESTION = word_set("which what who how where when why is are does do did was w
 _STOP = word_set(
     "a an and are as at be by do for from give has have how i in is it its me my of on or our "
     "please short so than that the their them then there this to us was we were what which who "
-    "with you your about all each every into"
+    "with you your about all each every into not"
 )
 
 # adjective → (does more come first, the word of the quantity)
@@ -168,6 +168,8 @@ def stem(word: str) -> str:
             break
     else:
         word = word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
+        if len(word) > 3 and word.endswith("y") and word[-2] not in "aeiou":
+            return word[:-1] + "i"  # as of cities
     return word.removesuffix("e") if len(word) > 3 else word
 
 
@@ -269,8 +271,11 @@ def clauses(text: str) -> list[str]:
         sentence = sentence.strip()
         begin = 0
         for separator in _SEPARATOR.finditer(sentence):
-            following = words(_LEAD.sub("", sentence[separator.end() :]))[:1]
-            if following and (following[0] in _VERBS or following[0] in ("which", "how", "what")):
+            following = words(_LEAD.sub("", sentence[separator.end() :]))[:2]
+            asks = following[:1] and following[0] in ("which", "how", "what", "who")
+            asks = asks or following in (["are", "there"], ["is", "there"])
+            then = "then" in words(separator[0])
+            if following and (then or following[0] in _VERBS or asks):
                 parts.append(sentence[begin : separator.start()])
                 begin = separator.end()
         parts.append(sentence[begin:])

@@ -1,0 +1,226 @@
+"""What the parts of a question about a data frame are: its measures, groups, conditions and order.
+
+:mod:`reading` says what each word is; :mod:`questions` makes a query of the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .data_words import (
+    ADDED,
+    DOWN,
+    EACH,
+    LESS,
+    MORE,
+    NEGATIONS,
+    NUMBERS,
+    PERIODS,
+    STATISTICS,
+    UP,
+)
+from .frames import Column
+from .queries import Condition, Key, Order, Period, Statistic
+from .reading import Reading, Token, parts_of
+from .words import adjective
+
+
+class Asked:
+    """The parts of one question.
+
+    ``by`` are the groups, ``named`` all columns beside them, ``numbers`` those that hold numbers
+    or say yes and no; ``order``, ``superlative`` and ``ranked`` are of the superlative: its
+    order, its word, and the columns of its quantity. ``compared`` are the groups that are meant
+    where several values of one column are named.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.frame = reading.frame
+        self.tokens = reading.tokens
+        keys = self._keys()
+        self.top = self._limit()
+        self.order, self.superlative, self.ranked = self._direction()
+        places = {index for index, _ in keys}
+        self.by = tuple(dict.fromkeys(key for _, key in keys))
+        named = [t for i, t in enumerate(self.tokens) if t.role == "column" and i not in places]
+        self.named = tuple(dict.fromkeys(c for t in named for c in t.columns))
+        self.numbers = tuple(c for c in self.named if self.is_measure(c))
+        self.values = [t for t in self.tokens if t.role == "value"]
+        self.years: list[int] = [t.value for t in self.tokens if t.role == "year"]
+        statistics = (STATISTICS.get(t.word) for t in self.tokens if not t.role)
+        self.statistic = next((statistic for statistic in statistics if statistic), None)
+        several = [c for c in self.where(self.values) if c.operator == "in"]
+        self.compared = tuple(Key(c.column, "" if c.part == "quarter" else c.part) for c in several)
+        if self.reading.says({"or"}):
+            self.compared = ()
+
+    def where(self, values: Sequence[Token]) -> tuple[Condition, ...]:
+        """What rows have to be: these values, and what dates and comparisons say.
+
+        No row has two values of one column: where several are named, each of them is allowed.
+        """
+        said = [Condition(t.columns[0], "==", t.value) for t in values]
+        equal: dict[tuple[str, str], list[Condition]] = {}
+        for condition in dict.fromkeys([*said, *self.reading.conditions]):
+            place = (condition.column, condition.part) if condition.operator == "==" else None
+            equal.setdefault(place or (repr(condition), ""), []).append(condition)
+        return tuple(
+            first if len(same) == 1 else
+            Condition(first.column, "in", tuple(c.value for c in same), first.part)
+            for same in equal.values() for first in same[:1]
+        )  # fmt: skip
+
+    def is_measure(self, name: str) -> bool:
+        """Whether a column holds what can be added up or averaged."""
+        column = self.frame.column(name)
+        return column.numeric or column.binary
+
+    def only(self) -> tuple[str, ...]:
+        """The one column of numbers, if there is but one."""
+        found = [c.name for c in self.frame.columns if c.numeric and not c.counted and not c.binary]
+        return tuple(found) if len(found) == 1 else ()
+
+    def default(self, measures: Sequence[str]) -> Statistic:
+        """What is made of columns where nothing is said: amounts are added up."""
+        added = any(part in ADDED for measure in measures for part in parts_of(measure))
+        return "sum" if added else "mean"
+
+    def near(self, index: int) -> set[str]:
+        """The two words before one."""
+        return {self.reading.word(index - 1), self.reading.word(index - 2)}
+
+    def _keys(self) -> list[tuple[int, Key]]:
+        """What the question groups by, and where it says so."""
+        found: list[tuple[int, Key]] = []
+        for index, token in enumerate(self.tokens):
+            if token.role == "column" and len(token.columns) == 1:
+                column = self.frame.column(token.columns[0])
+                if self._groups(index, column) or (
+                    self._joined(index, found) and (column.counted or not column.numeric)
+                ):
+                    found.append((index, Key(column.name, self._granularity(column))))
+            elif not token.role and (period := self._period(index)) is not None:
+                date = self.frame.date
+                if date is not None:
+                    period = self._granularity(date) if period == "day" else period
+                    token.role = "period"
+                    found.append((index, Key(date.name, period)))
+        return found
+
+    def _groups(self, index: int, column: Column) -> bool:
+        """Whether what is said before a column makes it one to group by."""
+        near = self.near(index)
+        if column.binary:
+            return bool(near & {"by", "per", "each", "every"})
+        asked = self.reading.word(index - 1) in ("which", "what")
+        said = near & (EACH | {"between", "across", "which"})
+        return (column.counted or not column.numeric) and bool(asked or said)
+
+    def _joined(self, index: int, found: Sequence[tuple[int, Key]]) -> bool:
+        """Whether a column goes on from one that is grouped by: "by sex and class"."""
+        between = self.reading.words[found[-1][0] + 1 : index] if found else []
+        return bool(between) and set(between) <= {"and", "the", "then"}
+
+    def _period(self, index: int) -> Period | None:
+        """The period that a word groups by, None if it does not."""
+        word, before, after = (self.reading.word(i) for i in (index, index - 1, index + 1))
+        if word not in PERIODS or self.frame.date is None:
+            return None
+        asked = before in ("which", "what") or word in ("annual", "when") or word.endswith("ly")
+        most = before in UP | DOWN or (before.endswith("est") and adjective(before) is not None)
+        said = self.near(index) & (EACH | {"which"})
+        if not (asked or most or said or (word in ("date", "day") and before == "on")):
+            return None
+        if word == "day" and after == "of":
+            for i in (index + 1, index + 2, index + 3):
+                if self.reading.word(i) in ("of", "the", "week"):
+                    self.tokens[i].role = "part"
+            return "weekday"
+        return PERIODS[word]
+
+    def _granularity(self, column: Column) -> Period:
+        """The period "day" where a column has times of the day, "" where it has days already."""
+        clock = any(not t.endswith("00:00:00") and len(t) > 10 for t in column.examples)
+        return "day" if column.dated and clock else ""
+
+    def _limit(self) -> int | None:
+        """The number of "top 3", "five largest" or "first 10 rows"."""
+        for index, token in enumerate(self.tokens):
+            number = NUMBERS.get(token.word) or (int(token.word) if token.word.isdigit() else None)
+            if token.role or number is None:
+                continue
+            before, after = self.reading.word(index - 1), self.reading.word(index + 1)
+            ranked = adjective(after) is not None or after in UP | DOWN | {"rows", "row"}
+            if ranked or before in UP | DOWN | {"first", "last", "the"}:
+                token.role = "number"
+                return max(1, min(number, 50))
+        return None
+
+    def last_number(self) -> int | None:
+        """The last number that is nothing else, as that of the rows that are wanted."""
+        numbers = [t for t in self.tokens if not t.role and t.word.isdigit()]
+        if not numbers:
+            return None
+        numbers[-1].role = "number"
+        return max(1, min(int(numbers[-1].word), 50))
+
+    def _direction(self) -> tuple[Order, str, tuple[str, ...]]:
+        """The order that a superlative asks for, its word, and the columns that it is about."""
+        # "Which year was wetter?" asks for the wettest.
+        wetter = "than" not in self.reading.words and self.reading.says({"which"})
+        for index, token in enumerate(self.tokens):
+            word, after = token.word, self.reading.word(index + 1)
+            if token.role:
+                continue
+            free = self.reading.is_free(index + 1)
+            if word in ("most", "least") and free and (known := adjective(after)):
+                self.tokens[index + 1].role = token.role = "superlative"
+                up = known[0] == (word == "most")
+                return order_of(up), f"{word} {after}", self.reading.measured(known[1])
+            if word in UP | DOWN:
+                token.role = "superlative"
+                return order_of(word in UP), word, ()
+            ends = word.endswith("est") or (wetter and word.endswith("er"))
+            if ends and (known := adjective(word)):
+                token.role = "superlative"
+                return order_of(known[0]), word, self.reading.measured(known[1])
+        return "", "", ()
+
+    def comparative(self) -> tuple[bool, str, tuple[str, ...]] | None:
+        """Whether more is said to be there, the word, and the columns that it is about."""
+        for index, token in enumerate(self.tokens):
+            word, after = token.word, self.reading.word(index + 1)
+            if token.role:
+                continue
+            if word in ("more", "less") and (known := adjective(after)):
+                self.tokens[index + 1].role = token.role = "comparative"
+                up = known[0] == (word == "more")
+                return up, f"{word} {after}", self.reading.measured(known[1])
+            known = adjective(word) if word.endswith("er") or word in MORE | LESS else None
+            if known or word in ("more", "less", "fewer", "greater", "higher", "lower"):
+                token.role = "comparative"
+                up = word in MORE or (word not in LESS and known is not None and known[0])
+                return up, word, self.reading.measured(known[1]) if known else ()
+        return None
+
+    def is_true(self, name: str) -> Condition:
+        """That a column of yes and no says yes, or no where the question has a "not"."""
+        negated = [t for t in self.tokens if not t.role and t.word in NEGATIONS]
+        for token in negated:
+            token.role = "negation"
+        value = not negated
+        return Condition(name, "==", int(value) if self.frame.column(name).numeric else value)
+
+    def one_of(self, measures: Sequence[str], order: Order) -> tuple[str, ...]:
+        """One measure: of temp_max and temp_min the one that an order is about."""
+        if len(measures) < 2 or not order:
+            return tuple(measures)
+        wanted = "max" if order == "descending" else "min"
+        fitting = [m for m in measures if wanted in parts_of(m)]
+        return tuple(fitting[:1] or measures[:1])
+
+
+def order_of(descending: bool) -> Order:
+    """The order by that name."""
+    return "descending" if descending else "ascending"
