@@ -1,7 +1,6 @@
 """Many runs at once: a row of a series, a frame or an iterable each."""
 
-from .engine import Engine
 from .rows import Answer, Row, run_row
-from .run import amap_rows, map_rows
+from .run import Engine, amap_rows, map_rows
 
 __all__ = ["Answer", "Engine", "Row", "amap_rows", "map_rows", "run_row"]

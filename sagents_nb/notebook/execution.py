@@ -28,7 +28,7 @@ from ..runtime.main_thread import AGAIN, insist
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
-from .tracebacks import full_traceback, short_traceback
+from .cells import full_traceback, short_traceback
 from .unattended import unattended
 
 T = TypeVar("T")

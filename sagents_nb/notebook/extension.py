@@ -22,13 +22,20 @@ from ..session import Session
 from ..transcript import markdown
 from .cell import run_cell
 from .cell_options import parse
-from .cells import FailedCell, code_block, failures_of, forget_failures, last_python, offer
+from .cells import (
+    FailedCell,
+    code_block,
+    failures_of,
+    forget_failures,
+    last_python,
+    offer,
+    own_frames,
+)
 from .completion import Completion
 from .conversations import Conversations
 from .interpolate import fields_in, misspelt
 from .magics import AgentMagics
 from .status_text import MimeBundle, folded_output
-from .tracebacks import own_frames
 from .unattended import unattended
 from .waiting import NotebookFace
 from .widget import cell_id, frozen_bundle, live_bundle, show, static_bundle

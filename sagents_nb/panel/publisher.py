@@ -29,6 +29,7 @@ from ..runtime.thread import runtime
 from ..session import Session
 from ..session.branches import branches_of
 from ..state import to_data
+from .files import run_changes_of
 from .protocol import (
     SHOWN_ENTRIES,
     encoded,
@@ -47,7 +48,6 @@ from .protocol import (
     wire,
     with_display_texts,
 )
-from .run_changes import run_changes_of
 
 logger = logging.getLogger(__name__)
 

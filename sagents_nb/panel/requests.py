@@ -32,11 +32,10 @@ from ..messages import (
 from ..runtime.thread import runtime
 from ..session import Session, sessions
 from ..state import to_data
-from .files import read_file
+from .files import read_change, read_changes, read_file, undo_change
 from .models import choices, choose
 from .protocol import plain, queued_text, with_new_images
 from .publisher import publisher_of
-from .run_changes import read_change, read_changes, undo_change
 
 MOST_ATTACHED = 8
 LARGEST_ATTACHED = 5_000_000  # bytes of an image, characters of a text

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from .asked import Asked, order_of
+from .asked import Asked, neglected_word, order_of
 from .data_words import (
     CHANGES,
     CHARTS,
@@ -37,7 +37,6 @@ from .data_words import (
 )
 from .frames import Frame
 from .history import listed
-from .neglect import neglected_word
 from .queries import Condition, Key, Order, Part, Query, Statistic, Wants
 from .reading import Reading, fit_of, parts_of
 from .words import adjective, word_set

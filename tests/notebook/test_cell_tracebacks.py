@@ -9,7 +9,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from sagents_nb.notebook.tracebacks import full_traceback, short_traceback
+from sagents_nb.notebook.cells import full_traceback, short_traceback
 
 
 def error_of(shell: InteractiveShell, code: str) -> Any:
