@@ -74,7 +74,7 @@ test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, i
 
 test-browser: $(ENV) $(BUNDLE)  ## Real JupyterLab, Notebook 7 and marimo in Chromium
 	$(PY) tests/browser/chromium.py
-	$(PYTEST) -m "browser and not soak" tests/browser
+	$(PYTEST) -n 2 --dist loadfile -m "browser and not soak" tests/browser
 
 test-model: $(ENV)  ## With a real, small language model on this machine's CPU
 	$(INSTALL) --group engine
