@@ -9,6 +9,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import contextvars
+import opcode
 import os
 import signal
 import sys
@@ -28,6 +29,7 @@ _DELIVERY = 1.0
 AGAIN = 0.5
 """Seconds after which code that went on in spite of its interrupt is interrupted again."""
 _PACKAGE = __name__.partition(".")[0]
+_HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 
 
 def insist(frame: FrameType | None, error: Callable[[], BaseException]) -> None:
@@ -40,7 +42,8 @@ def insist(frame: FrameType | None, error: Callable[[], BaseException]) -> None:
     """
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if event == "line":
+        # Not where a handler begins: Python would take what it handles for handled ever after.
+        if event == "line" and frame.f_code.co_code[frame.f_lasti] != _HANDLER:
             raise error()
         return trace
 

@@ -227,10 +227,12 @@ def test_code_that_takes_too_long_is_stopped(shell: InteractiveShell, code: str)
     [
         "import time\ntry: time.sleep(3600)\nexcept KeyboardInterrupt: time.sleep(3600)",
         "while True:\n    try:\n        while True: pass\n    except:\n        pass",
+        "while True:\n    try:\n        while True: pass\n    except: continue",
+        "while True:\n    try:\n        while True: pass\n    finally: continue",
         "import contextlib, time\n"
         "while True:\n    with contextlib.suppress(BaseException):\n        time.sleep(3600)",
     ],
-    ids=["catching once", "catching always", "suppressing always"],
+    ids=["catching once", "catching", "in one line", "finally going on", "suppressing"],
 )
 def test_code_that_takes_no_notice_is_told_again_until_it_ends(
     shell: InteractiveShell, code: str
@@ -238,6 +240,7 @@ def test_code_that_takes_no_notice_is_told_again_until_it_ends(
     traced = sys.gettrace()
     assert "It was stopped after" in failure(shell, code, timeout=LIMIT)
     assert sys.gettrace() is traced
+    assert sys.exc_info() == (None, None, None)
     assert said(shell, "6 * 7", timeout=PATIENCE) == "42"
 
 

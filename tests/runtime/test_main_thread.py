@@ -204,6 +204,7 @@ def test_a_run_that_is_cancelled_ends_what_it_does_on_the_main_thread(busy: sa.T
     thread.join(PATIENCE)
     assert signal.getsignal(signal.SIGINT) is handler
     assert sys.gettrace() is traced
+    assert sys.exc_info() == (None, None, None)
 
 
 def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> None:
