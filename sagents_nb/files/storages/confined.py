@@ -166,10 +166,11 @@ class Confined:
 
     def _open_root(self, make: bool) -> int:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        used = self._used  # before: another thread may make it now
         try:
             fd = os.open(self.root, flags)
         except (FileNotFoundError, NotADirectoryError):
-            if self._used:
+            if used:
                 raise self._gone() from None
             if not make:
                 raise

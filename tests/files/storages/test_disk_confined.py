@@ -218,3 +218,25 @@ def test_a_hundred_thousand_swaps_during_use_lead_nowhere(tmp_path: Path) -> Non
     done = swap_during_use(tmp_path, 100_000, 4_000)
     print(done)  # how much of it went well
     assert done["flips"] >= 100_000
+
+
+def test_a_folder_that_another_thread_makes_meanwhile_is_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = DiskStorage(tmp_path / "not made yet")
+    real, late = os.open, True
+
+    def slow(path: Any, *args: Any, **options: Any) -> int:
+        nonlocal late
+        try:
+            return real(path, *args, **options)
+        except FileNotFoundError:
+            if late:  # between looking for it and making it
+                late = False
+                storage.save("s", new_file("b.md", "theirs"))
+            raise
+
+    monkeypatch.setattr(os, "open", slow)
+    storage.save("s", new_file("a.md", "ours"))
+    assert not late
+    assert {storage.load("s", path).content for path in ("a.md", "b.md")} == {"ours", "theirs"}
