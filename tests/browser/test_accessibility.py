@@ -47,6 +47,8 @@ def faults(root: Locator) -> list[str]:
             for (const body of root.querySelectorAll(".sagents-approval-body"))
                 body.style.maxHeight = "none";
             for (const log of root.querySelectorAll("[role=log]")) log.scrollTop = log.scrollHeight;
+            // It finds a heading again by where it is, so the notebook has to have come to rest.
+            for (let frame = 0; frame < 10; frame++) await new Promise(requestAnimationFrame);
             const { violations, incomplete, passes } = await axe.run(root);
             const told = ({ id, nodes }) => nodes.map(({ html, any, all, none }) => {
                 const checks = [...any, ...all, ...none];
