@@ -19,8 +19,7 @@ from msgspec.structs import replace
 
 from . import kinds
 from .errors import ConfigurationError
-from .serialization import read_as, to_data
-from .text import whole_data
+from .serialization import encoded, read_as, to_data
 
 StopReason = Literal[
     "end_turn",
@@ -257,8 +256,10 @@ def image_of(value: Any) -> ImagePart | None:
         return image
     if isinstance(value, bytes | bytearray | memoryview):
         data = bytes(value)
-        mime_type = image_type(data)
-        return ImagePart(base64.b64encode(data).decode(), mime_type) if mime_type else None
+        for mime_type, begins in _IMAGES:
+            if begins.match(data):
+                return ImagePart(base64.b64encode(data).decode(), mime_type)
+        return None
     library = type(value).__module__.partition(".")[0]
     if library == "PIL" and hasattr(value, "save"):
         image = (
@@ -278,15 +279,6 @@ _IMAGES = (
     ("image/webp", re.compile(rb"RIFF....WEBPVP", re.DOTALL)),
 )
 IMAGE_TYPES = tuple(mime_type for mime_type, _ in _IMAGES)
-
-
-def image_type(data: bytes) -> str | None:
-    """Which of :data:`IMAGE_TYPES` these bytes are, by how they begin; None if they are none.
-
-    >>> image_type(b"GIF89a..."), image_type(b"text")
-    ('image/gif', None)
-    """
-    return next((mime_type for mime_type, begins in _IMAGES if begins.match(data)), None)
 
 
 def _drawn(save: Callable[[BinaryIO], Any]) -> ImagePart:
@@ -345,15 +337,8 @@ def parts_text(parts: Iterable[Part]) -> str:
         if isinstance(part, TextPart):
             texts.append(part.text)
         elif isinstance(part, JsonPart):
-            texts.append(_as_json(part.data))
+            texts.append(encoded(part.data).decode())
     return "\n".join(texts)
-
-
-def _as_json(data: Any) -> str:
-    try:
-        return msgspec.json.encode(data).decode()
-    except UnicodeEncodeError:
-        return msgspec.json.encode(whole_data(data)).decode()
 
 
 # In the metadata of a message: what people see instead of it, as data.

@@ -44,6 +44,18 @@ def to_data(value: Any) -> Any:
         return _walk(value, ())
 
 
+def encoded(data: Any) -> bytes:
+    """``data`` as JSON; what JSON cannot say is said another way.
+
+    A lone surrogate, as in the name of a file that is not UTF-8, would otherwise end whatever
+    tells of it for good.
+    """
+    try:
+        return msgspec.json.encode(data)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(whole_data(data))
+
+
 def read_as(value: Any, kind: Any, **how: Any) -> Any:
     """``value`` as that ``kind``; how is as for ``msgspec.convert``.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import itertools
 import json
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from .. import kinds
+from .. import kinds, messages
 from ..context import ToolContext
 from ..errors import ConfigurationError
 from ..files import (
@@ -31,7 +30,7 @@ from ..files import (
     split_lines,
 )
 from ..files import FileSystem as Files
-from ..messages import ImagePart, TextPart, image_type
+from ..messages import ImagePart, TextPart
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from ..tools import Tool, ToolOutput
@@ -449,9 +448,7 @@ def image_of(entry: FileEntry) -> ImagePart | None:
     data = entry.content
     if not isinstance(data, bytes) or len(data) > MAX_IMAGE:
         return None
-    # The name of a file may be anything.
-    mime_type = image_type(data)
-    return ImagePart(base64.b64encode(data).decode(), mime_type) if mime_type else None
+    return messages.image_of(data)  # the name of a file may be anything
 
 
 def as_json(value: Any) -> str:

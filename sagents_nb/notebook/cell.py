@@ -18,7 +18,7 @@ from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..state import State
 from ..transcript import markdown
-from .status_text import MimeBundle, interrupt_text, markdown_output
+from .status_text import interrupt_text, markdown_output
 from .unattended import decide
 from .widget import Panel, display_id_of, run_view, show, update
 
@@ -204,10 +204,7 @@ class CellOutput:
         self.text = "*The agent is working.*"
         if self.panel is not None:
             bundle = self.panel.mimebundle(self.text)
-            show(session, display_id_of(self.panel), bundle, lambda _: self._static())
-
-    def _static(self) -> MimeBundle:
-        return markdown_output(self.text)
+            show(session, display_id_of(self.panel), bundle, lambda _: markdown_output(self.text))
 
     def finish(self, session: Session, result: RunResult | None) -> None:
         """Show how it ended, as far as that is known."""
@@ -245,7 +242,7 @@ class CellOutput:
     def _tell(self, session: Session, text: str) -> None:
         self.text = text
         if self.panel is None:
-            display(self._static()[0], raw=True)
+            display(markdown_output(self.text)[0], raw=True)
         else:
             update(session, display_id_of(self.panel), self.panel.mimebundle(self.text))
 

@@ -5,7 +5,6 @@ Neither ``In`` and ``Out``, ``_``, nor the number of the next cell change.
 
 from __future__ import annotations
 
-import _thread
 import ast
 import contextlib
 import inspect
@@ -24,7 +23,7 @@ from IPython.core.autocall import ExitAutocall
 
 from ..messages import SHOWN_IN_CELL
 from ..redaction import secrets_of_names
-from ..runtime.main_thread import AGAIN, insist
+from ..runtime.main_thread import AGAIN, insist, interrupt_main
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
@@ -69,7 +68,7 @@ def within(seconds: float, function: Callable[[], T]) -> T:
             with lock:  # so that no interrupt is on its way once it is over
                 if not over.is_set():
                     late.set()
-                    _interrupt_main()
+                    interrupt_main()
             wait = AGAIN
 
     def interrupted(number: int, frame: FrameType | None) -> None:
@@ -100,14 +99,6 @@ def within(seconds: float, function: Callable[[], T]) -> T:
                 break
             except TimeIsUp:  # at the last moment
                 continue
-
-
-def _interrupt_main() -> None:
-    main = threading.main_thread().ident
-    if hasattr(signal, "pthread_kill") and main is not None:
-        signal.pthread_kill(main, signal.SIGINT)  # which also ends what waits: time.sleep, say
-    else:
-        _thread.interrupt_main()
 
 
 class Stopped(ToolOutput):

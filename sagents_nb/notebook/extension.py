@@ -11,6 +11,7 @@ from typing import Any
 from IPython import get_ipython
 
 from .. import kinds
+from ..calls import call_records
 from ..errors import SagentsError
 from ..messages import DISPLAY, Message, message_of
 from ..redaction import masked, secrets_of_names
@@ -186,17 +187,10 @@ def _sentence(error: BaseException) -> list[str]:
 
 def _last_run(result: RunResult) -> str | None:
     """The last code that ``run_python`` ran well in a run, None without any."""
-    worked = {
-        told.tool_call_id
-        for message in result.messages
-        for told in message.tool_results
-        if not (told.is_error or told.is_interrupt or told.metadata.get("not_run"))
-    }
     codes = [
-        str(call.arguments.get("code", ""))
-        for message in result.messages
-        for call in message.tool_calls
-        if call.name == "run_python" and call.id in worked
+        str(record.arguments.get("code", ""))
+        for record in call_records(result.messages)
+        if record.call.name == "run_python" and record.status == "completed"
     ]
     return codes[-1] if codes else None
 

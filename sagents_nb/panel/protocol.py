@@ -38,8 +38,8 @@ from ..messages import (
     ToolCall,
     ToolCallDelta,
 )
+from ..serialization import encoded
 from ..state import to_data
-from ..text import whole_data
 from ..tools import Tool
 
 SHOWN_ENTRIES = 200
@@ -220,18 +220,6 @@ def _numbers(value: Any) -> Iterator[tuple[str, str]]:
                 yield place, repr(value)
         elif isinstance(value, int) and abs(value) > _EXACT:
             yield place, str(value)
-
-
-def encoded(data: Any) -> bytes:
-    """``data`` as JSON; what JSON cannot say is said another way.
-
-    A lone surrogate, as in the name of a file that is not UTF-8, would otherwise end the
-    stream for good.
-    """
-    try:
-        return msgspec.json.encode(data)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(whole_data(data))
 
 
 def plain(data: Any) -> Any:

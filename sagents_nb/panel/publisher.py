@@ -26,13 +26,13 @@ from ..events import (
 from ..messages import Message, Usage
 from ..models.base import context_window
 from ..runtime.thread import runtime
+from ..serialization import encoded
 from ..session import Session
 from ..session.branches import branches_of
 from ..state import to_data
 from .files import run_changes_of
 from .protocol import (
     SHOWN_ENTRIES,
-    encoded,
     file_data,
     following_state,
     interrupt_data,

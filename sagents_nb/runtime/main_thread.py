@@ -32,6 +32,14 @@ _PACKAGE = __name__.partition(".")[0]
 _HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 
 
+def interrupt_main() -> None:
+    """Send the main thread the signal of Ctrl-C; from any thread."""
+    if hasattr(signal, "pthread_kill"):  # which ends what waits, too: time.sleep, say
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
+
+
 def insist(frame: FrameType | None, error: Callable[[], BaseException]) -> None:
     """Have code that is interrupted in ``frame`` not go on by catching what is raised there now.
 
@@ -183,10 +191,7 @@ class MainThread:
             # One that nobody took is sent again: while os.system waits, C ignores them.
             if self._signalled in (None, future):
                 self._signalled = future
-                if hasattr(signal, "pthread_kill"):  # which ends a sleep, too
-                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-                else:
-                    _thread.interrupt_main()
+                interrupt_main()
 
     def _wake(self, _: Future[Any]) -> None:
         with self.changed:

@@ -195,6 +195,21 @@ def test_where_an_answer_shows_no_code_the_code_that_was_run_for_it_is_the_cell(
     assert offered(cell) == [("product = 6 * 7", False)]
 
 
+def test_the_cell_is_the_code_that_people_made_of_it(kernel: Kernel) -> None:
+    kernel.ok("python('product = 6 * 7', answer='It is 42.')")
+    kernel.ok("s.replace(agent=s.agent.with_(interrupt_on={'run_python': True}))")
+    kernel.ok(
+        "import threading, time\n"
+        "def decide():\n"
+        "    while s.status != 'interrupted': time.sleep(0.01)\n"
+        "    s.resume([sa.Edit({'code': 'product = 7 * 7'})])\n"
+        "threading.Thread(target=decide).start()"
+    )
+    cell = kernel.ok("%%agent --cell\nCompute it.", front_end=True)
+    assert kernel.ok("print(product)").text == "49\n"
+    assert offered(cell) == [("product = 7 * 7", False)]
+
+
 def test_the_cell_that_failed_is_mended_in_the_place_of_the_magic(kernel: Kernel) -> None:
     kernel.ok("password = 'correct-horse-battery'")
     kernel.run("x = {}['a']  # correct-horse-battery")
