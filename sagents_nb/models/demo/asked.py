@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from .data_words import (
     ADDED,
     COUNT,
@@ -73,10 +75,11 @@ class Asked:
             place = (condition.column, condition.part) if condition.operator == "==" else None
             equal.setdefault(place or (repr(condition), ""), []).append(condition)
         return tuple(
-            first if len(same) == 1 else
-            Condition(first.column, "in", tuple(c.value for c in same), first.part)
-            for same in equal.values() for first in same[:1]
-        )  # fmt: skip
+            replace(same[0], operator="in", value=tuple(c.value for c in same))
+            if len(same) > 1
+            else same[0]
+            for same in equal.values()
+        )
 
     def is_measure(self, name: str) -> bool:
         """Whether a column holds what can be added up or averaged."""

@@ -381,8 +381,9 @@ class Plan:
         tables = [self.analysis.table(step, self.facts_of(step)) for step in steps]
         tables = tables or [fact.rows or "that is no table" for fact in facts]
         if len(tables) != 1:
-            return Unwritten("it holds one table, and I found several" if tables else
-                             "ask for the numbers and for the file in one message")  # fmt: skip
+            several = "it holds one table, and I found several"
+            none = "ask for the numbers and for the file in one message"
+            return Unwritten(several if tables else none)
         (found,) = tables
         return Unwritten(found) if isinstance(found, str) else table_text(found, ending)
 

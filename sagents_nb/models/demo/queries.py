@@ -90,9 +90,8 @@ class Query(msgspec.Struct, frozen=True):
     chart: str = ""
     word: str = ""  # the superlative or comparative, as it was said
     yes_no: bool = False  # whether it is answered by yes or no
-    assumed: tuple[
-        str, ...
-    ] = ()  # words that were taken for the rows, without a sign that they are
+    # Words that were taken for the rows, without a sign that they are.
+    assumed: tuple[str, ...] = ()
 
 
 # The result from rows that were seen
