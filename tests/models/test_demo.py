@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from sagents_nb.agent import Agent
+from sagents_nb.errors import MaxRunsExceeded
 from sagents_nb.interrupts import Approve, Reject
 from sagents_nb.messages import (
     Message,
@@ -678,3 +679,9 @@ def test_the_description_of_a_frame_after_the_prompt_is_no_step_of_the_plan() ->
         plans.append([call.arguments for m in state.messages for call in m.tool_calls])
     assert plans[0] == plans[1]
     assert any("file_path" in arguments for arguments in plans[1])
+
+
+@pytest.mark.parametrize("wanted", [str, list[str]])
+def test_what_it_cannot_answer_as_a_type_is_an_error_and_no_invented_value(wanted: type) -> None:
+    with pytest.raises(MaxRunsExceeded, match=r"no (str|list) in .* calls, last: it gave text alone"):
+        Agent(DemoModel()).extract("Which cities are in: Paris has 2 million people.", wanted)

@@ -152,6 +152,7 @@ def test_the_average_drop_per_group_is_of_rows_that_have_both() -> None:
         ("how did rain change from 2023 to 2024 in {weather}?", "from 1,990 in 2023 to 1,405"),
         ("how many patients have an Age of 70 or more in {patients}?", "10 of 60 rows"),
         ("most frequent customer in {orders}", "by number of rows"),
+        ("how much rain fell in Rome in 2024 in {weather}?", "495 in 2024; there is only one Year"),
         ("which year was wettest in {weather}?", "The wettest `Year` is 2023"),
     ],
 )

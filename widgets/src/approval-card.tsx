@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Arguments } from "./arguments";
 import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
-import { Button } from "./button";
+import { BareButton, Button } from "./button";
 import { EditForm } from "./edit-form";
 import { Icon } from "./icons";
 import { optionsOf, RespondForm } from "./respond-form";
@@ -186,8 +186,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               Always allow
             </Button>
           )}
-          <button
-            type="button"
+          <BareButton
             class="sagents-button sagents-plain sagents-stop"
             data-testid="approval-stop"
             title="Stop the run; nothing of this is run"
@@ -195,16 +194,16 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           >
             <Icon name="stop" />
             Stop
-          </button>
+          </BareButton>
         </div>
       )}
       {unseen && mode === "ask" && <p class="sagents-faint">Show all of it to be able to approve.</p>}
       {chosen && !sent && (
         <p class="sagents-chosen">
           You chose {CHOICE[chosen.type]}; sent when the other calls are answered too.
-          <button type="button" class="sagents-link" onClick={undo}>
+          <BareButton class="sagents-link" onClick={undo}>
             Change
-          </button>
+          </BareButton>
         </p>
       )}
       {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the answer counts later.</p>}
@@ -224,6 +223,8 @@ const Key = ({ name }: { name: string }) => (
   </span>
 );
 
+const WHY = "Why not? (optional, told to the agent)";
+
 type RejectProps = { disabled: boolean; onReject: (message: string) => void; onCancel: () => void };
 
 function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
@@ -234,8 +235,8 @@ function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
     <div class="sagents-reject">
       <input
         data-testid="reject-message"
-        aria-label="Why not? (optional, told to the agent)"
-        placeholder="Why not? (optional, told to the agent)"
+        aria-label={WHY}
+        placeholder={WHY}
         value={message}
         disabled={disabled}
         ref={field}

@@ -1,8 +1,11 @@
-// The panel's button: one that sends no form, should a host put the panel into one.
+// The panel's buttons: they send no form, should a host put the panel into one.
 import type { ButtonHTMLAttributes } from "preact";
 
-type Props = ButtonHTMLAttributes<HTMLButtonElement> & { kind?: "quiet" | "plain" | "primary" | "danger" | "stop" };
+type Bare = ButtonHTMLAttributes<HTMLButtonElement>;
+type Props = Bare & { kind?: "quiet" | "plain" | "primary" | "danger" | "stop" };
+
+export const BareButton = (props: Bare) => <button type="button" {...props} />;
 
 export const Button = ({ kind, ...props }: Props) => (
-  <button type="button" class={kind ? `sagents-button sagents-${kind}` : "sagents-button"} {...props} />
+  <BareButton class={kind ? `sagents-button sagents-${kind}` : "sagents-button"} {...props} />
 );

@@ -1,6 +1,6 @@
 // Where a person writes to the agent.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Button } from "./button";
+import { BareButton, Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Attachments, fieldsOf, imagesOf, useAttachments } from "./attachments";
 import { textOf, useHistory } from "./history";
@@ -132,8 +132,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
             event.currentTarget.value = "";
           }}
         />
-        <button
-          type="button"
+        <BareButton
           class="sagents-button sagents-quiet sagents-attach"
           data-testid="attach"
           aria-label="Attach images or text files"
@@ -142,7 +141,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
           onClick={() => picker.current!.click()}
         >
           <Icon name="clip" />
-        </button>
+        </BareButton>
         <textarea
           ref={area}
           data-testid="composer"
@@ -156,8 +155,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
           onPaste={(event) => take(event, event.clipboardData)}
         />
         {running && (
-          <button
-            type="button"
+          <BareButton
             class="sagents-button sagents-plain sagents-steer"
             data-testid="steer"
             title={`Tell the active run now, before its next step (${STEER_KEY})`}
@@ -165,10 +163,9 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
             onClick={() => send("steer")}
           >
             Steer
-          </button>
+          </BareButton>
         )}
-        <button
-          type="button"
+        <BareButton
           class="sagents-send"
           data-testid="send"
           aria-label={running ? "Send when this run is over" : "Send"}
@@ -177,7 +174,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
           onClick={() => send("queue")}
         >
           <Icon name="send" />
-        </button>
+        </BareButton>
       </div>
       {blind && (
         <p class="sagents-faint" role="status" data-testid="blind">

@@ -1,5 +1,6 @@
 // Copying text, also where the page has no clipboard API: plain http, as on many hubs.
 import { useState } from "preact/hooks";
+import { BareButton } from "./button";
 import { Icon } from "./icons";
 
 export async function copyText(text: string): Promise<boolean> {
@@ -32,9 +33,9 @@ export function CopyButton({ text, label }: { text: string; label?: string }) {
     setTimeout(() => setAnswer(""), 1500);
   };
   return (
-    <button type="button" class="sagents-quiet" onClick={copy} aria-label={label ?? "Copy"} title={label ?? "Copy"}>
+    <BareButton class="sagents-quiet" onClick={copy} aria-label={label ?? "Copy"} title={label ?? "Copy"}>
       {answer || label ? <span>{answer || label}</span> : <Icon name="copy" />}
-    </button>
+    </BareButton>
   );
 }
 

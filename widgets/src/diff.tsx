@@ -1,6 +1,7 @@
 // What an edit takes away and puts there, line by line, with nothing of it hidden.
 import { diffLines } from "diff";
 import { useMemo, useState } from "preact/hooks";
+import { BareButton } from "./button";
 import { count } from "./format";
 import { TextBlock, Visible } from "./text-block";
 
@@ -81,9 +82,9 @@ function Fold({ lines }: { lines: Line[] }) {
   const [open, setOpen] = useState(false);
   if (open) return <>{lines.map((line, n) => <Row key={n} line={line} />)}</>;
   return (
-    <button type="button" class="sagents-link sagents-diff-fold" onClick={() => setOpen(true)}>
+    <BareButton class="sagents-link sagents-diff-fold" onClick={() => setOpen(true)}>
       Show {count(lines.length, "unchanged line")}
-    </button>
+    </BareButton>
   );
 }
 

@@ -1,5 +1,6 @@
 // What the last run has done to a file: the lines that went and came, and Undo.
 import { useEffect, useState } from "preact/hooks";
+import { BareButton } from "./button";
 import { ErrorText } from "./error-text";
 import { Diff } from "./diff";
 import { useRequest } from "./use-store";
@@ -37,8 +38,7 @@ export function UndoButton({ change, going, onDone }: { change: ChangedFile; goi
   if (!change.kept || change.since) return null;
   return (
     <>
-      <button
-        type="button"
+      <BareButton
         class="sagents-quiet"
         data-testid="file-undo"
         disabled={busy || going}
@@ -46,7 +46,7 @@ export function UndoButton({ change, going, onDone }: { change: ChangedFile; goi
         onClick={undo}
       >
         {UNDO[change.kind]}
-      </button>
+      </BareButton>
       <ErrorText text={error} />
     </>
   );

@@ -1,6 +1,7 @@
 // One file as what it is: text, code in colours, a table, a notebook, an image; or raw. And what a person
 // may do with it.
 import { useEffect, useState } from "preact/hooks";
+import { BareButton } from "./button";
 import { ErrorText } from "./error-text";
 import { Boundary } from "./boundary";
 import { save, textOf } from "./bytes";
@@ -64,9 +65,9 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
   return (
     <div class="sagents-viewer" data-testid="file-viewer" data-path={path}>
       <div class="sagents-viewer-head">
-        <button type="button" class="sagents-quiet" data-testid="file-back" aria-label="Back to the files" title="Back" onClick={onClose}>
+        <BareButton class="sagents-quiet" data-testid="file-back" aria-label="Back to the files" title="Back" onClick={onClose}>
           <Icon name="back" />
-        </button>
+        </BareButton>
         <span class="sagents-viewer-path" title={path}>
           <bdi>
             <Line text={path} />
@@ -80,15 +81,15 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
         {content?.location && <CopyButton text={content.location} label="Copy path on disk" />}
         {!gone && <Download file={file} />}
         {pretty && !gone && (
-          <button type="button" class="sagents-quiet" data-testid="file-raw" disabled={compared} aria-pressed={raw} onClick={() => setRaw(!raw)}>
+          <BareButton class="sagents-quiet" data-testid="file-raw" disabled={compared} aria-pressed={raw} onClick={() => setRaw(!raw)}>
             Raw
-          </button>
+          </BareButton>
         )}
         {/* Last, as they go when it is undone, and then nothing else takes their place. */}
         {change && !gone && (
-          <button type="button" class="sagents-quiet" data-testid="file-compare" aria-pressed={compared} onClick={() => setCompared(!compared)}>
+          <BareButton class="sagents-quiet" data-testid="file-compare" aria-pressed={compared} onClick={() => setCompared(!compared)}>
             Changes
-          </button>
+          </BareButton>
         )}
         {change && <UndoButton change={change} going={going} onDone={() => kind === "new" && onClose()} />}
       </div>
@@ -124,9 +125,9 @@ function Download({ file: { path } }: { file: FileEntry }) {
   };
   return (
     <>
-      <button type="button" class="sagents-quiet" data-testid="file-download" disabled={busy} onClick={download}>
+      <BareButton class="sagents-quiet" data-testid="file-download" disabled={busy} onClick={download}>
         {slow ? "Waiting for the kernel…" : "Download"}
-      </button>
+      </BareButton>
       <ErrorText text={error} />
     </>
   );

@@ -1,7 +1,7 @@
 // What a person can do with a message of theirs: say it anew, switch between the ways in which it was
 // said, and go on from it in a conversation of its own.
 import { useRef, useState } from "preact/hooks";
-import { Button } from "./button";
+import { BareButton, Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
 import { queuedText, type Entry, type Part, type ViewState } from "./protocol";
@@ -110,8 +110,7 @@ type SwitchProps = { id: string; current: number; count: number; disabled: boole
 function Switch({ id, current, count, disabled }: SwitchProps) {
   const { ask, busy, error } = useRequest();
   const step = (by: number, name: string, icon: "earlier" | "chevron") => (
-    <button
-      type="button"
+    <BareButton
       class="sagents-button sagents-quiet sagents-step"
       aria-label={`${name} branch`}
       title={`${name} branch of the conversation`}
@@ -119,7 +118,7 @@ function Switch({ id, current, count, disabled }: SwitchProps) {
       onClick={() => ask("switch", { branch: id, to: current + by })}
     >
       <Icon name={icon} />
-    </button>
+    </BareButton>
   );
   return (
     <span class="sagents-branches" role="group" aria-label="Branches" data-testid="branches">

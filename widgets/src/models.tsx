@@ -1,5 +1,6 @@
 // Which model answers, and the list of those that could.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { BareButton } from "./button";
 import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
 import type { ModelChoice } from "./protocol";
@@ -63,8 +64,7 @@ export function ModelList({ close }: { close: () => void }) {
       <ul ref={list}>
         {choices?.map((choice) => (
           <li key={choice.name}>
-            <button
-              type="button"
+            <BareButton
               class="sagents-button sagents-plain sagents-choice"
               data-testid="model-choice"
               aria-pressed={choice.current}
@@ -75,7 +75,7 @@ export function ModelList({ close }: { close: () => void }) {
               <span class="sagents-choice-name">{choice.label}</span>
               {choice.name === "" && <span class="sagents-faint">this session's own</span>}
               {choice.missing && <span class="sagents-faint">{choice.missing} is not set</span>}
-            </button>
+            </BareButton>
           </li>
         ))}
       </ul>

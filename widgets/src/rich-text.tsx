@@ -1,6 +1,7 @@
 // Markdown on the page: blocks of sanitised HTML, and code blocks with a copy button.
 import { createContext } from "preact";
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { BareButton } from "./button";
 import { CopyButton, copyButtonFor } from "./copy";
 import type { Diagram } from "./diagrams";
 import { highlight } from "./highlight";
@@ -117,7 +118,7 @@ type CodeProps = { code: string; language?: string; coloured?: boolean; bare?: b
 /** Code with its language and a copy button. Plain while it grows, so a selection survives, and until it is near. */
 export function CodeBlock({ code, language = "", coloured = true, bare = false }: CodeProps) {
   const root = useRef<HTMLDivElement>(null);
-  const seen = useSeen(root, !bare);
+  const seen = useSeen(root, !bare, language !== "mermaid");
   const html = useMemo(() => (coloured && seen ? highlight(code, language) : null), [code, language, coloured, seen]);
   const diagram = useDiagram(code, language === "mermaid" && coloured && seen && !bare);
   const [asCode, setAsCode] = useState(false);
@@ -128,9 +129,9 @@ export function CodeBlock({ code, language = "", coloured = true, bare = false }
         <div class="sagents-code-head">
           <span>{language || "text"}</span>
           {diagram && (
-            <button type="button" class="sagents-quiet" data-testid="as-code" aria-pressed={asCode} onClick={() => setAsCode(!asCode)}>
+            <BareButton class="sagents-quiet" data-testid="as-code" aria-pressed={asCode} onClick={() => setAsCode(!asCode)}>
               Code
-            </button>
+            </BareButton>
           )}
           <CopyButton text={code} />
         </div>

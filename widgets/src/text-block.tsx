@@ -2,6 +2,7 @@
 // is counted and one click away.
 import { createContext } from "preact";
 import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { BareButton } from "./button";
 import { count } from "./format";
 import { highlight } from "./highlight";
 import { isPlain, pieces } from "./visible";
@@ -37,9 +38,9 @@ export function TextBlock({ text, tone, language = "" }: Props) {
         {text === "" && <span class="sagents-faint">(empty)</span>}
       </pre>
       {rest && (
-        <button type="button" class="sagents-link sagents-more" aria-expanded={whole} onClick={() => setWhole(!whole)}>
+        <BareButton class="sagents-link sagents-more" aria-expanded={whole} onClick={() => setWhole(!whole)}>
           {whole ? "Show less" : `Show ${more(rest)}`}
-        </button>
+        </BareButton>
       )}
     </div>
   );

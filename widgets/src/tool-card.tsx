@@ -3,6 +3,7 @@
 import { useContext, useMemo, useState } from "preact/hooks";
 import { ApprovalCard } from "./approval-card";
 import { Arguments } from "./arguments";
+import { BareButton } from "./button";
 import { changeOf } from "./changes";
 import { countsOf } from "./diff";
 import { count, oneLine, seconds } from "./format";
@@ -235,9 +236,9 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
       })}
       {shortened && inside && <p class="sagents-faint">The beginning of {count(shortened, "character")}</p>}
       {shortened && !inside && (
-        <button type="button" class="sagents-link" disabled={busy} onClick={readAll}>
+        <BareButton class="sagents-link" disabled={busy} onClick={readAll}>
           Show all {count(shortened, "character")}
-        </button>
+        </BareButton>
       )}
       {error && <p class="sagents-error-text">{error}</p>}
     </div>

@@ -1,6 +1,6 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
 import { useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Button } from "./button";
+import { BareButton, Button } from "./button";
 import { ownersOf, resultsByEntry } from "./calls";
 import { ErrorText } from "./error-text";
 import { MessageActions, placesOf, type Edited } from "./message-actions";
@@ -135,9 +135,9 @@ export function Transcript({ state, runId = "", loose = true, typed = false, edi
         </div>
       </QuestionProvider>
       {pane.away && (
-        <button type="button" class="sagents-button sagents-to-end" onClick={pane.toEnd}>
+        <BareButton class="sagents-button sagents-to-end" onClick={pane.toEnd}>
           Newest
-        </button>
+        </BareButton>
       )}
     </div>
   );

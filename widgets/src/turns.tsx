@@ -1,6 +1,7 @@
 // Messages: finished ones, and the one that is being written.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { TurnBoundary } from "./boundary";
+import { BareButton } from "./button";
 import { isCall } from "./calls";
 import { oneLine, withoutTicks } from "./format";
 import { Given } from "./given";
@@ -44,15 +45,14 @@ function PromptTurn({ entry, place }: { entry: Entry; place: number | string }) 
   return (
     <article class="sagents-turn" data-testid="entry" data-role="user">
       <h2 class="sagents-sr">You</h2>
-      <button
-        type="button"
+      <BareButton
         class={whole ? "sagents-prompt sagents-prompt-whole" : "sagents-prompt"}
         aria-expanded={whole}
         title={whole ? undefined : "Show the prompt as it was sent"}
         onClick={() => setWhole(!whole)}
       >
         {textOf(parts)}
-      </button>
+      </BareButton>
       <Given entry={entry} place={place} />
       {parts.map((part, index) => part.type !== "text" && <OtherPart key={index} part={part} />)}
     </article>
@@ -112,7 +112,7 @@ type AssistantProps = Required<Pick<TurnProps, "place" | "about" | "folds" | "pl
 
 function AssistantTurn({ entry, partial, parts, place, about, folds, placeOf, far = false }: AssistantProps) {
   const root = useRef<HTMLElement>(null);
-  const near = useSeen(root, far);
+  const near = useSeen(root, far, true);
   const known = (owner: Entry, call: ToolCall): CallProps => ({ call, ...about(owner, call) });
   const statusOf = (part: Part | PartialPart) =>
     "index" in part ? "running" : isCall(part) ? statusOfCall(known(entry!, part)) : "";

@@ -2,6 +2,7 @@
 import type { ComponentChildren, HTMLAttributes } from "preact";
 import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Boundary } from "./boundary";
+import { BareButton } from "./button";
 import { Composer } from "./composer";
 import { Files, numberOf } from "./files";
 import { noteFocus } from "./going-on";
@@ -198,9 +199,8 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
   const list = tabbed && (
     <div class="sagents-tabs" role="tablist" aria-label="Parts of the panel" onKeyDown={onKeyDown}>
       {tabs.map(([name, label]) => (
-        <button
+        <BareButton
           key={name}
-          type="button"
           role="tab"
           id={`${id}-${name}`}
           class="sagents-tab"
@@ -211,7 +211,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
         >
           {label}
           {name === "chat" && tab !== "chat" && state.interrupt && <span class="sagents-badge">approval</span>}
-        </button>
+        </BareButton>
       ))}
     </div>
   );

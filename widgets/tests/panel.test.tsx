@@ -616,6 +616,29 @@ test("what begins off the screen is plain text until the reader comes near", asy
   }
 });
 
+test("what begins off the screen is drawn by and by while the page has nothing to do", async () => {
+  const idle: (() => void)[] = [];
+  vi.stubGlobal("requestIdleCallback", (work: () => void) => idle.push(work));
+  vi.stubGlobal("IntersectionObserver", class {
+    observe = () => {};
+    disconnect = () => {};
+  });
+  try {
+    const text = `**Bold** words. ${"More. ".repeat(400)}`;
+    await show(emptyState({ entries: Array.from({ length: 10 }, () => said({ type: "text", text })) }));
+    const drawn = () => find("entry").filter((entry) => entry.querySelector("strong")).length;
+    for (let before = drawn(); before < 10; before++) {
+      expect(idle).toHaveLength(1); // one at a time, so that no frame is late
+      idle.pop()!();
+      await settle();
+      expect(drawn()).toBe(before + 1);
+    }
+    expect(idle).toHaveLength(0);
+  } finally {
+    vi.unstubAllGlobals();
+  }
+});
+
 test("of a long conversation the latest are drawn first, and soon all, in their order", async () => {
   const entries = Array.from({ length: 90 }, (_, n) => said({ type: "text", text: `Answer ${n}. ${"More. ".repeat(400)}` }));
   const counts = new Set<number>();

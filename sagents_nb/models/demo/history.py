@@ -95,13 +95,13 @@ class Talk:
     def __init__(self, request: ModelRequest) -> None:
         messages = list(request.messages)[-_RECENT:]
         begin = _begin(messages)
-        said = [whole(m.text) for m in messages[begin:] if m.role == "user"]
+        said = [whole(m.text) for m in messages[begin:] if _is_of_person(m)]
         self.asked = "\n\n".join(said)
         tasks = (described_apart(text)[0] for text in said)
         self.task = "\n".join(text for text in tasks if text.strip())[:_LONGEST]
         answers = (m.text for m in reversed(messages[:begin]) if m.role == "assistant")
         self.answered = next((text for text in answers if text.strip()), "")
-        before = [whole(m.text) for m in messages[:begin] if m.role == "user" and m.text.strip()]
+        before = [whole(m.text) for m in messages[:begin] if _is_of_person(m) and m.text.strip()]
         self.before = before[::-1]
         calls = _calls(messages[begin:])
         self.done = [d for d in calls if d.call.name != TODOS]
@@ -119,6 +119,10 @@ class Talk:
         )
 
 
+def _is_of_person(message: Message) -> bool:
+    return message.role == "user" and not message.metadata.get("reminder")
+
+
 def _ids(messages: Sequence[Message]) -> list[str]:
     return [call.id for message in messages for call in message.tool_calls]
 
@@ -128,7 +132,7 @@ def _begin(messages: Sequence[Message]) -> int:
     replied = False
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
-        if message.role == "user":
+        if _is_of_person(message):
             replied = True
         elif replied and message.role == "assistant":
             # A message that broke off is no answer; one that was cancelled ended its task.

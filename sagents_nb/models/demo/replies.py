@@ -458,9 +458,12 @@ def _over_time(query: Query, rows: list[Row]) -> str:
     """How a measure changed from the first period to the last."""
     column, label = _measure(query), query.by[0].label
     rows = sorted((r for r in rows if r[column] is not None), key=lambda r: _label(r[label]))
-    if len(rows) < 2:
-        return f"There is only one {label} to compare."
+    if not rows:
+        return f"There is no {label} to compare."
     first, last = rows[0], rows[-1]
+    if len(rows) == 1:  # "How much rain fell in 2024" may ask for no change at all
+        sentence = f"{said(query)} was {_number(first[column])} in {_label(first[label])}"
+        return f"{sentence[:1].upper()}{sentence[1:]}; there is only one {label}, so no change."
     sentence = (
         f"{_yes(query, first[column], last[column])}{said(query)} went from "
         f"{_number(first[column])} in {_label(first[label])} to {_number(last[column])} in "
