@@ -1,6 +1,6 @@
 // Answering a question of the agent: by one of its options, or in words.
 import { useState } from "preact/hooks";
-import { BareButton, Button } from "./button";
+import { Button } from "./button";
 import { Line } from "./text-block";
 import type { Json, JsonObject } from "./protocol";
 
@@ -38,9 +38,8 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
       {options.length > 0 && (
         <div class="sagents-actions">
           {options.map(({ label, value, hint }) => (
-            <BareButton
+            <Button
               key={label}
-              class="sagents-button"
               data-testid="answer-option"
               title={hint}
               aria-pressed={several ? picked.includes(value) : undefined}
@@ -48,7 +47,7 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
               onClick={() => (several ? toggle(value) : onAnswer(value))}
             >
               <Line text={label} />
-            </BareButton>
+            </Button>
           ))}
         </div>
       )}
