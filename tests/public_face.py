@@ -329,6 +329,9 @@ def listed(lines: Iterable[str]) -> Names:
 
 # What type checkers are told differently since the list was made; what is taken is the same.
 RETYPED = {
+    "sagents_nb.AnthropicModel": ("**options", "**parameters"),
+    "sagents_nb.OpenAIChatModel": ("**options", "**parameters"),
+    "sagents_nb.OpenAIModel": ("**options", "**parameters"),
     "sagents_nb.Run": ("session: Session", "session: Conversing"),
     "sagents_nb.RunContext": ("Mapping[str, Tool]", "Mapping[str, Any]"),
     "sagents_nb.RunContext.tools": ("Mapping[str, Tool]", "Mapping[str, Any]"),

@@ -69,6 +69,8 @@ class ChatModel:
     chosen_because: str = ""
     asks_again: bool = False
     """Whether it already tries again by itself when that may help."""
+    retries: int = 4
+    """How often an agent asks it again when that may help; 0 is never. You may set it."""
     reads_images: bool = False
     """Whether it is worth handing it images, as the tool read_file then does."""
     context_window: int | None = None
@@ -94,6 +96,10 @@ class ChatModel:
         It is masked in errors and recordings. Override it for a model with secrets of its own.
         """
         return secrets_of_call(None, options)
+
+    def asked_once(self) -> ChatModel:
+        """The same for somebody who tries again instead of it; see :attr:`asks_again`."""
+        return self
 
     def preload(self) -> None:
         """Get ready in the background for the first call; does nothing where nothing helps."""

@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from copy import copy
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -108,6 +109,12 @@ class RecordedModel(ChatModel):
     def identity(self) -> dict[str, Any]:
         """As the model itself."""
         return self.inner.identity()
+
+    def asked_once(self) -> ChatModel:
+        """The same recordings, without the retries inside."""
+        once = copy(self)
+        once._asked = self.inner.asked_once()
+        return once
 
     def preload(self) -> None:
         """As the model itself, unless it is never asked."""

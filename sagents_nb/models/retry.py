@@ -47,6 +47,7 @@ class RetryingModel(ChatModel):
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.inner = model
+        self._once = model.asked_once()  # its own attempts would be multiplied by these
         self.attempts = attempts
         self.max_wait = max_wait
         self.name = model.name
@@ -61,6 +62,10 @@ class RetryingModel(ChatModel):
     def identity(self) -> dict[str, Any]:
         """As the model itself."""
         return self.inner.identity()
+
+    def asked_once(self) -> ChatModel:
+        """The model itself."""
+        return self._once
 
     def preload(self) -> None:
         """As the model itself."""
@@ -131,7 +136,7 @@ class _Attempts:
             if self._stream is None or self._notice is not None:
                 self._notice = None
                 self._number += 1
-                self._stream = stream_of(self._asked.inner, self._request)
+                self._stream = stream_of(self._asked._once, self._request)
             item = await self._stream.__anext__()
         except ModelError as error:
             await self.aclose()
@@ -147,8 +152,8 @@ class _Attempts:
 
 
 def retried(model: ChatModel) -> ChatModel:
-    """``model``, asked again when that may help; as it is if it does so already."""
-    return model if model.asks_again else RetryingModel(model)
+    """``model``, asked again up to ``model.retries`` times; as it is if it does so already."""
+    return model if model.asks_again else RetryingModel(model, attempts=1 + model.retries)
 
 
 def _with_sentence(error: ModelError, sentence: str) -> ModelError:

@@ -3,12 +3,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.messages import TextDelta
+from sagents_nb.messages import Message, TextDelta
 from sagents_nb.models import ChatModel, ModelRequest, RetryingModel, ScriptedModel
 from sagents_nb.models.base import RetryNotice
 from sagents_nb.models.retry import WORTH_IT
@@ -240,3 +241,20 @@ def test_it_looks_like_the_model_inside() -> None:
 def test_less_than_one_attempt_is_refused() -> None:
     with pytest.raises(sa.ConfigurationError, match="attempts"):
         RetryingModel(ScriptedModel([]), attempts=0)
+
+
+def test_retries_around_a_recorded_model_are_not_multiplied(tmp_path: Path) -> None:
+    async def none(seconds: float) -> None: ...
+
+    async def collect(model: ChatModel) -> Message:
+        return [item async for item in model.stream(REQUEST)][-1]
+
+    failing = ScriptedModel([failed() for _ in range(30)])
+    recorded = sa.RecordedModel(failing, tmp_path)
+    with pytest.raises(sa.ModelError):
+        asyncio.run(collect(RetryingModel(recorded, attempts=2, sleep=none)))
+    assert len(failing.requests) == 2
+    healed = sa.RecordedModel(ScriptedModel([failed(), "hi"]), tmp_path)
+    assert asyncio.run(collect(RetryingModel(healed, sleep=none))).text == "hi"
+    again = sa.RecordedModel(ScriptedModel([]), tmp_path, "replay")
+    assert asyncio.run(collect(again)).text == "hi"

@@ -276,20 +276,32 @@ _MAX_TOKENS_THINKING = 32_000
 _BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576}
 _EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh"}
 
+# What the API takes, beside what is ours of every request.
+_PARAMETERS = (
+    "billing_policy cache_control compaction container context_management diagnostics "
+    "fallback_credit_token fallbacks inference_geo mcp_servers metadata output_config "
+    "service_tier speed temperature thread tools top_k top_p user_profile_id "
+    "workspace_id"
+)
+
 
 class AnthropicModel(ProviderModel):
     """A Claude model: ``AnthropicModel("claude-sonnet-5-5")``.
 
     ``api_key`` is by default what the SDK finds (``ANTHROPIC_API_KEY`` first), ``base_url``
-    ``ANTHROPIC_BASE_URL`` or the official API. Options: ``max_tokens`` (8,192, or 32,000 with
-    thinking), ``thinking``, and any parameter of the Messages API. The prompt is cached unless
-    ``cache_control=None``. Raises :class:`~sagents_nb.errors.ModelError`.
+    ``ANTHROPIC_BASE_URL`` or the official API. ``headers``, ``timeout``, ``retries`` and the
+    options are those of :class:`~sagents_nb.models.providers.streaming.ProviderModel`:
+    ``max_tokens`` (8,192, or 32,000 with thinking), ``thinking``, and the ``parameters`` of the
+    Messages API. The prompt is cached unless ``cache_control=None``. Raises
+    :class:`~sagents_nb.errors.ModelError`, and :class:`~sagents_nb.errors.ConfigurationError` for
+    an option that it does not know.
     """
 
     reads_images = True
     plain_parameters = True
     sdk = ANTHROPIC
     path = "/v1/messages"
+    parameters = frozenset(_PARAMETERS.split())
 
     def encoded_body(
         self, request: ModelRequest, options: dict[str, Any], names: ParameterNames

@@ -303,20 +303,32 @@ Item = dict[str, Any]
 # These answer "Encrypted content is not supported with this model" to the include below.
 _NO_REASONING = re.compile(r"gpt-[34]|chatgpt-4|.*-chat-latest")
 
+# What the API takes, beside what is ours of every request.
+_PARAMETERS = (
+    "access_programs background background_options context_management conversation image "
+    "include max_output_tokens max_tool_calls metadata moderation parallel_tool_calls "
+    "previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention "
+    "reasoning safety_identifier service_tier store stream_options temperature text tools "
+    "top_logprobs top_p truncation user"
+)
+
 
 class OpenAIModel(ProviderModel):
     """A model of OpenAI: ``OpenAIModel("gpt-6.1-sol")``.
 
     ``api_key`` is by default ``OPENAI_API_KEY``, ``base_url`` ``OPENAI_BASE_URL`` or the
-    official API. Options: ``max_tokens`` (sent as ``max_output_tokens``), ``thinking`` (as
-    ``reasoning.effort``), and any parameter of the Responses API. Reasoning comes back
-    encrypted and is sent again with the next request. Raises
-    :class:`~sagents_nb.errors.ModelError`.
+    official API. ``headers``, ``timeout``, ``retries`` and the options are those of
+    :class:`~sagents_nb.models.providers.streaming.ProviderModel`: ``max_tokens`` (sent as
+    ``max_output_tokens``), ``thinking`` (as ``reasoning.effort``), and the ``parameters`` of the
+    Responses API. Reasoning comes back encrypted and is sent again with the next request. Raises
+    :class:`~sagents_nb.errors.ModelError`, and :class:`~sagents_nb.errors.ConfigurationError` for
+    an option that it does not know.
     """
 
     reads_images = True
     sdk = OPENAI
     path = "/responses"
+    parameters = frozenset(_PARAMETERS.split())
 
     def encoded_body(
         self, request: ModelRequest, options: dict[str, Any], names: ParameterNames

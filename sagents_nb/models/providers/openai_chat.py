@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -242,32 +242,72 @@ def _text_of(content: Any) -> str:
 
 Item = dict[str, Any]
 
+# What the API takes, beside what is ours of every request.
+_PARAMETERS = (
+    # OpenAI's own,
+    "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
+    "metadata modalities moderation n parallel_tool_calls prediction presence_penalty "
+    "prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort "
+    "response_format safety_identifier seed service_tier stop store stream_options temperature "
+    "tools top_logprobs top_p user verbosity web_search_options "
+    # those of vLLM, SGLang, llama.cpp, Ollama, LM Studio and OpenRouter,
+    "add_generation_prompt allowed_token_ids bad_words cache_prompt chat_template "
+    "chat_template_kwargs documents dry_allowed_length dry_base dry_multiplier "
+    "dry_penalty_last_n dry_sequence_breakers dynatemp_exponent dynatemp_range format grammar "
+    "guided_choice guided_grammar guided_json guided_regex id_slot ignore_eos include_reasoning "
+    "include_stop_str_in_output json_schema keep_alive length_penalty min_keep min_p "
+    "min_tokens mirostat mirostat_eta mirostat_tau mm_processor_kwargs models n_keep n_predict "
+    "n_probs no_stop_trim num_ctx plugins priority prompt_logprobs provider reasoning "
+    "reasoning_format regex repeat_last_n repeat_penalty repetition_penalty route "
+    "samplers separate_reasoning skip_special_tokens spaces_between_special_tokens "
+    "stop_token_ids structured_outputs think top_a top_k top_n_sigma transforms "
+    "truncate_prompt_tokens ttl typical_p usage use_beam_search xtc_probability xtc_threshold "
+    # and ours.
+    "send_thinking"
+)
+
 
 class OpenAIChatModel(ProviderModel):
     """A model behind any chat-completions server.
 
     ``OpenAIChatModel("gemma", base_url="http://127.0.0.1:8080/v1")`` needs no key; without
-    ``base_url`` it is OpenAI's own. Options: ``max_tokens``, ``thinking`` (sent as
-    ``reasoning_effort``), and any parameter of the server. ``send_thinking=True`` sends
-    reasoning back in the field it came in, for servers that want it. ``reads_images`` says
-    whether tools may give it images: by default OpenAI's own models only. Raises
-    :class:`~sagents_nb.errors.ModelError`.
+    ``base_url`` it is OpenAI's own. ``headers``, ``timeout``, ``retries`` and the options are those
+    of :class:`~sagents_nb.models.providers.streaming.ProviderModel`: ``max_tokens``, ``thinking``
+    (sent as ``reasoning_effort``), and the ``parameters`` of OpenAI's and compatible servers'.
+    ``send_thinking=True`` sends reasoning back in the field it came in, for servers that want it.
+    ``reads_images`` says whether tools may give it images: by default OpenAI's own models only.
+    Raises :class:`~sagents_nb.errors.ModelError`, and
+    :class:`~sagents_nb.errors.ConfigurationError` for an option that it does not know.
     """
 
     sdk = OPENAI
     path = "/chat/completions"
+    parameters = frozenset(_PARAMETERS.split())
 
-    @kinds.checked
+    @kinds.checked(timeout=kinds.ANYTHING, retries=kinds.ANYTHING)
     def __init__(
         self,
         name: str,
         api_key: str | None = None,
         base_url: str | None = None,
         *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        retries: int | None = None,
+        context_window: int | None = None,
         reads_images: bool | None = None,
-        **options: Any,
+        options: Mapping[str, Any] | None = None,
+        **parameters: Any,
     ) -> None:
-        super().__init__(name, api_key, base_url, **options)
+        super().__init__(
+            *(name, api_key, base_url),
+            headers=headers,
+            timeout=timeout,
+            retries=retries,
+            context_window=context_window,
+            options=options,
+            **parameters,
+        )
         own = not (base_url or os.environ.get(self.sdk.url_variable))
         self.reads_images = own if reads_images is None else reads_images
 

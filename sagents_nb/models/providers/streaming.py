@@ -6,6 +6,7 @@ What differs between the providers is a :class:`Reader`, which knows neither soc
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -18,10 +19,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ... import kinds
-from ...errors import ModelError
+from ...errors import ConfigurationError, ModelError
 from ...messages import Delta, Message
 from ...redaction import Secrets, Unshown, secrets_of_call, without_login, without_secrets
 from ...runtime.foreign import TURN
+from ...text import nearest
 from ..base import ChatModel, ModelRequest
 from ..windows import known_window
 from . import Sdk, clients
@@ -135,39 +137,98 @@ class Reader(Protocol):
         """The whole message; only to be asked for when ``complete``."""
 
 
+# What a model takes of all providers' beside its own arguments.
+_OURS = {
+    *("max_tokens", "thinking", "thinking_budgets", "tool_choice", "stop_sequences", "betas"),
+    *("extra_headers", "extra_query", "extra_body"),
+}
+# What others call an argument of ours.
+_ALSO_CALLED = {
+    "key": "api_key",
+    "token": "api_key",
+    "api_base": "base_url",
+    "url": "base_url",
+    "endpoint": "base_url",
+    "default_headers": "headers",
+    "request_timeout": "timeout",
+    "max_retries": "retries",
+    "num_retries": "retries",
+}
+# A number, or the httpx2.Timeout of those who want its parts.
+_SECONDS = kinds.either(
+    "a number of seconds over 0",
+    kinds.number(0, over=True, finite=True),
+    kinds.having("", "connect", "read", "write", "pool"),
+)
+
+
+def _refused(model: type[ProviderModel], name: str, known: frozenset[str]) -> ConfigurationError:
+    arguments = inspect.signature(model.__init__).parameters.keys() - {"self", "parameters"}
+    near = _ALSO_CALLED.get(name) or nearest(name, arguments | known | _OURS)
+    hint = f"did you mean {near}=…? If not, " if near else ""
+    return ConfigurationError(
+        f"{model.__name__} knows no option {name!r}: {hint}put what its server takes all the same "
+        f"into options={{{name!r}: …}}."
+    )
+
+
 class ProviderModel(ChatModel):
     """What the models of Anthropic and OpenAI share.
 
-    ``options`` are merged with those of each request, the request's last. Besides the
-    provider's own parameters, which are passed through as they are (None leaves one out):
+    ``headers`` go with each request. ``timeout`` is the seconds that are waited for the answer to
+    begin and for each further event of it (by default the SDK's, ten minutes). ``retries`` is how
+    often it is asked again when that may help: by default 4 times, and never with 0.
+    ``context_window`` is for a model of which :mod:`sagents_nb.models.windows` does not know it.
+
+    All else goes into the body of each request, and the options of a request before it. Besides
+    the provider's own ``parameters``, which are passed through as they are (None leaves one out):
     ``max_tokens``; ``thinking``: "off", "minimal", "low", "medium", "high" or "xhigh", and
     ``thinking_budgets``, a dict of tokens by those words, for models that take a budget;
-    ``timeout``, the seconds that are waited for the answer to begin and for each further event of
-    it (by default the SDK's, ten minutes); ``extra_headers``, ``extra_query`` and ``extra_body``.
-    ``context_window`` is for a model of which :mod:`sagents_nb.models.windows` does not know it.
+    ``extra_headers``, ``extra_query`` and ``extra_body``. A name that is none of these raises
+    :class:`~sagents_nb.errors.ConfigurationError`; ``options`` is a dict for what is newer than
+    they are.
     """
 
+    parameters: frozenset[str] = frozenset()
+    """What the provider's API takes, as far as it is known."""
     tells_cost = False
     sdk: Sdk
     path: str
     plain_parameters = False
     """Whether the provider refuses names of parameters such as ``größe``."""
 
-    @kinds.checked
+    @kinds.checked(
+        timeout=kinds.or_none(_SECONDS, "for the SDK's own"),
+        retries=kinds.or_none(kinds.whole(0), "for 4"),
+    )
     def __init__(
         self,
         name: str,
         api_key: str | None = None,
         base_url: str | None = None,
         *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        retries: int | None = None,
         context_window: int | None = None,
-        **options: Any,
+        options: Mapping[str, Any] | None = None,
+        **parameters: Any,
     ) -> None:
+        unknown = parameters.keys() - self.parameters - _OURS
+        if unknown:
+            raise _refused(type(self), min(unknown), self.parameters)
+        options = {**(options or {}), **parameters}
+        if headers:
+            options["extra_headers"] = {**(options.get("extra_headers") or {}), **headers}
+        if timeout is not None:
+            options["timeout"] = timeout
+        if retries is not None:
+            self.retries = retries
         self.name = name
         self.context_window = known_window(name) if context_window is None else context_window
         self.provider = self.sdk.package
         self.base_url = base_url
-        self.options = options
+        self.options: dict[str, Any] = options
         self.key = Secret(api_key)
 
     def identity(self) -> dict[str, Any]:

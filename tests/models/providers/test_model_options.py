@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import sagents_nb as sa
 from sagents_nb.messages import Message
 from sagents_nb.models import AnthropicModel, ModelRequest, OpenAIChatModel, OpenAIModel
 from tests.models.loopback import MODELS, Answer, Provider, ask, model_for, recorded
@@ -84,17 +85,13 @@ def test_a_required_tool_has_the_form_that_each_provider_knows() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_unknown_options_are_passed_on_and_none_leaves_one_out(
-    provider: Provider, name: str
-) -> None:
+def test_options_are_passed_on_and_none_leaves_one_out(provider: Provider, name: str) -> None:
     provider.answer = Answer(recorded(STREAMS[name]))
     model = model_for(
         name,
         provider.url,
         temperature=0.5,
-        seed=1,
-        cache_control=None,
-        stream_options=None,
+        options={"seed": 1, "cache_control": None, "stream_options": None},
         extra_headers={"x-mine": "1"},
         extra_query={"v": "2"},
         extra_body={"from_body": True},
@@ -152,3 +149,65 @@ def test_requests_of_a_session_share_a_cache_at_openai_and_name_nobody(
         monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
         assert key(kind("x"), "bob") is None
         monkeypatch.delenv("OPENAI_BASE_URL")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_headers_a_timeout_and_retries_are_said_by_name_and_never_sent_as_options(
+    provider: Provider, name: str
+) -> None:
+    provider.answer = Answer(recorded(STREAMS[name]))
+    headers = {"x-team": "birds"}
+    model = model_for(name, provider.url, headers=headers, timeout=5, retries=2)
+    assert ask(model, ModelRequest([Message.user("hi")])).error is None
+    (got,) = provider.requests
+    assert got.headers["x-team"] == "birds"
+    assert not {"headers", "timeout", "retries", "options"} & got.body.keys()
+    assert model.retries == 2
+    assert headers == {"x-team": "birds"}
+
+
+def test_a_model_is_asked_again_as_often_as_its_retries_say(provider: Provider) -> None:
+    provider.answer = Answer(b'{"error": {"message": "busy"}}', 503, {"retry-after": "0"})
+    for retries in (0, 1):
+        provider.requests.clear()
+        model = model_for("openai-chat", provider.url, retries=retries)
+        with pytest.raises(sa.ModelError):
+            sa.Agent(model).run("hi")
+        assert len(provider.requests) == retries + 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("max_retries", "retries"),
+        ("default_headers", "headers"),
+        ("baseurl", "base_url"),
+        ("api_base", "base_url"),
+        ("temprature", "temperature"),
+        ("max_token", "max_tokens"),
+        ("request_timeout", "timeout"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_one_that_was_meant(wrong: str, meant: str) -> None:
+    for kind in (AnthropicModel, OpenAIModel, OpenAIChatModel):
+        with pytest.raises(sa.ConfigurationError, match=f"{wrong!r}: did you mean {meant}=…"):
+            kind("m", **{wrong: 1})
+    with pytest.raises(sa.ConfigurationError, match="knows no option"):
+        sa.resolve_model("openai:gpt-5", **{wrong: "http://typo"})
+
+
+def test_what_is_newer_than_the_known_options_is_given_as_a_dict() -> None:
+    with pytest.raises(sa.ConfigurationError, match=r"options=\{'from_2031': …\}"):
+        OpenAIModel("m", from_2031=True)
+    assert OpenAIModel("m", options={"from_2031": True}).options == {"from_2031": True}
+
+
+def test_a_header_of_a_model_is_a_secret_where_its_name_says_so() -> None:
+    model = OpenAIChatModel("m", base_url="http://x", headers={"authorization": "Bearer s3cr3t-1"})
+    assert "Bearer s3cr3t-1" in model.secrets({})
+
+
+@pytest.mark.parametrize("wrong", [{"timeout": 0}, {"retries": -1}, {"headers": "x"}])
+def test_what_is_no_header_timeout_or_number_of_retries_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(sa.ConfigurationError, match=next(iter(wrong))):
+        OpenAIModel("m", **wrong)
