@@ -683,5 +683,5 @@ def test_the_description_of_a_frame_after_the_prompt_is_no_step_of_the_plan() ->
 
 @pytest.mark.parametrize("wanted", [str, list[str]])
 def test_what_it_cannot_answer_as_a_type_is_an_error_and_no_invented_value(wanted: type) -> None:
-    with pytest.raises(MaxRunsExceeded, match=r"no (str|list) in .* calls, last: it gave text alone"):
+    with pytest.raises(MaxRunsExceeded, match="calls, last: it gave text alone"):
         Agent(DemoModel()).extract("Which cities are in: Paris has 2 million people.", wanted)
