@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from .models import default_model, resilient, resolve_model
     from .models.base import ChatModel
     from .result import RunResult
-    from .runtime.event_stream import EventStream
     from .runtime.face import asked_face
     from .runtime.thread import runtime
     from .state import State
@@ -336,14 +335,16 @@ class Agent:
     ) -> ExecutionEvents:
         """The events of a run as they happen; leaving the loop early cancels the run.
 
-        It is an async iterator whose ``result`` is there at its end, as what an interrupted run
-        is resumed with. A run that failed raises after its last event.
+        It is for ``for`` and for ``async for``, and has a ``result`` at its end, as what an
+        interrupted run is resumed with. A run that failed raises after its last event.
+        ``text_stream()`` gives the pieces of the answer alone.
+
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> stream = Agent(ScriptedModel(["Hello!"])).stream("hi")
+        >>> list(stream.text_stream()), stream.result.status
+        (['Hell', 'o!'], 'completed')
         """
-
-        async def begin(events: EventStream) -> Execution:
-            return self._start(prompt, state, overrides, events.push)
-
-        return ExecutionEvents(begin)
+        return ExecutionEvents(lambda events: self._start(prompt, state, overrides, events.push))
 
     @kinds.checked(decisions=kinds.ANYTHING)
     def resume(self, result: RunResult, decisions: Decisions) -> RunResult:

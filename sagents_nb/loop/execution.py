@@ -7,7 +7,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..budget import Meter
@@ -17,7 +17,7 @@ from ..events import Event
 from ..interrupts import Decision
 from ..messages import Message, Part, TextPart, image_of
 from ..result import RunResult
-from ..runtime.event_stream import EventStream
+from ..runtime.event_stream import EventStream, TextStream
 from ..runtime.foreign import clock, took
 from ..runtime.futures import RunHandle, executing
 from ..runtime.thread import runtime
@@ -173,13 +173,15 @@ class Execution(RunHandle):
 
 
 class ExecutionEvents:
-    """The events of one run, to iterate on any loop, and its ``result`` at their end.
+    """The events of one run, for any loop or a thread, and its ``result`` at their end.
 
     The run begins with the first event that is asked for. Letting go of the iterator stops it.
     After its last event a run that failed raises its error.
     """
 
-    def __init__(self, begin: Callable[[EventStream], Awaitable[Execution]]) -> None:
+    def __init__(
+        self, begin: Callable[[EventStream], Execution | Coroutine[Any, Any, Execution]]
+    ) -> None:
         self._begin = begin
         self._events = EventStream()
         self._execution: Execution | None = None
@@ -189,9 +191,9 @@ class ExecutionEvents:
 
     async def __anext__(self) -> Event:
         if self._execution is None:
-            events = self._events  # not self: whoever lets go of it stops the run
-            self._execution = await self._begin(events)
-            self._execution.future.add_done_callback(lambda _: events.close())
+            begun = self._begin(self._events)
+            self._began(begun if isinstance(begun, Execution) else await begun)
+        assert self._execution is not None
         try:
             return await anext(self._events)
         except StopAsyncIteration:
@@ -200,6 +202,26 @@ class ExecutionEvents:
         except asyncio.CancelledError:
             self.abort()
             raise
+
+    def __iter__(self) -> Iterator[Event]:
+        if self._execution is None:
+            begun = self._begin(self._events)
+            if not isinstance(begun, Execution):
+                begun.close()
+                raise ConfigurationError("These events are read by 'async for' alone.")
+            self._began(begun)
+        assert self._execution is not None
+        yield from self._execution.read(self._events)
+        self._execution.future.result()  # raises what the run failed with
+
+    def _began(self, execution: Execution) -> None:
+        self._execution = execution
+        events = self._events  # not self: whoever lets go of it stops the run
+        execution.future.add_done_callback(lambda _: events.close())
+
+    def text_stream(self) -> TextStream:
+        """The answer piece by piece, for ``for`` and ``async for``."""
+        return TextStream(self)
 
     @property
     def result(self) -> RunResult:

@@ -1,4 +1,4 @@
-"""Events from the runtime loop to an ``async for`` on any other loop."""
+"""Events from the runtime loop to whoever reads them: on any other loop, or in a thread."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
+from typing import Protocol
 
-from ..events import Event
+from ..events import Event, MessageEnd, MessageUpdate
+from ..messages import TextDelta
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +35,7 @@ class EventStream:
         self._missed = 0
         self._on_read = on_read  # called where an event is read
         self._lock = threading.Lock()  # without it a wake-up can be lost between two threads
-        self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
+        self._wake: Callable[[], None] = _nobody
         self.closed = False
 
     def push(self, event: Event) -> None:
@@ -39,15 +43,15 @@ class EventStream:
         with self._lock:
             self._missed += len(self._events) == LONGEST
             self._events.append(event)
-            waiter, self._waiter = self._waiter, None
-        _wake(waiter)
+            wake, self._wake = self._wake, _nobody
+        wake()
 
     def close(self) -> None:
         """No more events: the reader ends after those that are there."""
         with self._lock:
             self.closed = True
-            waiter, self._waiter = self._waiter, None
-        _wake(waiter)
+            wake, self._wake = self._wake, _nobody
+        wake()
 
     def __aiter__(self) -> EventStream:
         return self
@@ -55,16 +59,37 @@ class EventStream:
     async def __anext__(self) -> Event:
         while True:
             with self._lock:
-                if self._events:
-                    event = self._events.popleft()
-                    missed, self._missed = self._missed, 0
+                if self._events or self.closed:
                     break
-                if self.closed:
-                    raise StopAsyncIteration
                 loop = asyncio.get_running_loop()
                 future = loop.create_future()
-                self._waiter = (loop, future)
+                self._wake = partial(_wake_on, loop, future)
             await future
+        return self._read(StopAsyncIteration)
+
+    def blocking(self, wait: Callable[[Future[None]], object]) -> Iterator[Event]:
+        """The events for a thread; ``wait`` returns once the future that it is given is done."""
+        while True:
+            with self._lock:
+                there = self._events or self.closed
+                if not there:
+                    future: Future[None] = Future()
+                    self._wake = partial(future.set_result, None)
+            if not there:
+                wait(future)
+                continue
+            try:
+                yield self._read(StopIteration)
+            except StopIteration:
+                return
+
+    def _read(self, end: type[Exception]) -> Event:
+        """The next one, of those that are there; raises ``end`` if there are none."""
+        with self._lock:
+            if not self._events:
+                raise end
+            event = self._events.popleft()
+            missed, self._missed = self._missed, 0
         if missed:
             logger.warning(
                 "The reader of events missed %d, the oldest of those that were not read yet; "
@@ -75,11 +100,60 @@ class EventStream:
         return event
 
 
-def _wake(waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None) -> None:
-    if waiter is not None:
-        loop, future = waiter
-        with suppress(RuntimeError):  # the reader's loop was closed: nobody reads
-            loop.call_soon_threadsafe(_resolve, future)
+class Events(Protocol):
+    """What can be read in both ways, each time anew or once."""
+
+    def __iter__(self) -> Iterator[Event]: ...
+
+    def __aiter__(self) -> AsyncIterator[Event]: ...
+
+
+class TextStream:
+    """The answer of a run, piece by piece: for ``for`` and for ``async for``.
+
+    What sub-agents say, thoughts and calls of tools are not of it. Texts of several turns follow
+    each other as they come.
+    """
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+
+    def __iter__(self) -> Iterator[str]:
+        said = _Said()
+        return (text for event in self._events if (text := said.more(event)))
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        said = _Said()
+        async for event in self._events:
+            if text := said.more(event):
+                yield text
+
+
+class _Said:
+    """What came of the message that is under way: who begins late has its pieces missed."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def more(self, event: Event) -> str:
+        text = ""
+        if isinstance(event, MessageUpdate) and isinstance(event.delta, TextDelta):
+            text = event.delta.text
+            self._text += text
+        elif isinstance(event, MessageEnd) and event.message.role == "assistant":
+            if event.message.text.startswith(self._text):
+                text = event.message.text[len(self._text) :]
+            self._text = ""
+        return text
+
+
+def _nobody() -> None:
+    """Nobody waits."""
+
+
+def _wake_on(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    with suppress(RuntimeError):  # the reader's loop was closed: nobody reads
+        loop.call_soon_threadsafe(_resolve, future)
 
 
 def _resolve(future: asyncio.Future[None]) -> None:

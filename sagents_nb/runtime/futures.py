@@ -13,8 +13,10 @@ from typing import Any
 
 from .. import kinds
 from ..errors import Busy
+from ..events import Event
 from ..result import RunResult
 from .caller import blocking
+from .event_stream import EventStream
 from .main_thread import main_thread
 from .thread import runtime
 
@@ -38,6 +40,7 @@ class RunHandle:
         self.future: Future[RunResult] = Future()
         self.waited_for: tuple[RunHandle, ...] = ()
         self._waiting = 0
+        self._readers: set[Future[None]] = set()  # what those wait for who read its events
 
     def ahead(self) -> Sequence[RunHandle]:
         """The runs that have to end before this one can begin."""
@@ -60,6 +63,8 @@ class RunHandle:
         From any thread, and harmless once it has ended.
         """
         main_thread.release(self.awaited())
+        for arrival in tuple(self._readers):
+            main_thread.release(arrival)
         self.cancel()
 
     @kinds.checked
@@ -75,6 +80,23 @@ class RunHandle:
             result: RunResult = main_thread.wait(self.awaited(), timeout)
         self.received(result)
         return result
+
+    def read(self, events: EventStream) -> Iterator[Event]:
+        """Its events, for a thread that waits for each; a KeyboardInterrupt meanwhile cancels it.
+
+        Raises :class:`~sagents_nb.errors.Busy` as :meth:`result` does.
+        """
+        runtime.refuse_here("Waiting for the events of a run", "use 'async for' there")
+
+        def wait(arrival: Future[None]) -> None:
+            self._readers.add(arrival)
+            try:
+                with self._waited(), blocking():
+                    main_thread.wait(arrival)
+            finally:
+                self._readers.discard(arrival)
+
+        return events.blocking(wait)
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._end().__await__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from ..events import Interrupt as InterruptEvent
 from ..interrupts import Interrupt
 from ..messages import Usage
 from ..result import RunResult
-from ..runtime.event_stream import EventStream
+from ..runtime.event_stream import EventStream, TextStream
 from ..runtime.face import asked_face
 from ..runtime.futures import RunHandle
 from ..state import State
@@ -47,6 +47,8 @@ class Conversing(Protocol):
 
 class Run(RunHandle):
     """One execution: await it on any loop, wait for it in any thread, iterate its events.
+
+    ``for event in run`` waits for each event, ``async for`` lets others work meanwhile.
 
     A run that was resumed after an interrupt is a new handle with the same ``id``.
     """
@@ -141,6 +143,14 @@ class Run(RunHandle):
     def _read(self, event: Event) -> None:
         if type(event) is InterruptEvent:
             self.session.hand(event.interrupt)
+
+    def __iter__(self) -> Iterator[Event]:
+        """Its events in a thread, up to its end; to leave the loop stops nothing."""
+        return self.read(self.__aiter__())
+
+    def text_stream(self) -> TextStream:
+        """The answer piece by piece, for ``for`` and ``async for``."""
+        return TextStream(self)
 
     def __aiter__(self) -> EventStream:
         stream = EventStream(on_read=self._read)
