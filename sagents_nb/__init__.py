@@ -29,7 +29,7 @@ _EXPORTS = {
     "tools": "Tool ToolOutput tool",
     "context": "RunContext ToolContext",
     "models": (
-        "AnthropicModel ChatModel DemoModel FallbackModel ModelRequest OpenAIChatModel "
+        "AnthropicModel ChatModel DemoModel FallbackModel Limited ModelRequest OpenAIChatModel "
         "OpenAIModel RecordedModel ResponseCache RetryingModel ScriptedModel default_model "
         "resolve_model"
     ),

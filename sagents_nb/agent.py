@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
     from .batch import Engine
-    from .budget import Budget, Meter
+    from .budget import Budget, Meter, meter_of
     from .context import Instructions, RunContext, joined_prompt
     from .events import Emitter, Event
     from .extract import Asking
@@ -72,11 +72,12 @@ def _load() -> None:
     Into this module, and not where each name is used: an import costs a microsecond also when
     the module is there, and a run would take six.
     """
-    global Budget, Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, Meter, RunContext
+    global Budget, Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, RunContext
+    global meter_of
     global check_decisions, check_unanswered, default_middleware, default_model, with_gates
     global joined_prompt, new_run_id, observed, resilient, resolve_model, runtime, starting_point
     global asked_face
-    from .budget import Budget, Meter
+    from .budget import Budget, meter_of
     from .context import RunContext, joined_prompt
     from .events import Emitter
     from .loop.approvals import check_decisions
@@ -505,7 +506,7 @@ class Agent:
             files=files,
             tools=self.tools_by_name,
             local=local,
-            meter=meter or Meter(self.budget),
+            meter=meter or meter_of(self.budget),
             spawn=runtime.spawn,
             state=state,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import msgspec
@@ -44,6 +44,38 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         kinds.check_fields(self, **_LIMITS)
+
+    def shared(self) -> SharedBudget:
+        """These limits for all runs and agents together that are given what this returns.
+
+        Its ``meter`` says what they have used. Of ``seconds`` those count in which any of them
+        ran. It is of this process.
+
+        >>> from sagents_nb import Agent, Budget, ScriptedModel
+        >>> day = Budget(model_calls=2).shared()
+        >>> agents = [Agent(ScriptedModel(["Hi"]), budget=day) for _ in range(2)]
+        >>> [agent.run("hello").text for agent in agents], day.meter.model_calls
+        (['Hi', 'Hi'], 2)
+        """
+        return SharedBudget(**msgspec.structs.asdict(self))
+
+
+class SharedBudget(Budget, frozen=True, kw_only=True, omit_defaults=True, eq=False, dict=True):
+    """What :meth:`Budget.shared` returns: many runs draw on it."""
+
+    @cached_property
+    def meter(self) -> Meter:
+        """What was used of it."""
+        return Meter(self)
+
+    def shared(self) -> SharedBudget:
+        """Itself."""
+        return self
+
+
+def meter_of(budget: Budget | None) -> Meter:
+    """What a run with that budget counts by: its own meter, or that of many."""
+    return budget.meter if isinstance(budget, SharedBudget) else Meter(budget)
 
 
 class Meter:

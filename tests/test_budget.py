@@ -242,3 +242,30 @@ def test_after_a_budget_the_conversation_can_go_on_with_another() -> None:
     agent = agent_of(call("look"), "done", tools=[look])
     result = stopped(agent, budget=sa.Budget(model_calls=1))
     assert agent.run([], result.state, budget=sa.Budget(model_calls=1)).text == "done"
+
+
+def test_a_shared_budget_is_of_all_runs_and_agents_together() -> None:
+    day = sa.Budget(model_calls=3).shared()
+    agents = [sa.Agent(sa.ScriptedModel(["x"] * 9), budget=day) for _ in range(2)]
+    for agent in (*agents, agents[0]):
+        assert agent.run("go").text == "x"
+    with pytest.raises(sa.BudgetExceeded, match="3 model_calls"):
+        agents[1].run("go")
+    assert day.meter.model_calls == 3
+    with pytest.raises(sa.BudgetExceeded):
+        sa.Agent(sa.ScriptedModel(["x"])).run("go", budget=day)
+
+
+def test_a_budget_that_is_not_shared_is_of_each_run() -> None:
+    agent = sa.Agent(sa.ScriptedModel(["x"] * 9), budget=sa.Budget(model_calls=1))
+    assert [agent.run("go").text for _ in range(3)] == ["x"] * 3
+
+
+def test_rows_of_a_map_draw_on_a_shared_budget() -> None:
+    day = sa.Budget(model_calls=3).shared()
+    agent = sa.Agent(sa.ScriptedModel(["x"] * 9))
+    first = agent.map(["a", "b"], progress=False, budget=day)
+    assert list(first["status"]) == ["completed"] * 2
+    second = agent.map(["a", "b"], progress=False, budget=day, concurrency=1)
+    assert sorted(second["status"]) != ["completed"] * 2
+    assert day.meter.model_calls == 3

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import kinds
-from ..budget import Budget, Meter
+from ..budget import Budget, meter_of
 from ..errors import BudgetExceeded, ConfigurationError
 from ..extract import Asking
 from ..messages import Usage
@@ -101,7 +101,7 @@ class MapRun:
         self._taken = set(self.answers)  # more than the answers, which are those that are safe
         if budget is not None and not isinstance(budget, Budget):
             raise ConfigurationError(f"budget is a Budget(…); not {type(budget).__name__}.")
-        self.meter = Meter(budget)
+        self.meter = meter_of(budget)
         self._tells_cost = tells_cost(agent.model)
         self._spent: BudgetExceeded | None = None
         self._task: asyncio.Task[Any] | None = None

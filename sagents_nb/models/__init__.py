@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .cache import ResponseCache
     from .demo import DemoModel
     from .fallback import FallbackModel, resilient
+    from .limited import Limited
     from .providers.anthropic import AnthropicModel
     from .providers.openai import OpenAIModel
     from .providers.openai_chat import OpenAIChatModel
@@ -27,6 +28,7 @@ _MODULES = {
     "ChatModel": "base",
     "DemoModel": "demo",
     "FallbackModel": "fallback",
+    "Limited": "limited",
     "ModelRequest": "base",
     "OpenAIChatModel": "providers.openai_chat",
     "OpenAIModel": "providers.openai",
@@ -44,6 +46,7 @@ __all__ = [
     "ChatModel",
     "DemoModel",
     "FallbackModel",
+    "Limited",
     "ModelRequest",
     "OpenAIChatModel",
     "OpenAIModel",

@@ -1,0 +1,106 @@
+"""A model that is asked only so often and by so many at once, by all who share it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from copy import copy
+from typing import Any
+
+from .. import kinds
+from ..errors import ConfigurationError
+from .base import ChatModel, ModelRequest, StreamItem, stream_of
+from .resolve import resolve_model
+
+_MINUTE = 60.0
+
+
+class Limited(ChatModel):
+    """``model``, asked by at most ``concurrent`` at once and ``per_minute`` times in any minute.
+
+    All agents that are given this object share its limits, also their sub-agents and the rows of
+    a map; whoever comes later waits for a place, in the order of asking. Each attempt of a retry
+    counts. Waiting counts as time of the run: ``Budget(seconds=…)`` ends it. ``inner`` is the
+    model; ``sleep`` and ``clock`` (seconds) are for tests.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` without any limit.
+
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> shared = Limited(ScriptedModel(["one", "two"]), concurrent=1, per_minute=60)
+    >>> [Agent(shared).run("go").text for _ in range(2)]
+    ['one', 'two']
+    """
+
+    @kinds.checked(
+        concurrent=kinds.or_none(kinds.whole(1), "for no limit"),
+        per_minute=kinds.or_none(kinds.whole(1), "for no limit"),
+    )
+    def __init__(
+        self,
+        model: ChatModel | str,
+        *,
+        concurrent: int | None = None,
+        per_minute: int | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if concurrent is None and per_minute is None:
+            raise ConfigurationError(
+                "Limited(…) without a limit limits nothing; give it concurrent=… or per_minute=…."
+            )
+        self.inner = resolve_model(model)
+        self.name = self.inner.name
+        self.chosen_because = self.inner.chosen_because
+        self.reads_images = self.inner.reads_images
+        self.asks_again = self.inner.asks_again
+        self.retries = self.inner.retries
+        self._asked = self.inner
+        self._free = None if concurrent is None else asyncio.Semaphore(concurrent)
+        # When the latest were begun, or are going to be.
+        self._begun: deque[float] | None = None if per_minute is None else deque(maxlen=per_minute)
+        self._sleep = sleep
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return repr(self.inner)  # whose errors people read
+
+    def identity(self) -> dict[str, Any]:
+        """As the model itself."""
+        return self.inner.identity()
+
+    def asked_once(self) -> ChatModel:
+        """The same limits, without the retries inside."""
+        once = copy(self)  # the places are shared
+        once._asked = self.inner.asked_once()
+        return once
+
+    def preload(self) -> None:
+        """As the model itself."""
+        self.inner.preload()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """Stream the answer once there is a place."""
+        if self._free is not None:
+            await self._free.acquire()
+        try:
+            await self._wait_for_turn()
+            async with aclosing(stream_of(self._asked, request)) as stream:
+                async for item in stream:
+                    yield item
+        finally:
+            if self._free is not None:
+                self._free.release()
+
+    async def _wait_for_turn(self) -> None:
+        begun = self._begun
+        if begun is None:
+            return
+        now = at = self._clock()
+        if len(begun) == begun.maxlen:
+            at = max(now, begun[0] + _MINUTE)
+        begun.append(at)
+        if at > now:
+            await self._sleep(at - now)

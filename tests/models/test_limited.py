@@ -1,0 +1,134 @@
+"""Agents that share a limited model take turns: so many at once, so many in a minute."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.models.base import ModelRequest
+from tests.talking import run
+
+
+class Crowded(sa.ChatModel):
+    """Knows how many ask it at once."""
+
+    name = "crowded"
+
+    def __init__(self, *, fails: int = 0) -> None:
+        self.now = self.most = self.asked = 0
+        self.fails = fails
+
+    async def stream(self, request: Any) -> Any:
+        self.now += 1
+        self.asked += 1
+        self.most = max(self.most, self.now)
+        try:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            if self.asked <= self.fails:
+                raise sa.ModelError("Too many.", kind="rate_limit", retry_after=0.0)
+            yield "Yes."
+            yield sa.Message.assistant("Yes.")
+        finally:
+            self.now -= 1
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def asked(model: sa.ChatModel, times: int) -> list[str]:
+    async def ask() -> str:
+        items = [item async for item in model.stream(ModelRequest([sa.Message.user("?")]))]
+        return str(items[-1].text)
+
+    async def all_at_once() -> list[str]:
+        return await asyncio.gather(*(ask() for _ in range(times)))
+
+    return run(all_at_once())
+
+
+@pytest.mark.parametrize("most", [1, 3, 20])
+def test_so_many_are_asked_at_once_and_all_get_their_answer(most: int) -> None:
+    model = Crowded()
+    assert asked(sa.Limited(model, concurrent=most), 20) == ["Yes."] * 20
+    assert model.most == most
+
+
+def test_agents_share_the_places_of_one_model() -> None:
+    model = Crowded()
+    limited = sa.Limited(model, concurrent=2)
+    agents = [sa.Agent(limited, replace_default_middleware=True) for _ in range(6)]
+
+    async def all_at_once() -> list[str]:
+        return [r.text for r in await asyncio.gather(*(agent.arun("?") for agent in agents))]
+
+    assert run(all_at_once()) == ["Yes."] * 6
+    assert model.most == 2
+
+
+def test_a_minute_has_so_many_turns_and_no_more() -> None:
+    clock = Clock()
+    limited = sa.Limited(Crowded(), per_minute=2, sleep=clock.sleep, clock=lambda: clock.now)
+    for expected in ([], [], [60.0]):
+        assert asked(limited, 1) == ["Yes."]
+        assert clock.slept == expected
+    clock.now += 30
+    asked(limited, 1)
+    assert clock.slept == [60.0]  # the third was at 60, so at 90 there is room for one
+    asked(limited, 1)
+    assert clock.slept == [60.0, 30.0]
+
+
+def test_a_place_is_free_again_after_a_failure_and_after_a_cancelled_wait() -> None:
+    limited = sa.Limited(Crowded(fails=1), concurrent=1)
+    with pytest.raises(sa.ModelError):
+        asked(limited, 1)
+
+    async def given_up() -> None:
+        stream = limited.stream(ModelRequest([sa.Message.user("?")]))
+        await anext(stream)
+        waiting = asyncio.create_task(anext(limited.stream(ModelRequest([sa.Message.user("?")]))))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await stream.aclose()
+
+    run(given_up())
+    assert asked(limited, 1) == ["Yes."]
+
+
+def test_an_agent_retries_a_limited_model_as_the_model_itself() -> None:
+    model = Crowded(fails=2)
+    assert sa.Agent(sa.Limited(model, concurrent=1)).run("?").text == "Yes."
+    assert model.asked == 3
+    patient = Crowded(fails=2)
+    patient.retries = 0
+    with pytest.raises(sa.ModelError):
+        sa.Agent(sa.Limited(patient, concurrent=1)).run("?")
+    assert patient.asked == 1
+
+
+def test_it_is_its_model_by_name_errors_and_recordings() -> None:
+    limited = sa.Limited("openai-chat:gemma", concurrent=1)
+    assert (limited.name, repr(limited)) == ("gemma", "OpenAIChatModel('gemma')")
+    assert limited.identity() == limited.inner.identity()
+
+
+def test_no_limit_and_wrong_ones_are_refused() -> None:
+    with pytest.raises(sa.ConfigurationError, match="give it concurrent="):
+        sa.Limited("demo")
+    for wrong in ({"concurrent": 0}, {"per_minute": 1.5}, {"concurrent": True}):
+        with pytest.raises(sa.ConfigurationError, match="Limited"):
+            sa.Limited("demo", **wrong)
