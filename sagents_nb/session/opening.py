@@ -12,8 +12,11 @@ import inspect
 import logging
 import os
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
@@ -34,6 +37,7 @@ from ..text import said_by
 from .journal import SessionJournal
 
 if TYPE_CHECKING:
+    from ..store import ConversationStore
     from ..store.journal import Journal
 
 logger = logging.getLogger(__name__)
@@ -175,6 +179,37 @@ async def _awaited(work: Awaitable[T]) -> T:
 def here() -> str:
     """This process, as events name it."""
     return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def store_of(store: Any) -> Any:
+    """``store`` itself, or the one at that path or URL: one for all sessions of this process.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` as
+    :class:`~sagents_nb.store.ConversationStore` does.
+    """
+    if not isinstance(store, str | os.PathLike):
+        return store
+    from ..store import ConversationStore
+
+    with _opening:
+        place = _place_of(store)
+        found = _stores.get(place)
+        if found is None:
+            found = ConversationStore(os.fspath(store))
+            _stores[_place_of(store)] = found
+        return found
+
+
+_opening = threading.Lock()
+_stores: WeakValueDictionary[tuple[str, int], ConversationStore] = WeakValueDictionary()
+
+
+def _place_of(store: str | os.PathLike[str]) -> tuple[str, int]:
+    """A URL, or a file with what tells it from one of that name that is made later."""
+    if "://" in str(store):
+        return str(store), 0
+    path = Path(store).expanduser().absolute()
+    return str(path), path.stat().st_ino if path.exists() else 0
 
 
 def is_stored(store: Any, scope: Any, id: str) -> bool:

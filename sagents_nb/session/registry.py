@@ -9,7 +9,7 @@ from typing import Any
 from .. import kinds
 from ..agent import Agent
 from ..errors import ConfigurationError, NotFound
-from .opening import is_stored
+from .opening import is_stored, store_of
 from .session import Session
 
 
@@ -92,8 +92,10 @@ class Sessions:
 
 
 def _opened_or_made(agent: Agent, id: str, take_over: bool, options: dict[str, Any]) -> Session:
+    options = {**options, "store": store_of(options.get("store"))}
+
     def is_there() -> bool:
-        return is_stored(options.get("store"), options.get("scope"), id)
+        return is_stored(options["store"], options.get("scope"), id)
 
     if not is_there():
         try:

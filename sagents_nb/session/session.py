@@ -53,8 +53,10 @@ if TYPE_CHECKING:
         create_conversation,
         from_state,
         here,
+        is_stored,
         kept_state,
         open_conversation,
+        store_of,
     )
     from .options import MessageContext, Preprocessor, SessionOptions, preprocessed
     from .run import Run
@@ -80,7 +82,7 @@ def _load() -> None:
         preprocessed, \
         messages_of, \
         stored_events
-    global workers
+    global is_stored, store_of, workers
     from ..loop.approvals import bound_anew
     from ..loop.execution import check_unanswered, messages_of
     from ..runtime.futures import in_tool
@@ -95,14 +97,18 @@ def _load() -> None:
         create_conversation,
         from_state,
         here,
+        is_stored,
         kept_state,
         open_conversation,
+        store_of,
     )
     from .options import MessageContext, SessionOptions, preprocessed
 
 
-_STORE = kinds.having(
-    "a sa.ConversationStore('sqlite:///…')", "load_agent_state", "create_conversation"
+_STORE = kinds.either(
+    "a sa.ConversationStore('sqlite:///…'), or its path",
+    kinds.PATH,
+    kinds.having("", "load_agent_state", "create_conversation"),
 )
 _STATE = kinds.Kind(
     "a State, such as result.state (Session.restore takes what State.export gave)",
@@ -167,6 +173,7 @@ class Session:
         **around: Any,
     ) -> None:
         _load()
+        store = store_of(store)
         options = SessionOptions(
             store=store,
             scope=scope,
@@ -220,10 +227,15 @@ class Session:
         *,
         agent: Agent,
         store: Any,
+        create: bool = False,
         take_over: bool = False,
         **around: Any,
     ) -> Session:
         """Go on with a conversation of a store, wherever it was left, also by a crash.
+
+        With ``create`` it is made if it is not there; and if a session of this process has it, that
+        one is given back, with ``agent`` from its next run on, so that a cell can be run again as
+        it is. ``store`` may be the path of its file, or a URL.
 
         It has its transcript, todos, metadata, usage, queue and what waited for people. The
         status is "interrupted" if somebody has to answer: an approval, a question, or whether
@@ -241,15 +253,42 @@ class Session:
         not be read.
         """
         _load()
+        store = store_of(store)
         options = SessionOptions(store=store, **around)
+        if create and not is_stored(store, options.scope, id):
+            try:
+                return cls(agent, id=id, store=store, **around)
+            except ConfigurationError:
+                if not is_stored(store, options.scope, id):  # else somebody else was faster
+                    raise
         try:
             opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
         except Owned as owned:
+            if create and (live := _stored.get((owned.owner, id))) is not None:
+                return live._with_agent(agent)
             _close_unneeded(owned, id)
             opened = open_conversation(store, options.scope, agent, id)
         session = cls.__new__(cls)
         session._begin(agent, id, opened, options)
         return session
+
+    def _with_agent(self, agent: Agent) -> Session:
+        try:
+            if agent is not self.agent:
+                self.replace(agent)
+        except Busy:
+            logger.warning(
+                "Session %r is running and keeps its agent; open it again after that for the new "
+                "one, or use session.replace(agent).",
+                self.id,
+            )
+        return self
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @classmethod
     @kinds.checked

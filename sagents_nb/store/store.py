@@ -556,6 +556,12 @@ class ConversationStore(ScopedStore):
             )
         backup(Path(path).expanduser(), Path(to).expanduser())
 
+    def __enter__(self) -> ConversationStore:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Write what is waiting and close the database. Sessions that use the store end badly."""
         self.database.close()
