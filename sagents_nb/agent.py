@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from .middleware.base import Middleware
     from .middleware.chain import Chain
     from .middleware.defaults import default_middleware, with_gates
+    from .middleware.sub_agent_config import SubAgent
+    from .middleware.sub_agents import SubAgents, tool_of
     from .models import default_model, resilient, resolve_model
     from .models.base import ChatModel
     from .result import RunResult
@@ -73,7 +75,7 @@ def _load() -> None:
     the module is there, and a run would take six.
     """
     global Budget, Chain, Emitter, Execution, ExecutionEvents, Loop, LoopConfig, RunContext
-    global meter_of
+    global SubAgents, meter_of, tool_of
     global check_decisions, check_unanswered, default_middleware, default_model, with_gates
     global joined_prompt, new_run_id, observed, resilient, resolve_model, runtime, starting_point
     global asked_face
@@ -93,6 +95,7 @@ def _load() -> None:
     from .loop.loop import Loop
     from .middleware.chain import Chain
     from .middleware.defaults import default_middleware, with_gates
+    from .middleware.sub_agents import SubAgents, tool_of
     from .models import default_model, resilient, resolve_model
     from .runtime.face import asked_face
     from .runtime.thread import runtime
@@ -115,12 +118,17 @@ class Agent:
       ``result.output``.
     - ``max_runs``: how often a run may call the model at most; ``budget`` limits more. A run ends
       with the result of an ``until_tool``, or with one that is no error of ``until_tool_success``.
-    - ``middleware``: more capabilities, after the default ones (a to-do list, files, sub-agents,
-      summaries), which ``todo_options``, ``filesystem_options``, ``subagent_options`` and
-      ``summarization_options`` configure and ``replace_default_middleware`` leaves out.
+    - ``middleware``: more capabilities, after the default ones, which ``todo_options``,
+      ``filesystem_options``, ``subagent_options`` and ``summarization_options`` configure and
+      ``defaults=False`` (or ``replace_default_middleware=True``) leaves out. Those are a to-do
+      list (the tool ``write_todos``), files (``ls``, ``read_file``, ``write_file``, ``edit_file``,
+      ``delete_file`` and the like), sub-agents (``task``), and summaries of long conversations.
+    - ``subagents``: agents with a ``name`` and a ``description``, to which the model may delegate
+      by the tool ``task``; also SubAgentConfig and CompiledSubAgent objects.
     - ``filesystem_scope``: whose files it works in, such as ``("user", 1)``; None is its own.
-    - ``name`` and ``agent_id`` are for people and traces. ``otel_attributes`` go to every span of
-      its runs, also of those of sub-agents, where OpenTelemetry is configured.
+    - ``name``, ``description`` and ``agent_id`` are for people, other agents and traces.
+      ``otel_attributes`` go to every span of its runs, also of those of sub-agents, where
+      OpenTelemetry is configured.
 
     All it was given can be read; beside that ``own_tools`` are those without its middleware's,
     ``tools_by_name`` all of them, ``middleware_chain`` the middleware as the loop calls it, and
@@ -158,6 +166,9 @@ class Agent:
         until_tool: str | Iterable[str] | None = None,
         until_tool_success: str | Iterable[str] | None = None,
         name: str | None = None,
+        description: str = "",
+        subagents: Sequence[Agent | SubAgent] = (),
+        defaults: bool = True,
         agent_id: str | None = None,
         max_parallel_tools: int = 5,
         tool_timeout: float | None = None,
@@ -179,6 +190,7 @@ class Agent:
         put("system_prompt", system_prompt)
         put("_resilient_model", resilient(self.model, fallback_models, before_fallback))
         put("name", name or "Agent")
+        put("description", description)
         put("agent_id", agent_id or f"agent-{uuid.uuid4().hex[:12]}")
         if filesystem_scope is not None:
             from .files.paths import check_scope
@@ -196,10 +208,13 @@ class Agent:
         put("_asking", None)
 
         stack: list[Middleware] = []
-        if not replace_default_middleware:
+        if defaults and not replace_default_middleware:
             stack = default_middleware(
-                todo_options, filesystem_options, subagent_options, summarization_options
+                *(todo_options, filesystem_options, subagent_options, summarization_options),
+                subagents,
             )
+        elif subagents:
+            stack = [SubAgents(subagents)]
         stack += middleware
         chain = Chain(stack)
         put("own_tools", tuple(map(as_tool, tools)))
@@ -240,6 +255,7 @@ class Agent:
     model: ChatModel
     system_prompt: Instructions
     name: str
+    description: str
     agent_id: str
     filesystem_scope: Any
     tool_context: dict[str, Any]
@@ -294,6 +310,23 @@ class Agent:
         if made.agent_id == self.agent_id:
             object.__setattr__(made, "_own", self._own)
         return made
+
+    @kinds.checked
+    def as_tool(self, name: str | None = None, description: str | None = None) -> Tool:
+        """A tool that gives this agent a task and returns its answer, as a sub-agent's.
+
+        Their defaults are the agent's own ``name`` and ``description``. What it asks people, it
+        asks in the name of the agent that has the tool. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` without a name or a description.
+
+        >>> from sagents_nb import Agent, ScriptedModel, ToolCall
+        >>> historian = Agent(ScriptedModel(["In 1048."]), name="historian")
+        >>> ask = historian.as_tool("ask_historian", "Knows when things happened.")
+        >>> call = ToolCall("c1", "ask_historian", {"instructions": "When was Oslo founded?"})
+        >>> Agent(ScriptedModel([call, "Oslo is old."]), tools=[ask]).run("How old is Oslo?").text
+        'Oslo is old.'
+        """
+        return tool_of(self, name, description)
 
     def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
         """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""

@@ -14,6 +14,7 @@ from .errors import ConfigurationError
 from .events import Emitter, Event
 from .interrupts import Decision, Decisions, Interrupt
 from .messages import Usage
+from .result import SubAgentResult
 from .state import State
 
 Instructions = str | Callable[["RunContext"], str | Awaitable[str]]
@@ -46,6 +47,8 @@ class AgentProtocol(Protocol):
     """An :class:`~sagents_nb.Agent`, as what stands below it needs it."""
 
     agent_id: str
+    name: str
+    description: str
     system_prompt: Instructions
     tool_context: dict[str, Any]
 
@@ -84,6 +87,7 @@ class RunContext:
     ``notify(middleware_id, message)`` calls that middleware's ``handle_message`` between turns, or
     soon after the run; both from the runtime loop only. ``decided`` is what people decided on
     calls of this run, by call id, as their results keep it: with who did and when.
+    ``sub_agents`` are those that have ended in it.
     """
 
     def __init__(
@@ -118,6 +122,7 @@ class RunContext:
         self.state = State() if state is None else state
         self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
         self.decided: Mapping[str, dict[str, Any]] = {}
+        self.sub_agents: tuple[SubAgentResult, ...] = ()
 
     _cancelled: threading.Event | None = None
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
+
+import msgspec
 
 from .budget import Meter
 from .errors import StaleApproval
@@ -50,6 +53,28 @@ class _Once:
         return cls._known.setdefault(name, cls(name, left))  # in another process it is a new one
 
 
+class SubAgentResult(msgspec.Struct, frozen=True):
+    """What one sub-agent did in a run: ``messages`` are its conversation, ``duration`` seconds.
+
+    ``sub_agent_id`` is its id, ``subagent_type`` the name it was called by, ``tool_call_id`` the
+    call of the agent that gave it the work. ``status`` is as that of a run.
+    """
+
+    sub_agent_id: str
+    subagent_type: str
+    tool_call_id: str
+    status: str
+    messages: list[Message]
+    usage: Usage
+    duration: float
+
+    @property
+    def text(self) -> str:
+        """The text of its last message that has any; "" if there is none."""
+        answers = (m.text for m in reversed(self.messages) if m.role == "assistant")
+        return next(filter(None, answers), "")
+
+
 class RunResult:
     """The outcome of one run.
 
@@ -57,6 +82,7 @@ class RunResult:
     ``result`` of an exception). ``messages`` are the new ones, ``state`` is the whole;
     ``duration`` is in seconds; ``artifacts`` holds what tools kept in the process, by
     tool call id; ``session_id`` names the session whose run it was, "" without one.
+    ``sub_agents`` are those that ended in it, in that order.
     """
 
     def __init__(
@@ -74,6 +100,7 @@ class RunResult:
         meter: Meter | None = None,
         typed: bool = False,
         session_id: str = "",
+        sub_agents: Sequence[SubAgentResult] = (),
     ) -> None:
         self.status = status
         self.state = state
@@ -87,6 +114,7 @@ class RunResult:
         self.meter = meter
         self.typed = typed  # whether the run had an output_type
         self.session_id = session_id
+        self.sub_agents = list(sub_agents)
         self._unanswered = _Once()
 
     def take_answer(self) -> None:

@@ -126,14 +126,14 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def add_message(self, message: Message) -> State:
         """With ``message`` at the end."""
         if not isinstance(message, Message):  # not kinds.checked: called in each turn
-            _checked([message])
+            return self.add_messages([message])
         return replace(self, messages=self.messages.append(message))
 
     def add_messages(self, messages: Iterable[Message]) -> State:
         """With ``messages`` at the end."""
         return replace(self, messages=self.messages.extend(_checked(messages)))
 
-    @kinds.checked
+    @kinds.checked(messages=kinds.ANYTHING)
     def set_messages(self, messages: Iterable[Message]) -> State:
         """With these messages instead."""
         return replace(self, messages=FrozenList(_checked(messages)))
@@ -357,13 +357,11 @@ def _checked(messages: Iterable[Any]) -> Iterable[Message]:
             "use [Message.user(…)]."
         )
     items = list(messages)
-    for message in items:
-        if not isinstance(message, Message):
-            raise ConfigurationError(
-                f"A state's messages must be Message objects, not {type(message).__name__}; "
-                "use Message.user(…)."
-            )
-    return items
+    if all(isinstance(message, Message) for message in items):
+        return items
+    from .foreign_messages import messages_from  # for those who come with another's history
+
+    return messages_from(items)
 
 
 def _without_placeholders(message: Message) -> Message:

@@ -672,6 +672,7 @@ def _project(folder: Path) -> Any:
 
 # Of what a method is called.
 OBJECTS: dict[str, Callable[[World], Any]] = {
+    "Limited": lambda w: sa.Limited(sa.ScriptedModel(["hi"] * 99), concurrent=9),
     "Agent": lambda w: w.agent,
     "Agent.resume": lambda w: agent_of("done", **GATED),
     "Agent.aresume": lambda w: agent_of("done", **GATED),
@@ -790,7 +791,7 @@ LEFT_OUT = {
     r"|mapping\.(Answer|Row)|frames\.(Column|Conversation)|models\.cache\.(Asked|Recording)"
     r"|store\.schema\.Tables": "what we give, and nobody else makes",
     r"Run|RunContext|ToolContext|store\.scoped\.ScopedStore": "made by the loop, session or store",
-    r"Run\.(stand|received|resolve|never_began|refused|refuse_inside)|RunContext\.\w+"
+    r"Run\.(read|stand|received|resolve|never_began|refused|refuse_inside)|RunContext\.\w+"
     r"|Agent\.(new_run|overridden|checked)|Session\.(follow|when_kept)|errors\.pass_on": (
         "how the parts of a run speak with each other"
     ),

@@ -67,7 +67,7 @@ _USAGE = {
 COLUMNS: dict[str, dict[str, Column]] = {
     "messages": {
         "session_id": _SESSION,
-        "position": Column("int64", "the place in the conversation, from 0"),
+        "position": Column("int64", "the place in the conversation, or in the sub-agent's, from 0"),
         "role": _word("user, assistant, system, tool, or a role of your own"),
         "text": _text("what was said; of tool results, all of them, a line each"),
         "thinking": _text("the model's reasoning, where it is told"),
@@ -75,6 +75,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "stop_reason": _word("why the model stopped"),
         **_USAGE,
         "error": _text("why the message is incomplete"),
+        "sub_agent": _SUB_AGENT,
         "run_id": _RUN,
         "time": Column(TIME, "when it was complete"),
     },

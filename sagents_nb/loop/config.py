@@ -15,6 +15,7 @@ from ..interrupts import ActionRequest, Decision
 from ..messages import Message, ToolCall, ToolResult, Usage
 from ..middleware.chain import Chain
 from ..models.base import ChatModel
+from ..result import SubAgentResult
 from ..state import State
 
 Messages = Sequence[Message]
@@ -133,3 +134,4 @@ class Outcome(msgspec.Struct):
     artifacts: dict[str, Any] = {}
     unfinished: Unfinished | None = None
     typed: bool = False
+    sub_agents: Sequence[SubAgentResult] = ()

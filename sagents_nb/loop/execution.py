@@ -14,6 +14,7 @@ from ..budget import Meter
 from ..context import RunContext
 from ..errors import AgentError, ConfigurationError, NotRunning, pass_on
 from ..events import Event
+from ..foreign_messages import is_foreign_message, messages_from
 from ..interrupts import Decision
 from ..messages import Message, Part, TextPart, image_of
 from ..result import RunResult
@@ -113,8 +114,8 @@ def _is_answer(message: Message) -> bool:
 
 
 def _messages_of(prompt: Any) -> list[Message]:
-    if isinstance(prompt, Message) or _is_dict_message(prompt):
-        return [Message.of(prompt)]
+    if isinstance(prompt, Message) or is_foreign_message(prompt):
+        return messages_from([prompt])
     if isinstance(prompt, str | Part | Mapping) or image_of(prompt) is not None:
         return [Message.user(prompt)]
     # Not everything that has items: a frame has the names of its columns, a set no order.
@@ -125,13 +126,9 @@ def _messages_of(prompt: Any) -> list[Message]:
             f"{type(prompt).__name__}{hint}."
         )
     items = list(prompt)
-    if any(isinstance(item, Message) or _is_dict_message(item) for item in items):
-        return [Message.of(item) for item in items]
+    if any(isinstance(item, Message) or is_foreign_message(item) for item in items):
+        return messages_from(items)
     return [Message.user(items)] if items else []
-
-
-def _is_dict_message(item: Any) -> bool:
-    return isinstance(item, Mapping) and "role" in item
 
 
 class Execution(RunHandle):
@@ -268,6 +265,7 @@ def run_result(
         meter=meter,
         typed=outcome.typed,
         session_id=session_id,
+        sub_agents=outcome.sub_agents,
     )
     error: AgentError | None = outcome.error
     if error is not None:

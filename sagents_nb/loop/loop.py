@@ -177,6 +177,7 @@ class Loop:
             self._artifacts,
             self._unfinished if open_calls(self.state) else None,
             self.config.typed,
+            self.ctx.sub_agents,
         )
 
     async def _end(self, status: str, broken: Message | None) -> None:

@@ -22,8 +22,15 @@ def default_middleware(
     files: Mapping[str, Any] | None,
     sub_agents: Mapping[str, Any] | None,
     summarization: Mapping[str, Any] | None,
+    named: Sequence[Any] = (),
 ) -> list[Middleware]:
-    """The default stack, in its order, each with its options."""
+    """The default stack, in its order, each with its options.
+
+    ``named`` are further sub-agents.
+    """
+    if named:
+        sub_agents = {**(sub_agents or {})}
+        sub_agents["subagents"] = [*sub_agents.get("subagents", ()), *named]
     return [
         _made(TodoList, "todo_options", todos),
         _made(FileSystem, "filesystem_options", files),

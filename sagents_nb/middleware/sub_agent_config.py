@@ -19,6 +19,8 @@ from .base import Middleware
 
 GENERAL_PURPOSE = "general-purpose"
 
+UNNAMED = "Agent"
+
 LONGEST_PROMPT = 10_000  # characters
 
 PREAMBLE = """\
@@ -133,16 +135,42 @@ SubAgent = SubAgentConfig | CompiledSubAgent
 def checked_subagents(subagents: Iterable[Any]) -> dict[str, SubAgent]:
     """``subagents`` by name; raises ConfigurationError for a wrong type or a name used twice."""
     by_name: dict[str, SubAgent] = {}
-    for item in subagents:
+    for given in subagents:
+        item = given
+        if isinstance(given, AgentProtocol) and not isinstance(given, type):
+            item = sub_agent_of(given)
         if not isinstance(item, SubAgentConfig | CompiledSubAgent):
             raise ConfigurationError(
-                f"subagents holds {kinds.shown(item)}; give SubAgentConfig or CompiledSubAgent "
-                "objects."
+                f"subagents holds {kinds.shown(item)}; give agents, SubAgentConfig or "
+                "CompiledSubAgent objects."
             )
         if item.name in by_name:
             raise ConfigurationError(f"Two sub-agents are called {item.name!r}; rename one.")
         by_name[item.name] = item
     return by_name
+
+
+def sub_agent_of(
+    agent: AgentProtocol, name: str | None = None, description: str | None = None
+) -> CompiledSubAgent:
+    """An agent under its own name and description, unless others are given.
+
+    The first line of its system prompt stands for a description. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` where there is nothing to call it by.
+    """
+    name = name or agent.name
+    if name == UNNAMED:
+        raise ConfigurationError(
+            "An agent that another one is to call needs a name; give it Agent(name=…)."
+        )
+    description = description or agent.description
+    if not description and isinstance(agent.system_prompt, str):
+        description = agent.system_prompt.strip().partition("\n")[0][:200]
+    if not description:
+        raise ConfigurationError(
+            f"Nothing says what agent {name!r} is for; give it Agent(description=…)."
+        )
+    return CompiledSubAgent(name, description, agent)
 
 
 def checked_messages(where: str, messages: Any) -> tuple[Message, ...]:
@@ -193,6 +221,7 @@ def bare(
         "until_tool": None,
         "until_tool_success": None,
         "output_type": None,
+        "subagents": (),  # they are in the middleware
         "budget": None,  # the parent's meter counts for both
     }
     if "model" in changes:  # what may stand in for the parent's model is no match for this one
@@ -246,6 +275,7 @@ def compiled(
         middleware=middleware,
         replace_default_middleware=True,
         interrupt_on=None,  # the middleware that asks is among the others
+        subagents=(),  # and so is that
         tool_context={**values, **agent.tool_context},
         **changes,
     )

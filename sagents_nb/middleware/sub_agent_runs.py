@@ -19,6 +19,7 @@ from ..errors import InvalidDecision, NotRunning, pass_on
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
 from ..interrupts import Decision, Interrupt
 from ..messages import CUT_SHORT, ContentPart, Message, ToolResult, Usage
+from ..result import SubAgentResult
 from ..runtime.workers import workers
 from ..serialization import to_data
 from ..state import State
@@ -57,6 +58,7 @@ class SubAgentRun:
         self.agent = agent
         self.kind = kind
         self.state = state
+        self._before = len(state.messages)
         self.status = "idle"
         self.usage = Usage()
         self.duration = 0.0
@@ -153,6 +155,8 @@ class SubAgentRun:
             self.usage += outcome.usage
             self.duration += time.perf_counter() - began
             self._set_status(outcome.status, emitter)
+            if outcome.status != "interrupted":
+                ctx.sub_agents = (*ctx.sub_agents, *loop.ctx.sub_agents, self._result(call_id))
             return await self._answer(outcome, call_id, ctx)
         except asyncio.CancelledError:
             loop.ctx.cancelled.set()
@@ -163,6 +167,17 @@ class SubAgentRun:
         finally:
             heard = False
             ctx.usage += loop.ctx.usage  # the meter they share has it already
+
+    def _result(self, call_id: str) -> SubAgentResult:
+        return SubAgentResult(
+            sub_agent_id=self.id,
+            subagent_type=self.kind,
+            tool_call_id=call_id,
+            status=self.status,
+            messages=list(self.state.messages)[self._before :],
+            usage=self.usage,
+            duration=self.duration,
+        )
 
     def _set_status(self, status: str, emitter: Emitter) -> None:
         previous, self.status = self.status, status

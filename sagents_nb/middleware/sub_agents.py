@@ -9,7 +9,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
@@ -37,6 +37,7 @@ from .sub_agent_config import (
     checked_subagents,
     compiled,
     configured,
+    sub_agent_of,
 )
 from .sub_agent_runs import SubAgentRun, placeholder_of, team_of, waiting_for
 
@@ -56,6 +57,8 @@ PROMPT = """\
 Use `task` for work that needs many steps, or much reading, of which only the outcome matters \
 here, and for parts that can be done at the same time. Write down all that the sub-agent needs to \
 know and what it should return. Do what takes a step or two yourself."""
+
+INSTRUCTIONS = "The whole task: what to do, what to know, and what to return."
 
 GONE = (
     "The sub-agent is gone, for its process has ended, and its work is lost; start it again if "
@@ -90,7 +93,7 @@ def prompt_problem(prompt: str) -> str | None:
 def task_schema(names: list[str]) -> dict[str, Any]:
     """The arguments of ``task``, with the types that there are."""
     described = {
-        "instructions": "The whole task: what to do, what to know, and what to return.",
+        "instructions": INSTRUCTIONS,
         "subagent_type": "Who does it.",
         "system_prompt": f"Who the sub-agent is; for {GENERAL_PURPOSE} only, and seldom needed.",
     }
@@ -121,13 +124,14 @@ def _task_arguments() -> FunctionArguments:
 class SubAgents(Middleware):
     """Gives the model ``task``, which runs a sub-agent and returns its answer.
 
-    ``subagents`` are :class:`SubAgentConfig` and :class:`CompiledSubAgent` objects. There is
-    always "general-purpose" as well: the parent's middleware with what it brings, but not the
-    parent's own tools. ``block_middleware`` (classes or ids) is kept from that one; from none
-    of the others. At most ``max_parallel`` work at once. ``max_depth`` is how deep sub-agents
-    may have sub-agents; 1 is not at all, but for those that a compiled agent brings.
-    ``include_task_list`` names them in the prompt too. ``model`` is for those that name none,
-    in place of the parent's, and ``middleware`` is added to that of all but compiled ones.
+    ``subagents`` are agents with a name and a description, :class:`SubAgentConfig` and
+    :class:`CompiledSubAgent` objects. There is always "general-purpose" as well: the parent's
+    middleware with what it brings, but not the parent's own tools. ``block_middleware`` (classes
+    or ids) is kept from that one; from none of the others. At most ``max_parallel`` work at once.
+    ``max_depth`` is how deep sub-agents may have sub-agents; 1 is not at all, but for those that a
+    compiled agent brings. ``include_task_list`` names them in the prompt too. ``model`` is for
+    those that name none, in place of the parent's, and ``middleware`` is added to that of all but
+    compiled ones.
 
     Tools and files that ask people first ask in the parent's name: its run is interrupted,
     and decisions go to the sub-agent that asked. While it waits it lives in this process only.
@@ -136,7 +140,7 @@ class SubAgents(Middleware):
     @kinds.checked(max_parallel=kinds.whole(1))
     def __init__(
         self,
-        subagents: Iterable[SubAgent] = (),
+        subagents: Iterable[SubAgent | AgentProtocol] = (),
         block_middleware: Iterable[type[Middleware] | str] = (),
         max_parallel: int = 5,
         max_depth: int = 1,
@@ -390,6 +394,26 @@ class SubAgents(Middleware):
             metadata={**placeholder.metadata, **outcome.metadata},
         )
         return state.replace_tool_result(call_id, answer)
+
+
+def tool_of(agent: AgentProtocol, name: str | None, description: str | None) -> Tool:
+    """See :meth:`Agent.as_tool <sagents_nb.agent.Agent.as_tool>`."""
+    config = sub_agent_of(agent, name, description)
+    delegation = SubAgents([config])
+
+    async def delegate(instructions: Annotated[str, INSTRUCTIONS], ctx: ToolContext) -> Any:
+        return await delegation.start_subagent(ctx, instructions, config.name)
+
+    return Tool(
+        delegate,
+        name=_NO_NAME.sub("_", config.name)[:64],
+        description=config.description,
+        display_text=f"Delegating to {config.name}",
+        timeout=math.inf,
+    )
+
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def _teller(ctx: RunContext, call_id: str) -> Callable[[str], None]:

@@ -59,8 +59,8 @@ class Limited(ChatModel):
         self.retries = self.inner.retries
         self._asked = self.inner
         self._free = None if concurrent is None else asyncio.Semaphore(concurrent)
-        # When the latest were begun, or are going to be.
-        self._begun: deque[float] | None = None if per_minute is None else deque(maxlen=per_minute)
+        self.per_minute = per_minute
+        self._begun: deque[float] = deque()  # when the latest were, or are going to be
         self._sleep = sleep
         self._clock = clock
 
@@ -95,12 +95,11 @@ class Limited(ChatModel):
                 self._free.release()
 
     async def _wait_for_turn(self) -> None:
-        begun = self._begun
-        if begun is None:
+        if self.per_minute is None:
             return
         now = at = self._clock()
-        if len(begun) == begun.maxlen:
-            at = max(now, begun[0] + _MINUTE)
-        begun.append(at)
+        if len(self._begun) >= self.per_minute:
+            at = max(now, self._begun.popleft() + _MINUTE)
+        self._begun.append(at)
         if at > now:
             await self._sleep(at - now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
 import os
 import threading
@@ -892,6 +893,27 @@ class Session:
         from ..frames import frame_of
 
         return frame_of(kind, [self._conversation(kind == "files")])
+
+    def to_openai(self) -> list[dict[str, Any]]:
+        """The messages as OpenAI's chat completions have them, as JSON-ready dicts.
+
+        They are those of the conversation, without the agent's own instructions; thoughts have no
+        place there. Keys are masked as in :meth:`to_markdown`.
+
+        >>> from sagents_nb import Agent, ScriptedModel, Session
+        >>> with Session(Agent(ScriptedModel(["Hello!"]))) as session:
+        ...     _ = session.send("hi").result()
+        ...     session.to_openai()
+        [{'role': 'user', 'content': 'hi'}, {'role': 'assistant', 'content': 'Hello!'}]
+        """
+        from ..models.providers.openai_chat import chat_messages
+        from ..redaction import redacted_json, secrets_of_names, texts_in
+        from ..serialization import encoded
+
+        secrets = {*secrets_of_names({}), *texts_in(self.agent.tool_context)}
+        data = encoded(chat_messages(self.messages))
+        messages: list[dict[str, Any]] = json.loads(redacted_json(data, secrets))
+        return messages
 
     @kinds.checked(path=_PATH)
     def to_markdown(

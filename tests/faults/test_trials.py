@@ -175,8 +175,8 @@ def test_a_tool_of_wrong_kinds_is_refused(options: Any, sentence: str) -> None:
 def test_what_is_no_store_state_or_agent_is_named() -> None:
     agent = agent_of()
     for attempt, sentence in (
-        (lambda: sa.Session(agent, store="x.db"), r"Session\(store=…\) is a sa.ConversationStore"),
-        (lambda: sa.Session.open("c", agent=agent, store="x.db"), "is a sa.Conversa"),
+        (lambda: sa.Session(agent, store=5), r"Session\(store=…\) is a sa.ConversationStore"),
+        (lambda: sa.Session.open("c", agent=agent, store=5), "is a sa.Conversa"),
         (lambda: sa.Session(agent, state="x"), r"state=…\) is a State.*not str"),  # type: ignore[arg-type]
         (lambda: sa.Session(agent).replace(agent=5), r"agent=…\) is an Agent\(…\) or None; not 5"),  # type: ignore[arg-type]
         (lambda: sa.Session(agent).replace(state={}), r"state=…\) is a State.*not dict"),  # type: ignore[arg-type]

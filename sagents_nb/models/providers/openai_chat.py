@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -39,6 +40,7 @@ from .history import (
     encode_items,
     encoded,
     json_text,
+    sendable,
     text_of,
     text_of_file,
     wire_id,
@@ -355,9 +357,23 @@ class OpenAIChatModel(ProviderModel):
         return ChatReader(where)
 
 
+def chat_messages(messages: Iterable[Message]) -> list[Item]:
+    """Messages of a chat completion, without thoughts, as JSON-ready dicts."""
+    items: list[Item] = []
+    for is_system, some in groupby(messages, lambda message: message.role == "system"):
+        if is_system:
+            items += ({"role": "system", "content": message.text} for message in some)
+        else:
+            items += (item for turn in sendable(some) for item in _items(turn, False))
+    return items
+
+
 def _turn(turn: SentTurn, thinking: bool) -> Piece:
-    items = _assistant(turn, thinking) if turn.role == "assistant" else _user(turn)
-    return Piece(encode_items([*items]))
+    return Piece(encode_items([*_items(turn, thinking)]))
+
+
+def _items(turn: SentTurn, thinking: bool) -> Iterable[Item]:
+    return _assistant(turn, thinking) if turn.role == "assistant" else _user(turn)
 
 
 def _assistant(turn: SentTurn, thinking: bool) -> list[Item]:
