@@ -6,7 +6,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .budget import Budget, Meter, meter_of
     from .context import Instructions, RunContext, joined_prompt
     from .events import Emitter, Event
-    from .extract import Asking
+    from .extract import Asking, Extracted
     from .interrupts import Decision, Decisions, Interrupt
     from .loop.approvals import check_decisions
     from .loop.config import LoopConfig
@@ -56,6 +56,11 @@ _OVERRIDES = (
     *("until_tool", "until_tool_success", "tool_timeout", "max_parallel_tools", "budget"),
 )
 
+_ROW_PROMPT = kinds.or_none(
+    kinds.Kind(
+        "text, or a function of a row", lambda value: isinstance(value, str) or callable(value)
+    )
+)
 _ENGINE = kinds.or_none(kinds.having("an engine, as LocalEngine()", "run"))
 _INSTRUCTIONS = kinds.Kind(
     "text, or a function of the run's context",
@@ -395,13 +400,42 @@ class Agent:
         """:meth:`resume`, to await on any loop."""
         return await self._resume(result, decisions)
 
-    @kinds.checked(max_runs=kinds.whole(1), prompt=kinds.ANYTHING)
-    def extract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
-        """The answer as a value of ``type``, in at most ``max_runs`` model calls.
+    @overload
+    def extract(
+        self, prompt: Prompt, output_type: type[T], max_runs: int = ..., *, full: Literal[True]
+    ) -> Extracted[T]: ...
+    @overload
+    def extract(
+        self,
+        prompt: Prompt,
+        output_type: type[T] | None = ...,
+        max_runs: int = ...,
+        *,
+        full: Literal[False] = ...,
+        type: type[T] | None = ...,
+    ) -> T: ...
+    @kinds.checked(
+        max_runs=kinds.whole(1),
+        prompt=kinds.ANYTHING,
+        output_type=kinds.ANYTHING,
+        type=kinds.ANYTHING,
+    )
+    def extract(
+        self,
+        prompt: Prompt,
+        output_type: Any = None,
+        max_runs: int = 5,
+        *,
+        full: bool = False,
+        type: Any = None,
+    ) -> Any:
+        """The answer as a value of ``output_type``, in at most ``max_runs`` model calls.
 
-        ``type`` is a dataclass, TypedDict, msgspec.Struct or pydantic model, or any type of
+        It is a dataclass, TypedDict, msgspec.Struct or pydantic model, or any type of
         plain data such as ``list[str]`` or ``Literal["yes", "no"]``. An answer that does not
         fit goes back to the model with what is wrong. The agent's tools can be used on the way.
+        With ``full`` it comes as ``.value``, beside its ``.usage`` and the ``.result`` of the run.
+        ``type`` is an older name of ``output_type``.
         Raises :class:`~sagents_nb.errors.AgentError`, with ``.result``, if there is none.
 
         >>> from sagents_nb import Agent, ScriptedModel, ToolCall
@@ -409,24 +443,54 @@ class Agent:
         >>> Agent(model).extract("Which cities are named?", list[str])
         ['Oslo', 'Bergen']
         """
-        from .extract import extract
+        from .extract import extract, type_given
 
-        return extract(self, prompt, type, max_runs)
+        found = extract(self, prompt, type_given(output_type, type, "type"), max_runs)
+        return found if full else found.value
 
-    @kinds.checked(max_runs=kinds.whole(1), prompt=kinds.ANYTHING)
-    async def aextract(self, prompt: Prompt, type: type[T], max_runs: int = 5) -> T:
+    @overload
+    async def aextract(
+        self, prompt: Prompt, output_type: type[T], max_runs: int = ..., *, full: Literal[True]
+    ) -> Extracted[T]: ...
+    @overload
+    async def aextract(
+        self,
+        prompt: Prompt,
+        output_type: type[T] | None = ...,
+        max_runs: int = ...,
+        *,
+        full: Literal[False] = ...,
+        type: type[T] | None = ...,
+    ) -> T: ...
+    @kinds.checked(
+        max_runs=kinds.whole(1),
+        prompt=kinds.ANYTHING,
+        output_type=kinds.ANYTHING,
+        type=kinds.ANYTHING,
+    )
+    async def aextract(
+        self,
+        prompt: Prompt,
+        output_type: Any = None,
+        max_runs: int = 5,
+        *,
+        full: bool = False,
+        type: Any = None,
+    ) -> Any:
         """:meth:`extract`, to await on any loop."""
-        from .extract import aextract
+        from .extract import aextract, type_given
 
-        return await aextract(self, prompt, type, max_runs)
+        found = await aextract(self, prompt, type_given(output_type, type, "type"), max_runs)
+        return found if full else found.value
 
-    @kinds.checked(concurrency=kinds.whole(1), engine=_ENGINE)
+    @kinds.checked(concurrency=kinds.whole(1), engine=_ENGINE, prompt=_ROW_PROMPT)
     def map(
         self,
         inputs: Any,
-        prompt: str | None = None,
-        output: Any = None,
+        prompt: str | Callable[[Any], Any] | None = None,
+        output_type: Any = None,
         *,
+        output: Any = None,
         concurrency: int = 10,
         cache: Any = None,
         progress: bool = True,
@@ -437,10 +501,11 @@ class Agent:
 
         ``inputs`` is a Series or an iterable of prompts, or a DataFrame with a ``prompt`` such as
         ``"Translate to {language}: {text}"``, which names at least one of its columns; the prompt
-        for a Series says ``{}`` where the value goes. The columns are those of the kind "map" in
-        :data:`sagents_nb.frames.COLUMNS`; with ``output``, a type as for :meth:`extract`, its
-        fields are columns too (``output_text`` if there is a ``text`` already). An error is in
-        its row, and the other rows go on.
+        for a Series says ``{}`` where the value goes. A function as ``prompt`` makes that of each
+        row. The columns are those of the kind "map" in :data:`sagents_nb.frames.COLUMNS`; with
+        ``output_type``, as for :meth:`extract` (``output`` is its older name), its fields are
+        columns too (``output_text`` if there is a ``text`` already). An error is in its row, and
+        the other rows go on.
 
         ``cache`` names a file, a directory or a ResponseCache that keeps finished rows: those
         are not run again, after a restart or a power cut either. Without one, what a stopped
@@ -463,20 +528,21 @@ class Agent:
             progress,
             inputs=inputs,
             prompt=prompt,
-            output=output,
+            output=output if output_type is None else output_type,
             concurrency=concurrency,
             cache=cache,
             budget=budget,
             engine=engine,
         )
 
-    @kinds.checked(concurrency=kinds.whole(1), engine=_ENGINE)
+    @kinds.checked(concurrency=kinds.whole(1), engine=_ENGINE, prompt=_ROW_PROMPT)
     async def amap(
         self,
         inputs: Any,
-        prompt: str | None = None,
-        output: Any = None,
+        prompt: str | Callable[[Any], Any] | None = None,
+        output_type: Any = None,
         *,
+        output: Any = None,
         concurrency: int = 10,
         cache: Any = None,
         progress: bool = True,
@@ -491,7 +557,7 @@ class Agent:
             progress,
             inputs=inputs,
             prompt=prompt,
-            output=output,
+            output=output if output_type is None else output_type,
             concurrency=concurrency,
             cache=cache,
             budget=budget,

@@ -15,7 +15,7 @@ from .events import Emitter
 from .loop.config import Source, settled
 from .loop.execution import Execution, Prompt, check_unanswered, new_run_id, starting_point
 from .loop.loop import Loop
-from .messages import Message, ToolResult
+from .messages import Message, ToolResult, Usage
 from .result import Answered, RunResult
 from .state import State
 from .text import text_or_why
@@ -263,15 +263,46 @@ class Asking(Generic[A]):
             ) from None
 
 
-def extract(agent: AgentProtocol, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
+class Extracted(Generic[T]):
+    """A value that was extracted, and the ``result`` of the run that gave it."""
+
+    def __init__(self, value: T, result: RunResult) -> None:
+        self.value = value
+        self.result = result
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all its model calls."""
+        return self.result.usage
+
+    def __repr__(self) -> str:
+        return f"Extracted({self.value!r})"
+
+
+def extract(
+    agent: AgentProtocol, prompt: Prompt, annotation: type[T], max_runs: int
+) -> Extracted[T]:
     """See :meth:`Agent.extract <sagents_nb.agent.Agent.extract>`."""
     asking = Asking(agent, annotation, max_runs)
     with asking.explaining():
-        return asking.value(asking.start(prompt).result())  # type: ignore[no-any-return]
+        result = asking.start(prompt).result()
+        return Extracted(asking.value(result), result)
 
 
-async def aextract(agent: AgentProtocol, prompt: Prompt, annotation: type[T], max_runs: int) -> T:
+async def aextract(
+    agent: AgentProtocol, prompt: Prompt, annotation: type[T], max_runs: int
+) -> Extracted[T]:
     """See :meth:`Agent.aextract <sagents_nb.agent.Agent.aextract>`."""
     asking = Asking(agent, annotation, max_runs)
     with asking.explaining():
-        return asking.value(await asking.start(prompt))  # type: ignore[no-any-return]
+        result = await asking.start(prompt)
+        return Extracted(asking.value(result), result)
+
+
+def type_given(output_type: Any, older: Any, name: str) -> Any:
+    """The type, by its name or by the older one; raises ConfigurationError for both or none."""
+    if (output_type is None) == (older is None):
+        raise ConfigurationError(
+            f"The type of the answer is given once, as output_type=…; {name}=… is its older name."
+        )
+    return older if output_type is None else output_type

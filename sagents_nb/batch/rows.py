@@ -7,7 +7,7 @@ import hashlib
 import string
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from .. import kinds
-from ..errors import AgentError, ConfigurationError, ModelError
+from ..errors import AgentError, ConfigurationError, ModelError, pass_on
 from ..events import Emitter
 from ..extract import Asking
 from ..files import FileSystem
@@ -25,7 +25,7 @@ from ..models import ModelRequest
 from ..models.cache.recording import asked, message_form
 from ..serialization import to_data
 from ..state import State
-from ..text import exact
+from ..text import exact, said_by
 
 if TYPE_CHECKING:
     from ..agent import Agent
@@ -70,12 +70,16 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 Prompt = Sequence[Message] | str
 
 
-def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
+def prompts_of(
+    inputs: Any, template: str | Callable[[Any], Any] | None
+) -> tuple[list[Prompt], Any]:
     """The prompt of each row, or why it has none, and the index of ``inputs``, None without.
 
-    Raises ConfigurationError for what no prompts can be made of.
+    A function makes the prompt of a row: of a frame's as a Series, else of the value. Raises ConfigurationError for what no prompts can be made of.
     """
     if hasattr(inputs, "to_dict") and hasattr(inputs, "columns"):
+        if callable(template):
+            return _made((row for _, row in inputs.iterrows()), template), inputs.index
         if template is None:
             columns = ", ".join(map(str, inputs.columns))
             raise ConfigurationError(
@@ -96,6 +100,8 @@ def prompts_of(inputs: Any, template: str | None) -> tuple[list[Prompt], Any]:
     values: list[Any] = list(inputs)
     if template is None or not values:
         return [_prompt(value) for value in values], index
+    if callable(template):
+        return _made(values, template), index
     are_rows = all(isinstance(value, Mapping) for value in values)
     if not are_rows:
         values = [{"value": value, "": value} for value in values]
@@ -132,6 +138,22 @@ def _prompt(value: Any) -> Prompt:
     if isinstance(value, int | float) or hasattr(value, "item"):  # a number, also numpy's
         value = str(value)
     return messages_of(value)
+
+
+def _made(rows: Iterable[Any], make: Callable[[Any], Any]) -> list[Prompt]:
+    prompts: list[Prompt] = []
+    for number, row in enumerate(rows):
+        try:
+            prompts.append(_prompt(make(row)))
+        except ConfigurationError:
+            raise
+        except BaseException as error:
+            pass_on(error)
+            raise ConfigurationError(
+                f"The prompt function failed for row {number}, so nothing was asked: "
+                f"{said_by(error)}"
+            ) from error
+    return prompts
 
 
 def _filled(rows: Iterable[Mapping[Any, Any]], template: str, used: Sequence[str]) -> list[Prompt]:

@@ -76,7 +76,7 @@ class MapRun:
         self,
         agent: Agent,
         inputs: Any,
-        prompt: str | None,
+        prompt: str | Callable[[Any], Any] | None,
         output: Any,
         cache: Any,
         budget: Budget | None,

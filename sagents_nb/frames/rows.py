@@ -79,23 +79,35 @@ def messages(conversations: Conversations) -> Values:
     errors: list[str | None] = []
     runs: list[str | None] = []
     times: list[float | None] = []
+    inside: list[str | None] = []
+
+    def add(message: Message, end: MessageEnd | None) -> None:
+        text, thought, calls = _contents(message)
+        roles.append(message.role)
+        texts.append(text)
+        thoughts.append(thought)
+        called.append(calls)
+        reasons.append(message.stop_reason)
+        usages.append(message.usage)
+        errors.append(message.error)
+        runs.append((end and end.run_id) or None)
+        times.append(end.ts if end else None)
+
     for c in conversations:
         ended = {id(e.message): e for e in c.events if type(e) is MessageEnd}
         messages = c.state.messages
-        whose += [c.session_id] * len(messages)
         positions += range(len(messages))
+        inside += [None] * len(messages)
         for message in messages:
-            text, thought, calls = _contents(message)
-            roles.append(message.role)
-            texts.append(text)
-            thoughts.append(thought)
-            called.append(calls)
-            reasons.append(message.stop_reason)
-            usages.append(message.usage)
-            errors.append(message.error)
-            end = ended.get(id(message))
-            runs.append((end and end.run_id) or None)
-            times.append(end.ts if end else None)
+            add(message, ended.get(id(message)))
+        said: dict[str, int] = {}
+        for who, event in unwrapped(c.events):
+            if who is not None and type(event) is MessageEnd:
+                inside.append(who)
+                positions.append(said.setdefault(who, 0))
+                said[who] += 1
+                add(event.message, event)
+        whose += [c.session_id] * (len(positions) - len(whose))
     return {
         "session_id": whose,
         "position": positions,
@@ -106,6 +118,7 @@ def messages(conversations: Conversations) -> Values:
         "stop_reason": reasons,
         **_usage_values(usages),
         "error": errors,
+        "sub_agent": inside,
         "run_id": runs,
         "time": times,
     }
