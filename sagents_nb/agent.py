@@ -61,11 +61,32 @@ _ROW_PROMPT = kinds.or_none(
         "text, or a function of a row", lambda value: isinstance(value, str) or callable(value)
     )
 )
+_INTERRUPT_ON = kinds.or_none(
+    kinds.Kind(
+        "a dict by the names of tools, or a list of names",
+        lambda value: kinds.of(Mapping[str, Any]).fits(value)
+        or isinstance(value, str)
+        or (kinds.LIST.fits(value) and all(isinstance(name, str) for name in value)),
+    )
+)
+_BUDGET = kinds.or_none(
+    kinds.Kind(
+        "a Budget, such as Budget(model_calls=5)", lambda value: isinstance(value, Budget)
+    )
+)
 _ENGINE = kinds.or_none(kinds.having("an engine, as LocalEngine()", "run"))
 _INSTRUCTIONS = kinds.Kind(
     "text, or a function of the run's context",
     lambda value: isinstance(value, str) or callable(value),
 )
+
+
+def _state_of(before: State | RunResult | None) -> State | None:
+    """The state, also of an earlier run's result."""
+    if before is None:
+        return None
+    state: State = getattr(before, "state", before)
+    return state
 
 
 def _as_said(name: Any) -> str:
@@ -153,6 +174,8 @@ class Agent:
         max_runs=kinds.whole(1),
         max_parallel_tools=kinds.whole(1),
         tool_timeout=kinds.or_none(kinds.number(0, "seconds", over=True)),
+        interrupt_on=_INTERRUPT_ON,
+        budget=_BUDGET,
     )
     def __init__(
         self,
@@ -162,7 +185,7 @@ class Agent:
         middleware: Sequence[Middleware] = (),
         *,
         replace_default_middleware: bool = False,
-        interrupt_on: Mapping[str, Any] | None = None,
+        interrupt_on: Mapping[str, Any] | Iterable[str] | None = None,
         fallback_models: Sequence[str | ChatModel] = (),
         before_fallback: Callable[..., Any] | None = None,
         filesystem_scope: Any = None,
@@ -186,7 +209,10 @@ class Agent:
         subagent_options: Mapping[str, Any] | None = None,
         summarization_options: Mapping[str, Any] | None = None,
     ) -> None:
-        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        if interrupt_on is not None and not isinstance(interrupt_on, Mapping):
+            names = [interrupt_on] if isinstance(interrupt_on, str) else interrupt_on
+            interrupt_on = dict.fromkeys(names, True)
+        config = {k: v for k, v in locals().items() if k not in ("self", "__class__", "names")}
         put = super().__setattr__
         config["model"] = default_model() if model is None else resolve_model(model)
         put("_own", {})
@@ -341,10 +367,16 @@ class Agent:
 
     @kinds.checked(prompt=kinds.ANYTHING)
     def run(
-        self, prompt: Prompt, state: State | None = None, *, wait: bool = False, **overrides: Any
+        self,
+        prompt: Prompt,
+        state: State | RunResult | None = None,
+        *,
+        wait: bool = False,
+        **overrides: Any,
     ) -> RunResult:
         """Run to the end and return the result; from any thread, also in a notebook cell.
 
+        ``state`` is what came before: a State, or the result of an earlier run.
         With ``wait`` it is shown below the cell, what it asks is answered in the panel there while
         the cell runs, and the result is that of the whole run; ``should_pause`` is not for such a
         run. Raises :class:`~sagents_nb.errors.ConfigurationError` where no panel would be heard
@@ -360,17 +392,19 @@ class Agent:
         an interrupt is a result.
         """
         if wait:
-            return asked_face().run(self, prompt, state, overrides)
+            return asked_face().run(self, prompt, _state_of(state), overrides)
         return self._start(prompt, state, overrides).result()
 
     @kinds.checked(prompt=kinds.ANYTHING)
-    async def arun(self, prompt: Prompt, state: State | None = None, **overrides: Any) -> RunResult:
+    async def arun(
+        self, prompt: Prompt, state: State | RunResult | None = None, **overrides: Any
+    ) -> RunResult:
         """:meth:`run`, to await on any loop. Cancelling the await cancels the run."""
         return await self._start(prompt, state, overrides)
 
     @kinds.checked(prompt=kinds.ANYTHING)
     def stream(
-        self, prompt: Prompt, state: State | None = None, **overrides: Any
+        self, prompt: Prompt, state: State | RunResult | None = None, **overrides: Any
     ) -> ExecutionEvents:
         """The events of a run as they happen; leaving the loop early cancels the run.
 
@@ -638,11 +672,11 @@ class Agent:
     def _start(
         self,
         prompt: Prompt,
-        state: State | None,
+        state: State | RunResult | None,
         overrides: dict[str, Any],
         sink: Callable[[Event], None] | None = None,
     ) -> Execution:
-        base, messages = starting_point(prompt, state)
+        base, messages = starting_point(prompt, _state_of(state))
         check_unanswered(base, messages)
         overrides = dict(overrides)
         should_pause = overrides.pop("should_pause", None)

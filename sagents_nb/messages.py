@@ -360,6 +360,9 @@ SHOWN_IN_CELL = "shown_in_cell"
 # whom, "at" what time (seconds), and what was said with it.
 DECISION = "decision"
 
+# In the metadata of a result: the traceback of what its tool raised, without secrets.
+TRACEBACK = "traceback"
+
 # In the metadata of a result: why its tool was not called, or not to its end.
 NOT_RUN = "not_run"
 

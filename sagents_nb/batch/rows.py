@@ -75,7 +75,8 @@ def prompts_of(
 ) -> tuple[list[Prompt], Any]:
     """The prompt of each row, or why it has none, and the index of ``inputs``, None without.
 
-    A function makes the prompt of a row: of a frame's as a Series, else of the value. Raises ConfigurationError for what no prompts can be made of.
+    A function makes the prompt of a row: of a frame's as a Series, else of the value. Raises
+    ConfigurationError for what no prompts can be made of.
     """
     if hasattr(inputs, "to_dict") and hasattr(inputs, "columns"):
         if callable(template):

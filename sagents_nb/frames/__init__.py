@@ -39,17 +39,24 @@ _SOURCES = kinds.either(
 )
 
 
-@kinds.checked(sources=_SOURCES)
-def to_frame(kind: str, sources: Any) -> pandas.DataFrame:
+@kinds.checked(kind=kinds.ANYTHING, sources=kinds.ANYTHING)
+def to_frame(kind: Any, sources: Any = None) -> pandas.DataFrame:
     """One frame of several sessions or stores: of anything with a ``to_frame(kind)``.
 
-    ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or "decisions";
+    They may be given in either order, and ``to_frame(session)`` is of its messages. ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or "decisions";
     the column ``session_id`` tells whose each row is. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a kind that does not exist.
 
     >>> to_frame("todos", []).columns.tolist()
     ['session_id', 'id', 'content', 'status']
     """
+    if not isinstance(kind, str):
+        kind, sources = ("messages" if sources is None else sources), kind
+    if not isinstance(kind, str) or not _SOURCES.fits(sources):
+        raise ConfigurationError(
+            "to_frame(kind, sources) takes the name of a kind, such as 'messages', and "
+            f"{_SOURCES.what}; not {kinds.shown(kind)} and {kinds.shown(sources)}."
+        )
     columns = _columns_from_conversations(kind)
     sources = [sources] if hasattr(sources, "to_frame") else list(sources)
     for source in sources:

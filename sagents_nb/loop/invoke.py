@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
+import logging
 import math
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from types import CoroutineType, MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,15 +22,18 @@ from msgspec.structs import replace
 from ..context import ToolContext
 from ..errors import AgentError, pass_on
 from ..interrupts import ActionRequest, Interrupt
-from ..messages import ToolCall, ToolResult
+from ..messages import TRACEBACK, ToolCall, ToolResult
+from ..redaction import masked, secrets_of_names, texts_in
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import TURN, clock, stepwise, took
 from ..runtime.futures import executing, in_tool, wait_uncancelled
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
-from ..text import said_by
+from ..text import said_by, whole
 from ..tools import Tool, ToolOutput
 from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_of
+
+logger = logging.getLogger(__name__)
 
 # How long a tool that is cancelled may clean up after itself, in seconds.
 GRACE = 2.0
@@ -38,7 +44,8 @@ NO_CHANGE: Mapping[str, Any] = MappingProxyType({})
 class Executed(msgspec.Struct, frozen=True):
     """One call with its result, and what it wants changed or asked.
 
-    ``status`` is that of :class:`~sagents_nb.events.ToolExecutionEnd`.
+    ``status`` is that of :class:`~sagents_nb.events.ToolExecutionEnd`, ``raised`` what the tool
+    itself raised.
     """
 
     result: ToolResult
@@ -48,6 +55,7 @@ class Executed(msgspec.Struct, frozen=True):
     interrupt: Interrupt | None = None
     artifact: Any = None
     terminate: bool = False
+    raised: BaseException | None = None
 
 
 async def invoke(
@@ -87,7 +95,9 @@ async def invoke(
         return _failure(call, f"Timed out after {timeout:g} seconds.{more}")
     except BaseException as error:  # SystemExit too: it would end the runtime thread
         pass_on(error)
-        return _failure(call, said_by(error) + _advice(error))
+        told = _told(error, context)
+        logger.warning("The tool %s raised:\n%s", tool.name, told)
+        return _failure(call, said_by(error) + _advice(error), told, error)
 
 
 class _TimedOut(Exception):
@@ -238,8 +248,30 @@ def _abandon(work: Future[Any] | asyncio.Future[Any], tool: Tool) -> None:
     workers.abandon(work, run.owner_id if run else "", tool.name)
 
 
-def _failure(call: ToolCall, text: str) -> Executed:
-    return Executed(ToolResult(call.id, call.name, text_of(text), is_error=True), "failed")
+def _failure(
+    call: ToolCall, text: str, told: str = "", raised: BaseException | None = None
+) -> Executed:
+    metadata = {TRACEBACK: told} if told else {}
+    result = ToolResult(call.id, call.name, text_of(text), is_error=True, metadata=metadata)
+    return Executed(result, "failed", raised=raised)
+
+
+_PACKAGE = str(Path(__file__).parents[1])
+_MOST_TOLD = 8_000  # characters of a traceback, its end
+
+
+def _told(error: BaseException, context: ToolContext) -> str:
+    """The traceback from the tool's own code on, without secrets."""
+    began = error.__traceback__
+    while began is not None and began.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        began = began.tb_next
+    try:
+        lines = traceback.format_exception(type(error), error, began)
+    except BaseException as odd:  # of an exception that cannot be told
+        pass_on(odd)
+        return ""
+    text = whole("".join(lines)).rstrip()[-_MOST_TOLD:]
+    return masked(text, {*secrets_of_names({}), *texts_in(dict(context.values))})
 
 
 def _executed(call: ToolCall, value: Any) -> Executed:

@@ -40,10 +40,11 @@ class StopConditions:
         failed = [item.result for item in done if item.status == "failed"]
         self._failures = self._failures + 1 if failed else 0
         if self._failures >= MAX_FAILURES and not self._config.until_success:
+            raised = [item.raised for item in done if item.raised is not None]
             raise FailuresExceeded(
                 f"Tools failed in {MAX_FAILURES} turns in a row, last {failed[-1].name}: "
                 f"{failed[-1].text[:200]}; run again with the result's state to continue."
-            )
+            ) from (raised[-1] if raised else None)
 
     def check(self) -> None:
         """Raise UntilToolNotCalled if the run was to end with a tool and did not."""

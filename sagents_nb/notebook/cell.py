@@ -16,10 +16,9 @@ from ..messages import Message, ToolResult
 from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
-from ..state import State
+from ..session.headless import decide, joined
 from ..transcript import markdown
 from .status_text import interrupt_text, markdown_output
-from .unattended import decide
 from .widget import Panel, display_id_of, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
@@ -90,15 +89,6 @@ async def _final_result(session: Session, run: Run, unattended: bool, wait: bool
         run = following
 
 
-def joined(before: RunResult | None, result: RunResult) -> RunResult:
-    """``result``, with what the run had done before it waited for an answer."""
-    if before is not None:
-        result.messages = [*_answered(before.messages, result.state), *result.messages]
-        result.usage = before.usage + result.usage
-        result.duration += before.duration
-    return result
-
-
 def stopped(result: RunResult, session: Session) -> RunResult:
     """``result`` of a run that was stopped while it waited, or answered by a new message."""
     result.status = "cancelled"
@@ -116,16 +106,6 @@ def run_by_policy(session: Session, result: RunResult) -> Run | None:
         print(f"Nobody is there to decide. {interrupt_text(session)}")
         return None
     return session.resume(decisions, by="policy")
-
-
-def _answered(messages: list[Message], state: State) -> list[Message]:
-    """With the answers of people, where something stood for them until they came."""
-    waited = [m for m in messages if any(r.is_interrupt for r in m.tool_results)]
-    if not waited:
-        return messages
-    now = {r.tool_call_id: m for m in state.messages for r in m.tool_results}
-    found = {id(m): now.get(m.tool_results[0].tool_call_id, m) for m in waited}
-    return [found.get(id(m), m) for m in messages]
 
 
 async def _heartbeat(run: Run) -> RunResult:

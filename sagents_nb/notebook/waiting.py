@@ -18,11 +18,11 @@ from ..loop.execution import Prompt, check_unanswered, starting_point
 from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..session import Run, Session
+from ..session.headless import joined
 from ..state import State
 from .cell import (
     CellOutput,
     current_handle,
-    joined,
     result_if_ended,
     run_after,
     run_by_policy,

@@ -33,6 +33,11 @@ def take_off(face: Face) -> None:
         _faces.remove(face)
 
 
+def has_face() -> bool:
+    """Whether people could be asked."""
+    return bool(_faces)
+
+
 def asked_face() -> Face:
     """Raises :class:`~sagents_nb.errors.ConfigurationError` where nobody could be asked."""
     if not _faces:

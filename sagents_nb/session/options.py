@@ -93,10 +93,12 @@ _KINDS = {
     "display_persistence": kinds.or_none(
         kinds.having("a DisplayMessagePersistence", "save_message")
     ),
-    "headless": kinds.Kind(
-        "'deny', 'approve' or a list of decisions",
-        lambda value: isinstance(value, list) or kinds.one_of("deny", "approve").fits(value),
-        shows=True,
+    "headless": kinds.or_none(
+        kinds.Kind(
+            "'deny', 'approve' or a list of decisions",
+            lambda value: isinstance(value, list) or kinds.one_of("deny", "approve").fits(value),
+            shows=True,
+        )
     ),
     "inactivity_timeout": _SECONDS,
     "presence_timeout": _SECONDS,
@@ -108,7 +110,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     ``store`` holds the conversation, of the ``scope``'s owner; ``filesystem`` its files, those of
     the agent's scope or of the session by default. ``headless`` says what happens to approvals
-    where nobody can click: "deny", "approve", or a list of decisions to take in turn. A session
+    where nobody can click: "deny", "approve", or a list of decisions to take in turn; None denies
+    in notebooks that run unattended, and leaves them to a script. A session
     rests that nobody used for ``inactivity_timeout``, or nobody watches any more for
     ``presence_timeout``. ``message_preprocessor`` makes of a user's message what people and what
     the model see. ``display_persistence`` keeps the transcript, the store does by default;
@@ -118,7 +121,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     store: Any = None
     scope: Any = None
     filesystem: Any = None
-    headless: Any = "deny"
+    headless: Any = None
     inactivity_timeout: float | None = 300
     presence_timeout: float | None = None
     message_preprocessor: Preprocessor | None = None

@@ -19,6 +19,7 @@ from ..runtime.event_stream import EventStream, TextStream
 from ..runtime.face import asked_face
 from ..runtime.futures import RunHandle
 from ..state import State
+from .headless import joined
 
 
 class Conversing(Protocol):
@@ -43,6 +44,9 @@ class Conversing(Protocol):
 
     def cancel_run(self, run: Run) -> None:
         """Stop that run, or take it out of the queue."""
+
+    def by_policy(self, result: RunResult) -> Run | None:
+        """The run that goes on after ``result`` by itself, since nobody can be asked."""
 
 
 class Run(RunHandle):
@@ -133,7 +137,16 @@ class Run(RunHandle):
         Raises :class:`~sagents_nb.errors.ConfigurationError` where no panel would be heard
         meanwhile, and KeyboardInterrupt when it is stopped; after ``timeout`` seconds it goes on.
         """
-        return asked_face().wait(self, timeout) if wait else super().result(timeout)
+        if wait:
+            return asked_face().wait(self, timeout)
+        result = super().result(timeout)
+        further = self.session.by_policy(result)
+        return result if further is None else joined(result, further.result(timeout))
+
+    async def _end(self) -> RunResult:
+        result = await super()._end()
+        further = self.session.by_policy(result)
+        return result if further is None else joined(result, await further)
 
     def received(self, result: RunResult) -> None:
         """Whoever waited has its result now."""

@@ -41,12 +41,15 @@ if TYPE_CHECKING:
     from ..frames import Conversation
     from ..loop.approvals import bound_anew
     from ..loop.execution import Prompt, check_unanswered, messages_of
+    from ..result import RunResult
+    from ..runtime.face import has_face
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
     from .approvals import Handed
     from .branches import BranchPoint, branch_points, forked
     from .event_log import stored_events
+    from .headless import decide
     from .inbox import Queued
     from .opening import (
         OpenedConversation,
@@ -83,15 +86,17 @@ def _load() -> None:
         preprocessed, \
         messages_of, \
         stored_events
-    global is_stored, store_of, workers
+    global decide, has_face, is_stored, store_of, workers
     from ..loop.approvals import bound_anew
     from ..loop.execution import check_unanswered, messages_of
+    from ..runtime.face import has_face
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
     from .actor import Actor
     from .approvals import Handed
     from .branches import branch_points, forked
     from .event_log import stored_events
+    from .headless import decide
     from .opening import (
         OpenedConversation,
         conversations_of,
@@ -170,7 +175,7 @@ class Session:
         filesystem: Any = None,
         inactivity_timeout: float | None = 300,
         message_preprocessor: Preprocessor | None = None,
-        headless: Any = "deny",
+        headless: Any = None,
         **around: Any,
     ) -> None:
         _load()
@@ -330,11 +335,22 @@ class Session:
 
         Raises ConfigurationError for what is none of these.
         """
-        return self.options.headless
+        return "deny" if self.options.headless is None else self.options.headless
 
     @headless.setter
     def headless(self, value: Any) -> None:
         self.options = replace(self.options, headless=value)
+
+    def by_policy(self, result: RunResult) -> Run | None:
+        """The run that goes on after ``result`` as ``headless`` says, outside of notebooks.
+
+        None where nothing waits or nothing was said, where people can be asked, or where only
+        they can answer.
+        """
+        if self.options.headless is None or result.interrupt is None or has_face():
+            return None
+        decisions = decide(self.options.headless, result.interrupt)
+        return self.resume(decisions, by="policy") if decisions else None
 
     @property
     def agent(self) -> Agent:

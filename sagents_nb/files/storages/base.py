@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from ..entry import FileEntry
 from ..errors import FileError, InvalidPath, NotStorable
 
 if TYPE_CHECKING:
-    import mimetypes
+    pass
 
 
 @runtime_checkable
@@ -256,24 +255,3 @@ def content_of(data: bytes, text: bool | None) -> str | bytes:
     except UnicodeDecodeError:
         return data
 
-
-def guessed_type(path: str) -> str:
-    """The MIME type that a file's name suggests, the same on every machine."""
-    name = path.rpartition("/")[2].lstrip(".")
-    return _type_of(".".join(name.rsplit(".", 2)[1:]))
-
-
-# A folder has few kinds of files: to look for each anew took a tenth of reading it.
-@functools.lru_cache(maxsize=1024)
-def _type_of(endings: str) -> str:
-    """By the last two endings of a name, of which the first says what was compressed."""
-    if endings.lower().rpartition(".")[2] == "md":  # not in Python's own list
-        return "text/markdown"
-    return _known_types().guess_type(f"x.{endings}")[0] or "application/octet-stream"
-
-
-@functools.cache
-def _known_types() -> mimetypes.MimeTypes:
-    import mimetypes  # 4 ms, so only when it is needed
-
-    return mimetypes.MimeTypes(filenames=())

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from ... import kinds
 from ...errors import Busy, ConfigurationError
 from ...runtime.thread import runtime
-from ..entry import FileEntry, new_file
+from ..entry import FileEntry, guessed_type, new_file
 from ..errors import FileError, NotStorable
-from .base import Metadata, data_of, guessed_type, segments
+from .base import Metadata, data_of, segments
 
 
 class CallbackStorage:

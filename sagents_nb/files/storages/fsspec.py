@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ... import kinds
 from ...errors import ConfigurationError
 from ...redaction import PlaceRedaction
-from ..entry import FileEntry
+from ..entry import FileEntry, guessed_type
 from ..errors import FileError, is_directory
 from .base import (
     RESERVED,
@@ -25,7 +25,6 @@ from .base import (
     as_json,
     content_of,
     data_of,
-    guessed_type,
     metadata_of,
     segments,
 )

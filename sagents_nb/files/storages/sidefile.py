@@ -20,9 +20,9 @@ import msgspec
 from msgspec.structs import replace
 
 from .. import paths
-from ..entry import FileEntry
+from ..entry import FileEntry, guessed_type
 from ..errors import FileError
-from .base import RESERVED, Metadata, as_json, guessed_type
+from .base import RESERVED, Metadata, as_json
 from .confined import CREATE, Confined
 
 log = logging.getLogger(__name__)
