@@ -83,10 +83,7 @@ _INSTRUCTIONS = kinds.Kind(
 
 def _state_of(before: State | RunResult | None) -> State | None:
     """The state, also of an earlier run's result."""
-    if before is None:
-        return None
-    state: State = getattr(before, "state", before)
-    return state
+    return None if before is None else getattr(before, "state", before)  # type: ignore[arg-type]
 
 
 def _as_said(name: Any) -> str:

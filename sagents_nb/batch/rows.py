@@ -18,7 +18,7 @@ from .. import kinds
 from ..errors import AgentError, ConfigurationError, ModelError, pass_on
 from ..events import Emitter
 from ..extract import Asking
-from ..files import FileSystem
+from ..files import VirtualFilesystem
 from ..loop.execution import messages_of, new_run_id, run_result
 from ..messages import Message, Usage
 from ..models import ModelRequest
@@ -281,7 +281,7 @@ async def answer_to(row: Row, asker: Agent | Asking[Agent]) -> Answer:
     asking = asker if isinstance(asker, Asking) else None
     agent = asker.agent if isinstance(asker, Asking) else asker
     emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
-    own = None if agent.filesystem_scope else partial(FileSystem, ("map", row.key))
+    own = None if agent.filesystem_scope else partial(VirtualFilesystem, ("map", row.key))
     loop = asker.new_run(State(), emitter, local={}, files=own)
     began = time.perf_counter()
     outcome = await loop.run(row.messages)

@@ -20,7 +20,7 @@ from .errors import (
     StorageFailed,
     WrongKind,
 )
-from .filesystem import FileSystem
+from .filesystem import VirtualFilesystem
 from .mounts import Mount
 from .paths import normalize
 from .patterns import Expression
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .storages.disk import DiskStorage
     from .storages.fsspec import FsspecStorage
     from .storages.sql import SQLStorage
+
+FileSystem = VirtualFilesystem  # its name of before; that of the middleware, too
 
 # Loaded when they are asked for: one of them needs POSIX, and most people none.
 _STORAGES = {
@@ -66,6 +68,7 @@ __all__ = [
     "SQLStorage",
     "Snapshot",
     "StorageFailed",
+    "VirtualFilesystem",
     "WrongKind",
     "filesystems",
     "normalize",

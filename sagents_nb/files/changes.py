@@ -36,8 +36,8 @@ class Changes:
     Texts of up to 200 kB are kept as they were, up to 20 MB of them. What other programs do to the
     files of a mount is none of it. A move is two changes: something went, and something came.
 
-    >>> from sagents_nb.files import FileSystem
-    >>> fs, changes = FileSystem(), Changes()
+    >>> from sagents_nb.files import VirtualFilesystem
+    >>> fs, changes = VirtualFilesystem(), Changes()
     >>> _ = fs.write("/a.md", "one")
     >>> stop = fs.track(changes)
     >>> _ = fs.write("/a.md", "two")

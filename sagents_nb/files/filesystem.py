@@ -53,7 +53,7 @@ When = Literal["now", "debounce"]
 _PERSIST = kinds.of(When)
 
 
-class FileSystem:
+class VirtualFilesystem:
     """Files in memory and, where something is mounted, in its storage.
 
     Thread-safe; every method may be called from any thread or loop, but those that use a
@@ -67,7 +67,7 @@ class FileSystem:
     is safe in its storage when the call that made, moved or deleted it returns; a change of
     one after the mount's ``debounce`` time, or when :meth:`flush` returns.
 
-    >>> fs = FileSystem()
+    >>> fs = VirtualFilesystem()
     >>> fs.write("/notes/a.md", "# A").size
     3
     >>> fs.list("**/*.md"), [e.path for e in fs.entries()]
@@ -108,7 +108,7 @@ class FileSystem:
         self.mount_missing(mounts)
 
     def __repr__(self) -> str:
-        return f"<FileSystem {self.scope or 'in memory'}: {len(self._tree)} entries>"
+        return f"<VirtualFilesystem {self.scope or 'in memory'}: {len(self._tree)} entries>"
 
     # reading
 
@@ -174,8 +174,8 @@ class FileSystem:
         Of a large file on a disk that is not in memory only these are read, whatever its size;
         then nobody knows how many there are (None). Raises WrongKind for a file that is no text.
 
-        >>> from sagents_nb.files import FileSystem
-        >>> fs = FileSystem()
+        >>> from sagents_nb.files import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
         >>> _ = fs.write("/a.md", "one\ntwo\nthree\n")
         >>> fs.read_lines("/a.md", 2, 1)
         (['two'], 3)
@@ -467,8 +467,8 @@ class FileSystem:
 
         Binary and very large files are told with their sizes. "" without a difference.
 
-        >>> from sagents_nb.files import FileSystem
-        >>> fs = FileSystem()
+        >>> from sagents_nb.files import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
         >>> before = fs.snapshot()
         >>> _ = fs.write("/a.md", "x")
         >>> print(fs.diff(before), end="")

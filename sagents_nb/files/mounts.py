@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,24 +25,31 @@ T = TypeVar("T")
 class Mount:
     """The files in the directory ``base`` are kept in ``storage``.
 
-    ``base`` has no "/" around it: "Memories", "work/drafts". ``default=True`` instead of a
-    base is for all files that no other mount takes. A changed file is saved ``debounce``
+    ``base`` is such as "Memories" or "/work/drafts". ``default=True`` instead of a base, or "/",
+    is for all files that no other mount takes. The path of a folder as ``storage`` is a
+    :class:`~sagents_nb.files.DiskStorage` of it. A changed file is saved ``debounce``
     seconds after the last change; a new one, and with 0 every one, at once. ``readonly``
     refuses changes.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError`.
     """
 
-    @kinds.checked(debounce=kinds.number(0, "seconds"))
+    @kinds.checked(debounce=kinds.number(0, "seconds"), storage=kinds.ANYTHING)
     def __init__(
         self,
         base: str | None = None,
-        storage: FileStorage | None = None,
+        storage: FileStorage | str | os.PathLike[str] | None = None,
         *,
         default: bool = False,
         debounce: float = 5.0,
         readonly: bool = False,
     ) -> None:
+        if base == "/":
+            base, default = None, True
+        if isinstance(storage, str | os.PathLike):
+            from .storages.disk import DiskStorage  # which needs POSIX
+
+            storage = DiskStorage(storage)
         if storage is None or not isinstance(storage, FileStorage):
             raise ConfigurationError(
                 f"The mount {base or 'default'!r} needs a storage such as DiskStorage(path), "
@@ -53,6 +61,7 @@ class Mount:
             )
         if not isinstance(debounce, int | float) or not 0 <= debounce < math.inf:
             raise ConfigurationError(f"debounce is a number of seconds from 0, not {debounce!r}.")
+        base = base and base.removeprefix("/").removesuffix("/")
         self.root = "/" if base is None else _root(base)
         self.base = base
         self.storage: FileStorage = storage

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
 from .. import kinds
-from .filesystem import FileSystem
+from .filesystem import VirtualFilesystem
 from .mounts import Mount, listed
 from .paths import Scope, check_scope, scope_text
 
@@ -19,38 +20,38 @@ class Filesystems:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # By text: what storages take for one scope has one filesystem.
-        self._open: dict[str, FileSystem] = {}
+        self._open: dict[str, VirtualFilesystem] = {}
         # Those that are forgotten with the last who has one.
-        self._lent: WeakValueDictionary[str, FileSystem] = WeakValueDictionary()
+        self._lent: WeakValueDictionary[str, VirtualFilesystem] = WeakValueDictionary()
 
     @kinds.checked(scope=kinds.ANYTHING)
-    def open(self, scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> FileSystem:
+    def open(self, scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> VirtualFilesystem:
         """The filesystem of that scope; the same one each time until it is closed.
 
         Of ``mounts``, those are mounted that are not yet; ConfigurationError is raised where
-        something else is mounted. ``limits`` are those of :class:`FileSystem`, for one that is
-        not open yet.
+        something else is mounted. ``limits`` are those of :class:`VirtualFilesystem`, for one that
+        is not open yet.
         """
         check_scope(scope)
         mounts = listed(mounts)
         with self._lock:
             filesystem = self._found(scope)
             if filesystem is None:
-                filesystem = FileSystem(scope, **limits)
+                filesystem = VirtualFilesystem(scope, **limits)
             self._open[scope_text(scope)] = filesystem
         filesystem.mount_missing(mounts)
         return filesystem
 
-    def lend(self, scope: Scope) -> FileSystem:
+    def lend(self, scope: Scope) -> VirtualFilesystem:
         """As :meth:`open`, but if nobody opens it, it is forgotten with the last who has it."""
         check_scope(scope)
         with self._lock:
             filesystem = self._found(scope)
             if filesystem is None:
-                filesystem = self._lent[scope_text(scope)] = FileSystem(scope)
+                filesystem = self._lent[scope_text(scope)] = VirtualFilesystem(scope)
             return filesystem
 
-    def _found(self, scope: Scope) -> FileSystem | None:
+    def _found(self, scope: Scope) -> VirtualFilesystem | None:
         """The open one, if there is one; the caller holds the lock."""
         text = scope_text(scope)
         known = (self._open.get(text), self._lent.get(text))
@@ -62,7 +63,7 @@ class Filesystems:
             found = {**self._lent, **self._open}
             return [fs.scope for fs in found.values() if fs.scope and not fs.closed]
 
-    def get(self, scope: Scope) -> FileSystem | None:
+    def get(self, scope: Scope) -> VirtualFilesystem | None:
         """The open filesystem of that scope, or None."""
         check_scope(scope)
         with self._lock:
@@ -86,19 +87,27 @@ class Filesystems:
 filesystems = Filesystems()
 
 
-def open_filesystem(scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> FileSystem:
+def open_filesystem(
+    scope: Scope | Iterable[Mount] | None = None, mounts: Iterable[Mount] = (), **limits: Any
+) -> VirtualFilesystem:
     """The filesystem of ``scope``, a tuple such as ``("user", 123)``.
+
+    Without a scope, ``open_filesystem([Mount(…)])``, it is a new one that nobody else can open.
 
     Everybody who opens a scope shares its files; different scopes never see each other, where
     ``("user", "123")`` is the same: storages know the text. An
     agent with that ``filesystem_scope`` works in it, and so does a session that is given it as
     ``filesystem``. ``mounts`` say what is kept where; what is mounted already stays, and
     ConfigurationError is raised if it is something else than what is asked for.
-    ``limits`` are those of :class:`~sagents_nb.files.filesystem.FileSystem`.
+    ``limits`` are those of :class:`~sagents_nb.files.filesystem.VirtualFilesystem`.
 
     >>> open_filesystem(("doc", 1)) is open_filesystem(("doc", 1))
     True
     >>> open_filesystem(("doc", 1)) is open_filesystem(("doc", "1"))
     True
     """
-    return filesystems.open(scope, mounts, **limits)
+    if isinstance(scope, list) or scope is None:
+        files = VirtualFilesystem(("own", uuid.uuid4().hex[:12]), **limits)
+        files.mount_missing(listed([*(scope or ()), *mounts]))
+        return files
+    return filesystems.open(scope, mounts, **limits)  # type: ignore[arg-type]

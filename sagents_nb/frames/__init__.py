@@ -43,8 +43,9 @@ _SOURCES = kinds.either(
 def to_frame(kind: Any, sources: Any = None) -> pandas.DataFrame:
     """One frame of several sessions or stores: of anything with a ``to_frame(kind)``.
 
-    They may be given in either order, and ``to_frame(session)`` is of its messages. ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or "decisions";
-    the column ``session_id`` tells whose each row is. Raises
+    They may be given in either order, and ``to_frame(session)`` is of its messages. ``kind`` is
+    "messages", "tool_calls", "todos", "usage", "events", "files" or "decisions"; the column
+    ``session_id`` tells whose each row is. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a kind that does not exist.
 
     >>> to_frame("todos", []).columns.tolist()

@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 
 from ..agent import Agent
 from ..errors import ConfigurationError, NotRunning, Owned, SagentsError, StaleOwner
-from ..files import FileSystem
+from ..files import VirtualFilesystem
 from ..models.base import ChatModel
 from ..serialization import to_data
 from ..session import Session, sessions
@@ -59,7 +59,8 @@ class NotebookStorage:
 
         # A name may hold anything; a directory's may not.
         place = DIRECTORY / "files" / quote(id, safe=" ")
-        files = FileSystem(("session", id), [Mount(default=True, storage=DiskStorage(place))])
+        mount = Mount(default=True, storage=DiskStorage(place))
+        files = VirtualFilesystem(("session", id), [mount])
         return {"store": self.store, "filesystem": files}
 
     def kept(self, id: str) -> tuple[dict[str, Any], list[str]]:

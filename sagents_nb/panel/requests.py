@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from .. import kinds
 from ..errors import InvalidDecision, SagentsError, StaleApproval
-from ..files.filesystem import FileSystem
+from ..files.filesystem import VirtualFilesystem
 from ..messages import (
     BRANCH,
     IMAGE_TYPES,
@@ -252,7 +252,7 @@ def _texts(sent: Any) -> dict[str, str]:
     return texts
 
 
-def _saved(files: FileSystem, name: str, text: str) -> str:
+def _saved(files: VirtualFilesystem, name: str, text: str) -> str:
     """Save a text where no other file is; its path."""
     taken = [path.rpartition("/")[2] for path in files.list(f"{UPLOADS}/*")]
     path = f"{UPLOADS}/{_free(name, taken)}"

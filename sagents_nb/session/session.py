@@ -213,11 +213,11 @@ class Session:
         self.options = options
         self.files = options.filesystem
         if self.files is None:
-            from ..files import FileSystem, open_filesystem
+            from ..files import VirtualFilesystem, open_filesystem
 
             shared = agent.filesystem_scope
             # Without a scope to share, the files are this session's and end with it.
-            self.files = open_filesystem(shared) if shared else FileSystem(("session", id))
+            self.files = open_filesystem(shared) if shared else VirtualFilesystem(("session", id))
         self.actor = Actor(self, agent, self.files, options, opened)
         runtime.call(self.actor.begin)
         self._opened_on = weakref.ref(threading.current_thread())

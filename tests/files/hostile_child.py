@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sagents_nb.files import FileError, FileSystem, Mount
-from sagents_nb.files.entry import new_directory, new_file
-from sagents_nb.files.storages.base import guessed_type
+from sagents_nb.files.entry import guessed_type, new_directory, new_file
 from sagents_nb.files.storages.disk import DiskStorage
 from tests.files import hostile
 

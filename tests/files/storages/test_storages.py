@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from sagents_nb.files.conformance import StorageConformance
-from sagents_nb.files.entry import FileEntry
-from sagents_nb.files.storages.base import guessed_type
+from sagents_nb.files.entry import FileEntry, guessed_type
 from sagents_nb.files.storages.callbacks import CallbackStorage
 from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.files.storages.fsspec import FsspecStorage
