@@ -64,15 +64,15 @@ _ROW_PROMPT = kinds.or_none(
 _INTERRUPT_ON = kinds.or_none(
     kinds.Kind(
         "a dict by the names of tools, or a list of names",
-        lambda value: kinds.of(Mapping[str, Any]).fits(value)
-        or isinstance(value, str)
-        or (kinds.LIST.fits(value) and all(isinstance(name, str) for name in value)),
+        lambda value: (
+            kinds.of(Mapping[str, Any]).fits(value)
+            or isinstance(value, str)
+            or (kinds.LIST.fits(value) and all(isinstance(name, str) for name in value))
+        ),
     )
 )
 _BUDGET = kinds.or_none(
-    kinds.Kind(
-        "a Budget, such as Budget(model_calls=5)", lambda value: isinstance(value, Budget)
-    )
+    kinds.Kind("a Budget, such as Budget(model_calls=5)", lambda value: isinstance(value, Budget))
 )
 _ENGINE = kinds.or_none(kinds.having("an engine, as LocalEngine()", "run"))
 _INSTRUCTIONS = kinds.Kind(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .messages import DECISION, EDITED, Message, ToolCall, ToolResult
+from .messages import DECISION, EDITED, Message, ToolCall, ToolResult, Usage
 
 
 class CallRecord(msgspec.Struct, frozen=True):
@@ -42,6 +42,28 @@ class CallRecord(msgspec.Struct, frozen=True):
         """What was decided on it, "by" whom and "at" what time; None if nobody did."""
         decision = None if self.said is None else self.said.metadata.get(DECISION)
         return decision if isinstance(decision, dict) else None
+
+
+class SubAgentResult(msgspec.Struct, frozen=True):
+    """What one sub-agent did in a run: ``messages`` are its conversation, ``duration`` seconds.
+
+    ``sub_agent_id`` is its id, ``subagent_type`` the name it was called by, ``tool_call_id`` the
+    call of the agent that gave it the work. ``status`` is as that of a run.
+    """
+
+    sub_agent_id: str
+    subagent_type: str
+    tool_call_id: str
+    status: str
+    messages: list[Message]
+    usage: Usage
+    duration: float
+
+    @property
+    def text(self) -> str:
+        """The text of its last message that has any; "" if there is none."""
+        answers = (m.text for m in reversed(self.messages) if m.role == "assistant")
+        return next(filter(None, answers), "")
 
 
 def edited_arguments(result: ToolResult) -> dict[str, Any] | None:

@@ -10,11 +10,11 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from . import kinds
 from .budget import Meter
+from .calls import SubAgentResult
 from .errors import ConfigurationError
 from .events import Emitter, Event
 from .interrupts import Decision, Decisions, Interrupt
 from .messages import Usage
-from .result import SubAgentResult
 from .state import State
 
 Instructions = str | Callable[["RunContext"], str | Awaitable[str]]

@@ -59,11 +59,40 @@ class ThinkingPart(msgspec.Struct, frozen=True, tag="thinking", omit_defaults=Tr
 
 
 class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
-    """An image: either base64 ``data`` with its ``mime_type``, or a ``url``."""
+    """An image: either base64 ``data`` with its ``mime_type``, or a ``url``.
+
+    :meth:`of` makes one of a file, bytes or a figure.
+    """
 
     data: str | None = None
     mime_type: str = "image/png"
     url: str | None = None
+
+    @classmethod
+    def of(cls, value: Any) -> ImagePart:
+        """An image of a path, its bytes, a PIL image, a matplotlib figure or a web address.
+
+        A text is an address if it begins with "http://", "https://" or "data:", else a path.
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no PNG, JPEG, GIF or WebP
+        image, and for what cannot be read.
+
+        >>> ImagePart.of("https://example.com/plot.png").url
+        'https://example.com/plot.png'
+        """
+        if isinstance(value, str):
+            if value.startswith(("http://", "https://", "data:")):
+                return _from_url(value, cls)
+            value = Path(value)
+        if isinstance(value, ImagePart):
+            return value
+        image = image_of(value)
+        if image is None:
+            raise ConfigurationError(
+                "ImagePart.of(…) takes the path of a PNG, JPEG, GIF or WebP image, its bytes, a "
+                "PIL image, a matplotlib figure or a web address, and this is "
+                f"{_shown(value)} that is none."
+            )
+        return image
 
 
 class FilePart(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
@@ -197,14 +226,14 @@ def as_parts(content: Content) -> tuple[Part, ...]:
         text: str = kinds.plain(content)
         return (TextPart(text),) if text else ()
     if _is_part(content):
-        return (content,)
+        return (_whole_part(content),)
     if (part := _as_part(content)) is not None:
         return (part,)
     if not isinstance(content, Iterable) or isinstance(content, Mapping | bytes):
         raise ConfigurationError(f"A message's content is {_PARTS}, not {_shown(content)}.")
     parts: list[Part] = []
     for number, item in enumerate(content, start=1):
-        part = item if _is_part(item) else _as_part(item)
+        part = _whole_part(item) if _is_part(item) else _as_part(item)
         if part is None:
             raise ConfigurationError(
                 f"Part {number} of a message is {_shown(item)}; it has to be {_PARTS}."
@@ -224,6 +253,26 @@ def _shown(value: Any) -> str:
     if isinstance(value, Mapping) and "type" in value:
         return f"a dict of type {value['type']!r}"
     return "None" if value is None else f"of type {type(value).__name__}"
+
+
+# What base64 begins with: a path or a text in its place would be nonsense to every provider.
+_BASE64 = re.compile(r"[A-Za-z0-9+/_=\s-]*")
+
+
+def _whole_part(part: Part) -> Part:
+    """The part; raises ConfigurationError for an image or a file whose data is no base64."""
+    if isinstance(part, ImagePart | FilePart) and part.data is not None:
+        kind = type(part).__name__
+        way = "ImagePart.of(…)" if isinstance(part, ImagePart) else "base64.b64encode(…).decode()"
+        if not isinstance(part.data, str) or not _BASE64.fullmatch(part.data[:256]):
+            raise ConfigurationError(
+                f"{kind}(data=…) is base64 text, and this is {_given(part.data)}; use {way}."
+            )
+    return part
+
+
+def _given(data: Any) -> str:
+    return repr(data[:40]) if isinstance(data, str) else f"of type {type(data).__name__}"
 
 
 def _is_part(value: Any) -> TypeGuard[Part]:

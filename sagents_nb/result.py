@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
-import msgspec
-
 from .budget import Meter
+from .calls import SubAgentResult
 from .errors import StaleApproval
 from .interrupts import Interrupt
 from .messages import Message, StopReason, ToolResult, Usage
@@ -51,28 +50,6 @@ class _Once:
     @classmethod
     def _of(cls, name: str, left: bool) -> _Once:
         return cls._known.setdefault(name, cls(name, left))  # in another process it is a new one
-
-
-class SubAgentResult(msgspec.Struct, frozen=True):
-    """What one sub-agent did in a run: ``messages`` are its conversation, ``duration`` seconds.
-
-    ``sub_agent_id`` is its id, ``subagent_type`` the name it was called by, ``tool_call_id`` the
-    call of the agent that gave it the work. ``status`` is as that of a run.
-    """
-
-    sub_agent_id: str
-    subagent_type: str
-    tool_call_id: str
-    status: str
-    messages: list[Message]
-    usage: Usage
-    duration: float
-
-    @property
-    def text(self) -> str:
-        """The text of its last message that has any; "" if there is none."""
-        answers = (m.text for m in reversed(self.messages) if m.role == "assistant")
-        return next(filter(None, answers), "")
 
 
 class RunResult:

@@ -61,7 +61,7 @@ class Mount:
             )
         if not isinstance(debounce, int | float) or not 0 <= debounce < math.inf:
             raise ConfigurationError(f"debounce is a number of seconds from 0, not {debounce!r}.")
-        base = base and base.removeprefix("/").removesuffix("/")
+        base = base.removeprefix("/") if isinstance(base, str) else base
         self.root = "/" if base is None else _root(base)
         self.base = base
         self.storage: FileStorage = storage

@@ -106,7 +106,7 @@ def open_filesystem(
     >>> open_filesystem(("doc", 1)) is open_filesystem(("doc", "1"))
     True
     """
-    if isinstance(scope, list) or scope is None:
+    if scope is None or (isinstance(scope, list) and isinstance(next(iter(scope), None), Mount)):
         files = VirtualFilesystem(("own", uuid.uuid4().hex[:12]), **limits)
         files.mount_missing(listed([*(scope or ()), *mounts]))
         return files

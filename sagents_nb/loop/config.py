@@ -9,13 +9,13 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from ..calls import SubAgentResult
 from ..context import Instructions
 from ..errors import AgentError
 from ..interrupts import ActionRequest, Decision
 from ..messages import Message, ToolCall, ToolResult, Usage
 from ..middleware.chain import Chain
 from ..models.base import ChatModel
-from ..result import SubAgentResult
 from ..state import State
 
 Messages = Sequence[Message]

@@ -14,12 +14,12 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
+from ..calls import SubAgentResult
 from ..context import AgentProtocol, RunContext
 from ..errors import InvalidDecision, NotRunning, pass_on
 from ..events import Emitter, Event, StatusChanged, SubagentEvent, ToolExecutionStart
 from ..interrupts import Decision, Interrupt
 from ..messages import CUT_SHORT, ContentPart, Message, ToolResult, Usage
-from ..result import SubAgentResult
 from ..runtime.workers import workers
 from ..serialization import to_data
 from ..state import State

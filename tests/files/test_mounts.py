@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sagents_nb.errors import ConfigurationError
-from sagents_nb.files import FileError, FileStorage, FileSystem, Mount, ReadOnly, filesystems
+from sagents_nb.files import (
+    DiskStorage,
+    FileError,
+    FileStorage,
+    FileSystem,
+    Mount,
+    ReadOnly,
+    filesystems,
+    open_filesystem,
+)
 from sagents_nb.files import open_filesystem as open_fs
 from tests.files.doubles import Desk, DictStorage, HandClock, RichStorage, stored
 
@@ -72,7 +82,7 @@ def test_the_longest_base_wins_in_any_order(turned: bool) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"base": "/a"},
+        {"base": "//a"},
         {"base": "a/"},
         {"base": ".a"},
         {"base": "a."},
@@ -240,3 +250,35 @@ def test_stats_of_mounted_and_other_files_add_up() -> None:
     assert (stats.total, stats.memory, stats.persisted) == (5, 1, 4)
     assert (stats.loaded, stats.not_loaded, stats.dirty, stats.size) == (4, 1, 1, 8)
     assert stats.total == stats.memory + stats.persisted == stats.loaded + stats.not_loaded
+
+
+def test_a_mount_is_said_as_paths_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("on disk")
+    fs = open_filesystem([Mount("/data", str(tmp_path)), Mount("/", DictStorage())])
+    assert fs.read("/data/a.md").content == "on disk"
+    assert fs.write("/b.md", "kept").persistence == "persisted"
+    assert Mount("/data", tmp_path).is_like(Mount("data", DiskStorage(tmp_path)))
+
+
+def test_filesystems_without_a_scope_are_each_their_own() -> None:
+    first, second = open_filesystem([Mount("notes", DictStorage())]), open_filesystem()
+    first.write("/notes/a.md", "x")
+    assert not second.exists("/notes/a.md")
+    assert first.scope not in filesystems.list()
+
+
+@pytest.mark.parametrize(
+    ("path", "mime_type"),
+    [
+        ("/a.csv", "text/csv"),
+        ("/a.py", "text/x-python"),
+        ("/a.txt", "text/plain"),
+        ("/a.json", "application/json"),
+        ("/a.ts", "text/typescript"),
+        ("/a.md", "text/markdown"),
+        ("/a", "text/markdown"),
+        ("/a.png", "text/markdown"),
+    ],
+)
+def test_a_text_has_the_type_of_its_name(path: str, mime_type: str) -> None:
+    assert open_filesystem().write(path, "x").mime_type == mime_type

@@ -38,7 +38,7 @@ def test_a_scope_has_one_filesystem_that_all_share() -> None:
 
 
 @pytest.mark.spec("S1.8.15")
-@pytest.mark.parametrize("scope", ["agent", (), None, ["user", 1], ("user", [1])])
+@pytest.mark.parametrize("scope", ["agent", (), ["user", 1], ("user", [1])])
 def test_a_scope_that_is_no_tuple_is_an_error(scope: Any) -> None:
     with pytest.raises(ConfigurationError, match="scope is a"):
         open_filesystem(scope)

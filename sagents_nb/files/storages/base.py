@@ -254,4 +254,3 @@ def content_of(data: bytes, text: bool | None) -> str | bytes:
         return data.decode()
     except UnicodeDecodeError:
         return data
-

@@ -1,0 +1,255 @@
+"""What people of other toolkits write first works, or says the right spelling in a sentence."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sagents_nb as sa
+from tests.talking import agent_of, call, run
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@sa.tool
+def look() -> int:
+    """Look."""
+    return 1
+
+
+def told(result: sa.RunResult) -> list[sa.ToolResult]:
+    return [r for message in result.state.messages for r in message.tool_results]
+
+
+# Images
+
+
+def test_an_image_is_a_path_bytes_or_an_address_and_never_nonsense(tmp_path: Path) -> None:
+    path = tmp_path / "plot.png"
+    path.write_bytes(PNG)
+    encoded = base64.b64encode(PNG).decode()
+    for given in (str(path), path, PNG, sa.ImagePart(encoded)):
+        assert sa.ImagePart.of(given) == sa.ImagePart(encoded)
+    assert sa.ImagePart.of("https://x.no/a.png") == sa.ImagePart(url="https://x.no/a.png")
+    assert agent_of("A dot.").run(["What is it?", path, PNG]).text == "A dot."
+
+
+@pytest.mark.parametrize("data", [PNG, "plot.png", Path("plot.png"), 5])
+def test_what_is_no_base64_never_goes_to_a_provider(data: Any) -> None:
+    with pytest.raises(sa.ConfigurationError, match=re.escape("use ImagePart.of(…)")):
+        agent_of("x").run([sa.ImagePart(data)])
+    with pytest.raises(sa.ConfigurationError, match="is base64 text"):
+        agent_of("x").run([sa.FilePart(data)])
+
+
+def test_what_is_no_image_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_text("no image")
+    for wrong in (tmp_path / "a.png", tmp_path / "nope.png", b"text", 5, None):
+        with pytest.raises(sa.ConfigurationError):
+            sa.ImagePart.of(wrong)
+
+
+# What comes before, and who asks
+
+
+def test_a_result_is_what_the_next_run_goes_on_with() -> None:
+    agent = agent_of("one", "two", "three", "four")
+    first = agent.run("a")
+    second = agent.run("b", first)
+    assert [m.text for m in second.state.messages] == ["a", "one", "b", "two"]
+    assert run(agent.arun("c", state=second)).text == "three"
+    events = list(agent.stream("d", second))
+    assert events
+
+
+@pytest.mark.parametrize("given", [["look"], "look", {"look": True}, ("look",)])
+def test_tools_that_ask_are_named_in_a_list_too(given: Any) -> None:
+    agent = agent_of(call("look"), "done", tools=[look], interrupt_on=given)
+    assert agent.run("go").status == "interrupted"
+
+
+def test_a_number_as_a_budget_says_what_a_budget_is() -> None:
+    for attempt in (lambda: agent_of("x").run("x", budget=5), lambda: agent_of("x", budget=5)):
+        with pytest.raises(sa.ConfigurationError, match=re.escape("Budget(model_calls=5)")):
+            attempt()
+
+
+# Headless
+
+
+@pytest.mark.parametrize(
+    ("policy", "said", "ran"),
+    [("approve", "1", True), ("deny", "denied", False), ([sa.Reject("No.")], "No.", False)],
+)
+def test_headless_decides_in_scripts_where_it_is_said(policy: Any, said: str, ran: bool) -> None:
+    def session() -> sa.Session:
+        agent = agent_of(call("look"), "done", tools=[look], interrupt_on={"look": True})
+        return sa.Session(agent, headless=list(policy) if isinstance(policy, list) else policy)
+
+    async def awaited() -> sa.RunResult:
+        return await session().send("go")
+
+    for result in (session().send("go").result(), run(awaited())):
+        assert (result.status, result.text) == ("completed", "done")
+        answer = told(result)[0]
+        assert said in answer.text
+        assert (answer.status == "completed") is ran
+        assert [m.role for m in result.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_headless_that_nobody_said_leaves_the_question_to_the_script() -> None:
+    agent = agent_of(call("look"), "done", tools=[look], interrupt_on={"look": True})
+    session = sa.Session(agent)
+    assert session.send("go").result().status == "interrupted"
+    assert session.headless == "deny"
+    assert session.resume(sa.Approve()).result().text == "done"
+
+
+# Frames and maps
+
+
+def test_a_function_makes_the_prompt_of_each_row() -> None:
+    frame = pd.DataFrame({"t": ["a", "b"], "n": [1, 2]})
+    agent = agent_of(*[lambda request: request.messages[-1].text.upper()] * 3)
+    mapped = agent.map(frame, lambda row: f"{row['t']}{row.n}", progress=False)
+    assert sorted(mapped["text"]) == ["A1", "B2"]
+    listed = agent.map(["x"], lambda value: value * 2, progress=False)
+    assert list(listed["text"]) == ["XX"]
+
+
+def test_a_function_that_fails_names_its_row_and_nothing_is_asked() -> None:
+    model = sa.ScriptedModel([])
+    with pytest.raises(sa.ConfigurationError, match="row 1, so nothing was asked: KeyError"):
+        sa.Agent(model).map([{"a": 1}, {}], lambda row: str(row["a"]), progress=False)
+    assert model.requests == []
+
+
+def test_a_frame_of_a_session_is_asked_for_in_either_order() -> None:
+    session = sa.Session(agent_of("hello"))
+    session.send("hi").result()
+    right = sa.to_frame("messages", session)
+    for frame in (sa.to_frame(session), sa.to_frame(session, "messages")):  # type: ignore[arg-type]
+        assert frame.equals(right)
+    for wrong in ((5,), ("messages",), (session, session), ("messages", "todos")):
+        with pytest.raises(sa.ConfigurationError, match=r"'messages'|no frame|made of"):
+            sa.to_frame(*wrong)
+
+
+def test_what_the_type_argument_is_called_does_not_matter() -> None:
+    answer = sa.ToolCall("c1", "submit", {"value": ["Oslo"]})
+    spellings: list[Callable[[sa.Agent], Any]] = [
+        lambda agent: agent.extract("?", list[str]),
+        lambda agent: agent.extract("?", output_type=list[str]),
+        lambda agent: agent.extract("?", type=list[str]),
+        lambda agent: agent.extract("?", list[str], full=True).value,
+        lambda agent: run(agent.aextract("?", list[str], full=True)).value,
+        lambda agent: agent.run("?", output_type=list[str]).output,
+    ]
+    for spelling in spellings:
+        assert spelling(agent_of(answer)) == ["Oslo"]
+    for keyword in ("output", "output_type"):
+        frame = agent_of(answer).map(["?"], progress=False, **{keyword: list[str]})
+        assert list(frame["value"]) == [["Oslo"]]
+    for none_or_both in ({}, {"output_type": str, "type": str}):
+        with pytest.raises(sa.ConfigurationError, match="output_type"):
+            agent_of(answer).extract("?", **none_or_both)
+
+
+def test_what_an_extraction_used_comes_with_it() -> None:
+    said = sa.Message.assistant(
+        "", [sa.ToolCall("c1", "submit", {"value": 3})], usage=sa.Usage(10, 2)
+    )
+    found = agent_of(said).extract("How many?", int, full=True)
+    assert (found.value, found.usage) == (3, sa.Usage(10, 2))
+    assert found.result.status == "completed"
+
+
+# Tools that raise
+
+
+def test_a_tool_that_raises_tells_where_but_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    @sa.tool(name="look")
+    def deep() -> int:
+        """Look."""
+        raise KeyError("kaput hush-hush-1234567")
+
+    agent = agent_of(*[call("look")] * 3, tools=[deep], tool_context={"key": "hush-hush-1234567"})
+    with caplog.at_level(logging.WARNING), pytest.raises(sa.FailuresExceeded) as failed:
+        agent.run("go")
+    assert isinstance(failed.value.__cause__, KeyError)
+    trace = told(failed.value.result)[-1].metadata["traceback"]
+    assert "in deep" in trace
+    assert "sagents_nb/" not in trace
+    assert "The tool look raised" in caplog.text
+    assert "in deep" in caplog.text
+    assert "hush-hush" not in trace + caplog.text
+
+
+# Agents of agents
+
+
+def helper(*turns: Any, **options: Any) -> sa.Agent:
+    return sa.Agent(sa.ScriptedModel([*turns]), name="historian", **options)
+
+
+def test_an_agent_is_a_sub_agent_under_its_own_name() -> None:
+    task = call("task", instructions="When?", subagent_type="historian")
+    wise = helper("In 1048.", description="Knows history.")
+    agent = sa.Agent(sa.ScriptedModel([task, "Old."]), subagents=[wise])
+    session = sa.Session(agent)
+    result = session.send("How old is Oslo?").result()
+    (work,) = result.sub_agents
+    assert (work.subagent_type, work.status, work.text) == ("historian", "completed", "In 1048.")
+    assert [m.text for m in work.messages] == ["When?", "In 1048."]
+    frame = session.to_frame("messages")
+    inside = frame[frame["sub_agent"].notna()]
+    assert list(inside["text"]) == ["When?", "In 1048."]
+    assert set(inside["sub_agent"]) == {work.sub_agent_id}
+    roles = ["user", "assistant", "tool", "assistant"]
+    assert list(frame[frame["sub_agent"].isna()]["role"]) == roles
+    assert "historian: Knows history." in agent.tools_by_name["task"].description
+    with_ = agent.with_(max_runs=3)
+    assert "historian" in with_.tools_by_name["task"].description
+
+
+def test_sub_agents_need_no_default_middleware() -> None:
+    task = call("task", instructions="When?", subagent_type="historian")
+    wise = helper("In 1048.", system_prompt="You know history.\nAll of it.")
+    agent = sa.Agent(sa.ScriptedModel([task, "Old."]), subagents=[wise], defaults=False)
+    assert [tool.name for tool in agent.tools] == ["task"]
+    assert agent.run("How old?").sub_agents[0].text == "In 1048."
+    assert "historian: You know history." in agent.tools_by_name["task"].description
+
+
+def test_an_agent_is_a_tool_and_asks_in_the_name_of_who_has_it() -> None:
+    gated = helper(call("look"), "Seen.", description="Looks.", tools=[look], interrupt_on=["look"])
+    asks = call("ask_it", instructions="Look.")
+    agent = sa.Agent(sa.ScriptedModel([asks, "Done."]), tools=[gated.as_tool("ask_it")])
+    waiting = agent.run("go")
+    assert waiting.interrupt is not None
+    assert waiting.interrupt.action_requests[0].tool_name == "look"
+    done = agent.resume(waiting, sa.Approve())
+    assert done.text == "Done."
+    assert told(done)[0].text == "Seen."
+    assert [work.text for work in done.sub_agents] == ["Seen."]
+
+
+def test_who_cannot_be_called_is_told_what_is_missing() -> None:
+    with pytest.raises(sa.ConfigurationError, match="name"):
+        agent_of("x", subagents=[sa.Agent("demo", description="Nobody.")])
+    with pytest.raises(sa.ConfigurationError, match="description="):
+        helper("x").as_tool()
+
+
+def test_the_default_middleware_is_left_out_by_a_word() -> None:
+    assert sa.Agent("demo", defaults=False).tools == []
+    assert sa.Agent("demo").with_(defaults=False).tools == []
