@@ -2,11 +2,17 @@
 
 from typing import Any
 
+from . import (
+    events as events,
+)
 from .agent import (
     Agent as Agent,
 )
 from .budget import (
     Budget as Budget,
+)
+from .budget import (
+    SharedBudget as SharedBudget,
 )
 from .context import (
     RunContext as RunContext,
@@ -75,16 +81,37 @@ from .files import (
     DiskStorage as DiskStorage,
 )
 from .files import (
+    FileChanged as FileChanged,
+)
+from .files import (
+    FileError as FileError,
+)
+from .files import (
+    FileMissing as FileMissing,
+)
+from .files import (
     FileStorage as FileStorage,
 )
 from .files import (
     FsspecStorage as FsspecStorage,
 )
 from .files import (
+    InvalidPath as InvalidPath,
+)
+from .files import (
     Mount as Mount,
 )
 from .files import (
+    PathTaken as PathTaken,
+)
+from .files import (
+    ReadOnly as ReadOnly,
+)
+from .files import (
     SQLStorage as SQLStorage,
+)
+from .files import (
+    VirtualFilesystem as VirtualFilesystem,
 )
 from .files import (
     filesystems as filesystems,
@@ -214,6 +241,9 @@ from .models import (
 )
 from .models import (
     FallbackModel as FallbackModel,
+)
+from .models import (
+    Limited as Limited,
 )
 from .models import (
     ModelRequest as ModelRequest,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .context import Instructions, RunContext, joined_prompt
     from .events import Emitter, Event
     from .extract import Asking, Extracted
+    from .files import VirtualFilesystem
     from .interrupts import Decision, Decisions, Interrupt
     from .loop.approvals import check_decisions
     from .loop.config import LoopConfig
@@ -309,7 +310,7 @@ class Agent:
     _asking: Asking[Agent] | None  # has its runs end with a value of the output_type
 
     @property
-    def files(self) -> Any:
+    def files(self) -> VirtualFilesystem:
         """The files that its runs without a session work in."""
         from .files import filesystems, open_filesystem
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -109,6 +109,17 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     interrupt: Interrupt | None = None
 
+    if TYPE_CHECKING:  # the fields are narrower than what may be given for them
+
+        def __init__(
+            self,
+            *,
+            messages: Iterable[Message | Mapping[str, Any]] = (),
+            todos: Iterable[Todo] | None = (),
+            metadata: Mapping[str, Any] = {},  # noqa: B006
+            interrupt: Interrupt | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if not isinstance(self.messages, FrozenList):  # a list, for convenience
             force_setattr(self, "messages", FrozenList(_checked(self.messages)))
@@ -123,13 +134,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     # messages
 
-    def add_message(self, message: Message) -> State:
+    def add_message(self, message: Message | Mapping[str, Any]) -> State:
         """With ``message`` at the end."""
         if not isinstance(message, Message):  # not kinds.checked: called in each turn
             return self.add_messages([message])
         return replace(self, messages=self.messages.append(message))
 
-    def add_messages(self, messages: Iterable[Message]) -> State:
+    def add_messages(self, messages: Iterable[Message | Mapping[str, Any]]) -> State:
         """With ``messages`` at the end."""
         return replace(self, messages=self.messages.extend(_checked(messages)))
 

@@ -19,10 +19,14 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
+    Generic,
     Literal,
+    ParamSpec,
     Protocol,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -763,8 +767,19 @@ class Tool:
             return None
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+if TYPE_CHECKING:
+
+    class FunctionTool(Tool, Generic[P, R]):
+        """A tool as editors see it: called by hand it takes and gives what its function does."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
     *,
@@ -777,7 +792,7 @@ def tool(
     sequential: bool = False,
     needs_approval: bool = False,
     display_text: str | Callable[[dict[str, Any]], str] | None = None,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a tool of a function; with or without options.
 

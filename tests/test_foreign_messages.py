@@ -114,13 +114,13 @@ def test_blocks_of_anthropic_are_parts_and_results_come_before_what_is_said() ->
 def test_a_run_goes_on_with_it_as_prompt_and_as_state(history: list[dict[str, Any]]) -> None:
     agent = agent_of("As you like.", "As you like.")
     assert agent.run(history).text == "As you like."
-    state = sa.State(messages=history[:-1])  # type: ignore[arg-type]
+    state = sa.State(messages=history[:-1])
     asked = agent.run("Go on.", state)
     assert asked.text == "As you like."
     assert [m.role for m in asked.state.messages[:2]] == [
         m.role for m in messages_from(history)[:2]
     ]
-    assert sa.State().add_messages(history[:1]).messages[0].text  # type: ignore[arg-type]
+    assert sa.State().add_messages(history[:1]).messages[0].text
 
 
 def test_what_the_sdks_give_is_read_as_it_is() -> None:
@@ -139,7 +139,7 @@ def test_what_the_sdks_give_is_read_as_it_is() -> None:
 
 
 def test_a_session_writes_what_is_read_again() -> None:
-    state = sa.State(messages=CHAT[:-2])  # type: ignore[arg-type]
+    state = sa.State(messages=CHAT[:-2])
     session = sa.Session(agent_of("Done."), state=state)
     session.retry().result()
     written = session.to_openai()

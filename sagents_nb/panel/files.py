@@ -125,6 +125,7 @@ class RunChanges:
             _check_left(change, files.read(path))
             files.delete(path)
         elif after is None:
+            assert before.content is not None
             fields = (before.title, before.custom, before.mime_type)
             files.write(path, before.content, *fields, overwrite=False)
         else:

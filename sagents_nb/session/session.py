@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from ..export import Document
     from ..files import FileEntry
+    from ..files import VirtualFilesystem
     from ..frames import Conversation
     from ..loop.approvals import bound_anew
     from ..loop.execution import Prompt, check_unanswered, messages_of
@@ -156,7 +157,7 @@ class Session:
     """
 
     id: str
-    files: Any
+    files: VirtualFilesystem
 
     @kinds.checked(
         load=_load,
