@@ -49,6 +49,11 @@ class Run(RunHandle):
     """One execution: await it on any loop, wait for it in any thread, iterate its events.
 
     A run that was resumed after an interrupt is a new handle with the same ``id``.
+
+    >>> import sagents_nb as sa
+    >>> run = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"]))).send("hi")
+    >>> run.result(timeout=60).text, run.status, run.done
+    ('Hello!', 'completed', True)
     """
 
     def __init__(

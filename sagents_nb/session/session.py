@@ -432,6 +432,16 @@ class Session:
         the stead of that one: that and all after it leave the conversation, and are kept as a
         branch (see :attr:`branches`). Todos and files stay as they are. Raises Busy while a run
         is active or waits.
+
+        Raises :class:`~sagents_nb.errors.NotRunning` for a session that is closed,
+        :class:`~sagents_nb.errors.StoreError` where the store could not keep the message, and
+        :class:`~sagents_nb.errors.ConfigurationError` for what is no message. What the run itself
+        raises is raised by the handle's ``result()``.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!", "Bye!"])))
+        >>> session.send("hi").result().text, session.send("bye").result().text
+        ('Hello!', 'Bye!')
         """
         if overrides:
             if when == "steer":
