@@ -43,7 +43,7 @@ def test_blocks_share_their_names_and_agent_cells_are_run(
     text = (
         "```python\nagent = sa.Agent(sa.ScriptedModel(['Hello!']))\n%agent use agent\n```\n"
         "```text\n%%agent\nHi\n```\n"
-        "```python\n_.text\n```\n```output\n'Hello!'\n```\n"
+        "```python\n[len(m.requests) for m in [agent.model]]\n```\n```output\n[1]\n```\n"
     )
     assert run_page(written(folder, text), shell) == 3
 
