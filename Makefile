@@ -21,7 +21,7 @@ WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help tour test test-newest lock lint spec-check spec-coverage public-face test-python test-servers test-widgets test-notebooks \
-	test-packaging test-browser test-model soak pictures mutants bench clean
+	test-packaging test-browser test-model docs soak pictures mutants bench clean
 
 help:  ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ test-browser: $(ENV) $(BUNDLE)  ## Real JupyterLab, Notebook 7 and marimo in Chr
 	$(PY) tests/browser/chromium.py
 	$(PYTEST) -n 2 --dist loadfile -m "browser and not soak" tests/browser
 
+docs: $(ENV)  ## Build the site into site/, strictly and without a network, and check its links
+	$(PY) -m tests.docs.site
+
 test-model: $(ENV)  ## With a real, small language model on this machine's CPU
 	$(INSTALL) --group engine
 	$(PYTEST) -m engine --timeout 900 tests
@@ -104,11 +107,11 @@ public-face: $(ENV)  ## Rewrite the list of public names: only when one is meant
 lock: | $(UV)  ## Rewrite requirements.lock with the newest versions that pyproject.toml allows
 	$(UV) pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
-		--extra all --group dev --output-file $(LOCK) pyproject.toml
+		--extra all --group dev --group docs --output-file $(LOCK) pyproject.toml
 
 clean:  ## Remove all that was built or installed here
-	rm -rf .venv .venv-* widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build .test-artifacts
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build site .test-artifacts
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # What builds the editable install is in the lock too, so nothing is fetched beside it.
@@ -117,7 +120,7 @@ ifeq ($(ENVIRONMENT),.venv)
 	$(INSTALL) --require-hashes --requirements $(LOCK)
 	$(INSTALL) --no-deps --no-build-isolation --editable .
 else
-	$(INSTALL) --upgrade --editable '.[all]' --group dev
+	$(INSTALL) --upgrade --editable '.[all]' --group dev --group docs
 endif
 	touch $@
 

@@ -129,9 +129,10 @@ class Agent:
     """What an agent can do. Frozen and shareable; it holds no conversation.
 
     - ``model``: a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the default
-      model. ``fallback_models`` are asked in its place when it fails, ``before_fallback`` before
-      each of them. ``options`` are of each request: ``temperature``, ``max_tokens``, ``thinking``,
-      and whatever the provider knows.
+      model. What may pass, such as a rate limit, is tried again up to four times (``retries`` of a
+      model); then ``fallback_models`` are asked in its place, ``before_fallback`` before each.
+      ``options`` are of each request: ``temperature``, ``max_tokens``, ``thinking``, and whatever
+      the provider knows.
     - ``system_prompt``: text, or a function of the :class:`~sagents_nb.context.RunContext`, async
       or not, that is asked before each model call.
     - ``tools``: functions, and what :func:`~sagents_nb.tools.tool` makes of them. ``tool_context``
@@ -144,9 +145,9 @@ class Agent:
       with the result of an ``until_tool``, or with one that is no error of ``until_tool_success``.
     - ``middleware``: more capabilities, after the default ones, which ``todo_options``,
       ``filesystem_options``, ``subagent_options`` and ``summarization_options`` configure and
-      ``defaults=False`` (or ``replace_default_middleware=True``) leaves out. Those are a to-do
-      list (the tool ``write_todos``), files (``ls``, ``read_file``, ``write_file``, ``edit_file``,
-      ``delete_file`` and the like), sub-agents (``task``), and summaries of long conversations.
+      ``defaults=False`` (or ``replace_default_middleware=True``) leaves out. These bring ten tools:
+      ``write_todos``, eight for virtual files, and ``task`` for sub-agents; and they sum up a long
+      history.
     - ``subagents``: agents with a ``name`` and a ``description``, to which the model may delegate
       by the tool ``task``; also SubAgentConfig and CompiledSubAgent objects.
     - ``filesystem_scope``: whose files it works in, such as ``("user", 1)``; None is its own.
@@ -160,8 +161,12 @@ class Agent:
     Raises :class:`~sagents_nb.errors.ConfigurationError` for what cannot work.
 
     >>> from sagents_nb import Agent, ScriptedModel
-    >>> Agent(ScriptedModel(["Hello!"])).run("hi").text
+    >>> agent = Agent(ScriptedModel(["Hello!"]), "You are brief.")
+    >>> agent.run("hi").text
     'Hello!'
+    >>> [tool.name for tool in agent.tools]  # doctest: +NORMALIZE_WHITESPACE
+    ['write_todos', 'ls', 'read_file', 'write_file', 'edit_file', 'search_text', 'edit_lines',
+     'delete_file', 'move_file', 'task']
     """
 
     @kinds.checked(
@@ -331,7 +336,12 @@ class Agent:
         return list(self.tools_by_name.values())
 
     def with_(self, **changes: Any) -> Agent:
-        """A changed copy; takes the arguments of :class:`Agent`."""
+        """A changed copy; takes the arguments of :class:`Agent`, and raises what that does.
+
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> Agent(ScriptedModel([])).with_(max_runs=3).max_runs
+        3
+        """
         unknown = sorted(set(changes) - set(self._config))
         if unknown:
             raise ConfigurationError(f"An Agent has no {', '.join(unknown)}; see help(Agent).")
@@ -388,6 +398,16 @@ class Agent:
         is asked after each model call whether to stop there. Raises
         :class:`~sagents_nb.errors.AgentError` subclasses, with the result so far in ``.result``;
         an interrupt is a result.
+
+        ``prompt`` is text, a Message, a list of both, or a State; ``state`` what it goes on from,
+        where an empty list as ``prompt`` says nothing new.
+
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> agent = Agent(ScriptedModel(["Hello!", "Bye!"]))
+        >>> result = agent.run("hi")
+        >>> result = agent.run("bye", state=result.state, max_runs=3)
+        >>> result.text, len(result.messages), len(result.state.messages)
+        ('Bye!', 2, 4)
         """
         if wait:
             return asked_face().run(self, prompt, _state_of(state), overrides)
@@ -397,7 +417,13 @@ class Agent:
     async def arun(
         self, prompt: Prompt, state: State | RunResult | None = None, **overrides: Any
     ) -> RunResult:
-        """:meth:`run`, to await on any loop. Cancelling the await cancels the run."""
+        """:meth:`run`, to await on any loop. Cancelling the await cancels the run.
+
+        >>> import asyncio
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> asyncio.run(Agent(ScriptedModel(["Hello!"])).arun("hi")).text
+        'Hello!'
+        """
         return await self._start(prompt, state, overrides)
 
     @kinds.checked(prompt=kinds.ANYTHING)
@@ -407,23 +433,44 @@ class Agent:
         """The events of a run as they happen; leaving the loop early cancels the run.
 
         It is for ``for`` and for ``async for``, and has a ``result`` at its end, as what an
-        interrupted run is resumed with. A run that failed raises after its last event.
-        ``text_stream()`` gives the pieces of the answer alone.
+        interrupted run is resumed with. A run that failed raises after its last event, the errors
+        of :meth:`run`; ``overrides`` are those too. ``text_stream()`` gives the pieces of the
+        answer alone.
 
         >>> from sagents_nb import Agent, ScriptedModel
         >>> stream = Agent(ScriptedModel(["Hello!"])).stream("hi")
-        >>> list(stream.text_stream()), stream.result.status
-        (['Hell', 'o!'], 'completed')
+        >>> types = [event.type for event in stream]
+        >>> types[0], types[-1], stream.result.text
+        ('agent_start', 'agent_end', 'Hello!')
+        >>> list(Agent(ScriptedModel(["Hello!"])).stream("hi").text_stream())
+        ['Hell', 'o!']
         """
         return ExecutionEvents(lambda events: self._start(prompt, state, overrides, events.push))
 
     @kinds.checked(decisions=kinds.ANYTHING)
     def resume(self, result: RunResult, decisions: Decisions) -> RunResult:
-        """Go on after an interrupt; raises InvalidDecision, and then nothing has changed.
+        """Go on after an interrupt; the result of the rest of the run, which may ask again.
+
+        ``decisions`` are one for all that waits, a list in the order of the requests, or a dict by
+        their ``tool_call_id``. Raises :class:`~sagents_nb.errors.InvalidDecision` for what does
+        not fit, and then nothing has changed, and what :meth:`run` raises.
 
         A result is resumed once in a process, since what was approved has run then: again it
         raises :class:`~sagents_nb.errors.StaleApproval`. A session of a store promises that
         across processes.
+
+        >>> from sagents_nb import Agent, Approve, ScriptedModel, ToolCall, tool
+        >>> @tool
+        ... def book(city: str) -> str:
+        ...     "Book a room."
+        ...     return f"Booked in {city}."
+        >>> model = ScriptedModel([ToolCall("c1", "book", {"city": "Oslo"}), "Done."])
+        >>> agent = Agent(model, tools=[book], interrupt_on={"book": True})
+        >>> result = agent.run("Book a room in Oslo.")
+        >>> result.status, result.interrupt.action_requests[0].arguments
+        ('interrupted', {'city': 'Oslo'})
+        >>> agent.resume(result, Approve()).text
+        'Done.'
         """
         return self._resume(result, decisions).result()
 

@@ -33,7 +33,16 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     those of Anthropic and OpenAI, no call is made, and any other stops at its first answer
     without it.
 
-    Raises :class:`~sagents_nb.errors.ConfigurationError` for a limit that is no number from 0.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a limit that is no number from 0. A
+    run that is at one ends with :class:`~sagents_nb.errors.BudgetExceeded`.
+
+    >>> from sagents_nb import Agent, BudgetExceeded, ScriptedModel
+    >>> agent = Agent(ScriptedModel(["Hello!"]), budget=Budget(model_calls=0))
+    >>> try:
+    ...     agent.run("hi")
+    ... except BudgetExceeded as error:
+    ...     print(len(error.result.messages))
+    1
     """
 
     model_calls: int | None = None

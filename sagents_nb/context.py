@@ -193,6 +193,15 @@ class ToolContext:
     """One tool call, as the tool sees it.
 
     A parameter annotated ``ToolContext`` receives it and is absent from the tool's schema.
+
+    >>> from sagents_nb import Agent, ScriptedModel, ToolCall, ToolContext
+    >>> def who(ctx: ToolContext) -> str:
+    ...     "Say who asks."
+    ...     return ctx.values["user"]
+    >>> model = ScriptedModel([ToolCall("c1", "who", {}), "Hello, Ada."])
+    >>> agent = Agent(model, tools=[who], tool_context={"user": "Ada"})
+    >>> agent.run("Who am I?").messages[-2].tool_results[0].text
+    'Ada'
     """
 
     def __init__(

@@ -58,8 +58,14 @@ class RunResult:
     ``status`` is "completed", "interrupted", "paused" or "cancelled" ("error" only on the
     ``result`` of an exception). ``messages`` are the new ones, ``state`` is the whole;
     ``duration`` is in seconds; ``artifacts`` holds what tools kept in the process, by
-    tool call id; ``session_id`` names the session whose run it was, "" without one.
-    ``sub_agents`` are those that ended in it, in that order.
+    tool call id; ``session_id`` names the session whose run it was, "" without one; ``usage`` is
+    that of all its model calls; ``tool_result`` is that of an ``until_tool``; ``sub_agents`` are
+    those that ended in it, in that order.
+
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> result = Agent(ScriptedModel(["Hello!"])).run("hi")
+    >>> result.status, result.text, [message.role for message in result.messages]
+    ('completed', 'Hello!', ['user', 'assistant'])
     """
 
     def __init__(

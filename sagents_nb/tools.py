@@ -615,7 +615,17 @@ class ToolOutput:
     ``content`` goes to the model. ``artifact`` stays in the process, for people and code.
     ``update`` is a partial update of the state: ``{"todos": [...]}`` replaces the todos,
     ``{"metadata": {...}}`` merges. ``is_error`` marks content as an error. If all calls of a
-    turn give ``terminate``, the run ends there and the model is not asked again.
+    turn give ``terminate``, the run ends there and the model is not asked again. ``metadata``
+    is kept with the result, and no model sees it. What raises is the tool itself: an exception
+    in it becomes an error that the model reads.
+
+    >>> from sagents_nb import Agent, ScriptedModel, ToolCall
+    >>> def load(year: int) -> ToolOutput:
+    ...     "Load the sales of a year."
+    ...     return ToolOutput("3 rows are loaded.", artifact=[310, 290, 402])
+    >>> model = ScriptedModel([ToolCall("c1", "load", {"year": 2025}), "They are there."])
+    >>> Agent(model, tools=[load]).run("Load 2025.").artifacts
+    {'c1': [310, 290, 402]}
     """
 
     __slots__ = ("artifact", "content", "is_error", "metadata", "terminate", "update")

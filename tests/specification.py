@@ -138,16 +138,11 @@ def page(sections: Sections, tests: dict[str, list[str]]) -> str:
         lines += [f"## {title}", ""]
         for id, sentence in sentences.items():
             lines.append(f"- **{id}** {sentence}")
-            lines += [f"  - <sub>{_linked(test)}</sub>" for test in tests.get(id, ())]
+            lines += [f"    - <sub>`{test}`</sub>" for test in tests.get(id, ())]
             if id not in tests:
-                lines.append("  - <sub>*No test yet.*</sub>")
+                lines.append("    - <sub>*No test yet.*</sub>")
         lines.append("")
     return "\n".join(lines)
-
-
-def _linked(test: str) -> str:
-    file, _, name = test.partition("::")
-    return f"[{file}](../{file})::{name}"
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ def asked() -> list[Requirement]:
         *project["dependencies"],
         *(text for extra in project["optional-dependencies"].values() for text in extra),
         *PROJECT["dependency-groups"]["dev"],
+        *PROJECT["dependency-groups"]["docs"],
         *PROJECT["build-system"]["requires"],
     ]
     found = [Requirement(text) for text in texts]

@@ -66,13 +66,13 @@ def test_the_page_shows_each_line_with_its_tests_or_that_it_has_none() -> None:
 ## A run
 
 - **S1.2.9** It ends.
-  - <sub>[tests/test_a.py](../tests/test_a.py)::test_b</sub>
+    - <sub>`tests/test_a.py::test_b`</sub>
 - **S1.2.10** It pauses.
-  - <sub>*No test yet.*</sub>
+    - <sub>*No test yet.*</sub>
 
 ## Settled
 
 - **P1** Hooks act.
-  - <sub>*No test yet.*</sub>
+    - <sub>*No test yet.*</sub>
 """
     )

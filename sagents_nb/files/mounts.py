@@ -31,7 +31,15 @@ class Mount:
     seconds after the last change; a new one, and with 0 every one, at once. ``readonly``
     refuses changes.
 
-    Raises :class:`~sagents_nb.errors.ConfigurationError`.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a base that is no such path, without
+    a storage, and for both a base and ``default``.
+
+    >>> import tempfile
+    >>> from sagents_nb import DiskStorage, Mount, open_filesystem
+    >>> mount = Mount("notes", DiskStorage(tempfile.mkdtemp()), debounce=0)
+    >>> files = open_filesystem(("example", "mount"), [mount])
+    >>> files.write("/notes/a.md", "# A").path, files.list()
+    ('/notes/a.md', ['/notes/a.md'])
     """
 
     @kinds.checked(debounce=kinds.number(0, "seconds"), storage=kinds.ANYTHING)

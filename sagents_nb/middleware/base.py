@@ -22,6 +22,13 @@ class Middleware:
     Every method is optional. Hooks may be sync or async and return None for "unchanged", a
     new State, or an Interrupt that stops the run until people answer. An exception in a hook
     ends the run with a :class:`~sagents_nb.errors.MiddlewareError` that names it.
+
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> class Polite(Middleware):
+    ...     def system_prompt(self):
+    ...         return "Say please."
+    >>> Agent(ScriptedModel([]), middleware=[Polite()]).assembled_system_prompt[-11:]
+    'Say please.'
     """
 
     id: str = ""

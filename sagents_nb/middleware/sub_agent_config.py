@@ -41,6 +41,12 @@ class SubAgentConfig(msgspec.Struct, frozen=True):
     people read while it works. ``suppress_debug_events`` keeps its events to itself.
     ``use_instructions`` is a longer text on how to instruct it, which the parent's model can
     ask for. Raises :class:`~sagents_nb.errors.ConfigurationError` for what cannot work.
+
+    >>> def count(by: str) -> str:
+    ...     "Count rows."
+    ...     return "3"
+    >>> SubAgentConfig("counter", "Counts rows.", "You count.", [count]).tools
+    (<Tool count>,)
     """
 
     name: str
@@ -97,6 +103,10 @@ class CompiledSubAgent(msgspec.Struct, frozen=True):
     ``initial_messages`` stand before the instructions of each task. ``extract_result`` makes
     the answer from the final :class:`~sagents_nb.state.State`; sync (in a worker thread) or
     async. Raises :class:`~sagents_nb.errors.ConfigurationError` for what cannot work.
+
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> CompiledSubAgent("writer", "Writes.", Agent(ScriptedModel([]))).name
+    'writer'
     """
 
     name: str

@@ -31,6 +31,11 @@ class FallbackModel(ChatModel):
     ``before_fallback(model, request)``, sync or async, is called before each model is asked,
     the first included; a ModelRequest that it returns is sent instead. To retry as well, wrap
     each model: ``FallbackModel([RetryingModel(a), RetryingModel(b)])``.
+
+    >>> from sagents_nb import Agent, ModelError, ScriptedModel
+    >>> broken = ScriptedModel([ModelError("It is down.")])
+    >>> Agent(FallbackModel([broken, ScriptedModel(["Hello!"])])).run("hi").text
+    'Hello!'
     """
 
     asks_again = True

@@ -55,6 +55,11 @@ class Run(RunHandle):
     ``for event in run`` waits for each event, ``async for`` lets others work meanwhile.
 
     A run that was resumed after an interrupt is a new handle with the same ``id``.
+
+    >>> import sagents_nb as sa
+    >>> run = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"]))).send("hi")
+    >>> run.result(timeout=60).text, run.status, run.done
+    ('Hello!', 'completed', True)
     """
 
     def __init__(

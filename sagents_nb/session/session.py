@@ -154,6 +154,11 @@ class Session:
     or other call wakes it; only :meth:`close` is for good.
 
     ``actor`` does the work, on the runtime loop; call it from nowhere else.
+
+    >>> import sagents_nb as sa
+    >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])), id="greeting")
+    >>> session.send("hi").result().text, session.status, len(session.messages)
+    ('Hello!', 'idle', 2)
     """
 
     id: str
@@ -258,6 +263,18 @@ class Session:
         version wrote it. A cell may be run again: the session that this thread opened before is
         closed then, with a warning, unless it is at work. ``info()["problems"]`` tells what could
         not be read.
+
+        >>> import sagents_nb as sa
+        >>> store = sa.ConversationStore("sqlite://")  # in memory
+        >>> agent = sa.Agent(sa.ScriptedModel(["Hello!", "Still here."]))
+        >>> session = sa.Session(agent, id="example-open", store=store)
+        >>> _ = session.send("hi").result()
+        >>> session.close()
+        >>> session = sa.Session.open("example-open", agent=agent, store=store)
+        >>> session.status, session.send("Are you there?").result().text
+        ('idle', 'Still here.')
+        >>> session.close()
+        >>> store.close()
         """
         _load()
         store = store_of(store)
@@ -304,6 +321,15 @@ class Session:
 
         What waited for people still waits, unless it was a sub-agent: its call is answered
         as lost, and :meth:`retry` or a message goes on.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no exported state.
+
+        >>> import sagents_nb as sa
+        >>> agent = sa.Agent(sa.ScriptedModel(["Hello!"]))
+        >>> session = sa.Session(agent)
+        >>> _ = session.send("hi").result()
+        >>> len(sa.Session.restore(session.export_state(), agent=agent).messages)
+        2
         """
         return cls(agent, id=id, state=restore_state(exported, agent.middleware_chain.state_schema))
 
@@ -489,6 +515,16 @@ class Session:
         the stead of that one: that and all after it leave the conversation, and are kept as a
         branch (see :attr:`branches`). Todos and files stay as they are. Raises Busy while a run
         is active or waits.
+
+        Raises :class:`~sagents_nb.errors.NotRunning` for a session that is closed,
+        :class:`~sagents_nb.errors.StoreError` where the store could not keep the message, and
+        :class:`~sagents_nb.errors.ConfigurationError` for what is no message. What the run itself
+        raises is raised by the handle's ``result()``.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!", "Bye!"])))
+        >>> session.send("hi").result().text, session.send("bye").result().text
+        ('Hello!', 'Bye!')
         """
         if overrides:
             if when == "steer":
@@ -674,6 +710,18 @@ class Session:
         task was handed (by a result, an event of a run it iterates, or :attr:`interrupt`), and
         if it was handed none, to what is open. Raises InvalidDecision (still interrupted),
         StaleApproval if another one is open by now, or NotRunning.
+
+        >>> import sagents_nb as sa
+        >>> def book(city: str) -> str:
+        ...     "Book a room."
+        ...     return f"Booked in {city}."
+        >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"}), "Done."])
+        >>> session = sa.Session(sa.Agent(model, tools=[book], interrupt_on={"book": True}))
+        >>> _ = session.send("Book a room.").result()
+        >>> session.resume(sa.Edit(arguments={"city": "Bergen"})).result().text
+        'Done.'
+        >>> session.messages[-2].tool_results[0].text
+        'Booked in Bergen.'
         """
         return self._answered(interrupt_id, self.actor.resume, decisions, by)
 
@@ -681,7 +729,19 @@ class Session:
     def approve(self, *ids: str, by: str = "user", interrupt_id: str | None = None) -> Run | None:
         """Approve these waiting calls, or all; the run goes on once all are decided.
 
-        ``interrupt_id`` is as in :meth:`resume`.
+        ``interrupt_id`` is as in :meth:`resume`, and so is what it raises.
+
+        >>> import sagents_nb as sa
+        >>> def book(city: str) -> str:
+        ...     "Book a room."
+        ...     return f"Booked in {city}."
+        >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"}), "It is booked."])
+        >>> agent = sa.Agent(model, tools=[book], interrupt_on={"book": True})
+        >>> session = sa.Session(agent)
+        >>> session.send("Book a room in Oslo.").result().status
+        'interrupted'
+        >>> session.approve().result().text
+        'It is booked.'
         """
         return self._answered(interrupt_id, self.actor.decide_all, ids, Approve(), by)
 
@@ -691,7 +751,20 @@ class Session:
     ) -> Run | None:
         """Reject these waiting calls, or all; the run goes on once all are decided.
 
-        ``interrupt_id`` is as in :meth:`resume`.
+        ``interrupt_id`` is as in :meth:`resume`, and so is what it raises. ``message`` is told to
+        the model.
+
+        >>> import sagents_nb as sa
+        >>> def book(city: str) -> str:
+        ...     "Book a room."
+        ...     return f"Booked in {city}."
+        >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"}), "I leave it."])
+        >>> agent = sa.Agent(model, tools=[book], interrupt_on={"book": True})
+        >>> session = sa.Session(agent)
+        >>> session.send("Book a room in Oslo.").result().status
+        'interrupted'
+        >>> session.reject(message="Too late.").result().text
+        'I leave it.'
         """
         return self._answered(interrupt_id, self.actor.decide_all, ids, Reject(message), by)
 

@@ -295,6 +295,9 @@ class AnthropicModel(ProviderModel):
     Messages API. The prompt is cached unless ``cache_control=None``. Raises
     :class:`~sagents_nb.errors.ModelError`, and :class:`~sagents_nb.errors.ConfigurationError` for
     an option that it does not know.
+
+    >>> AnthropicModel("claude-sonnet-5-5", timeout=30, max_tokens=4000)
+    AnthropicModel('claude-sonnet-5-5')
     """
 
     reads_images = True

@@ -323,6 +323,9 @@ class OpenAIModel(ProviderModel):
     Responses API. Reasoning comes back encrypted and is sent again with the next request. Raises
     :class:`~sagents_nb.errors.ModelError`, and :class:`~sagents_nb.errors.ConfigurationError` for
     an option that it does not know.
+
+    >>> OpenAIModel("gpt-6.1-sol", timeout=30, max_tokens=4000)
+    OpenAIModel('gpt-6.1-sol')
     """
 
     reads_images = True

@@ -280,6 +280,9 @@ class OpenAIChatModel(ProviderModel):
     ``reads_images`` says whether tools may give it images: by default OpenAI's own models only.
     Raises :class:`~sagents_nb.errors.ModelError`, and
     :class:`~sagents_nb.errors.ConfigurationError` for an option that it does not know.
+
+    >>> OpenAIChatModel("gemma", base_url="http://127.0.0.1:8080/v1", timeout=30, retries=2)
+    OpenAIChatModel('gemma')
     """
 
     sdk = OPENAI
