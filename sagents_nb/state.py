@@ -116,7 +116,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
             *,
             messages: Iterable[Message | Mapping[str, Any]] = (),
             todos: Iterable[Todo] | None = (),
-            metadata: Mapping[str, Any] = {},  # noqa: B006
+            metadata: Mapping[str, Any] = {},
             interrupt: Interrupt | None = None,
         ) -> None: ...
 

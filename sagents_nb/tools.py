@@ -785,7 +785,8 @@ if TYPE_CHECKING:
     class FunctionTool(Tool, Generic[P, R]):
         """A tool as editors see it: called by hand it takes and gives what its function does."""
 
-        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+            """What the function gives."""
 
 
 @overload

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     import pandas
 
     from ..export import Document
-    from ..files import FileEntry
-    from ..files import VirtualFilesystem
+    from ..files import FileEntry, VirtualFilesystem
     from ..frames import Conversation
     from ..loop.approvals import bound_anew
     from ..loop.execution import Prompt, check_unanswered, messages_of
