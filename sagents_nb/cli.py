@@ -35,6 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
     test.add_argument(
         "--record", action="store_true", help="ask the models anew, and save what they say"
     )
+    test.add_argument(
+        "--short", action="store_true", help="of what fails a line, not all that was printed"
+    )
     setup = commands.add_parser(
         "setup", help="write a small project to begin with", description=project.DESCRIPTION
     )
@@ -53,7 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "test-notebook":
             from .notebook.testing.record import record, run_tests
 
-            return record(options.paths) if options.record else run_tests(options.paths)
+            if options.record:
+                return record(options.paths)
+            return run_tests(options.paths, short=options.short)
         if options.command == "setup":
             return project.run(options)
         if options.command == "backup":

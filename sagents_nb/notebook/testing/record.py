@@ -17,8 +17,11 @@ from .guard import GUARD
 _CELL = 120  # seconds a cell may take
 
 
-def run_tests(paths: Sequence[str]) -> int:
-    """Test the notebooks, or those in the folders; pytest's exit code."""
+def run_tests(paths: Sequence[str], *, short: bool = False) -> int:
+    """Test the notebooks, or those in the folders; pytest's exit code.
+
+    ``short`` says a line of each cell that fails.
+    """
     if not (find_spec("nbval") and find_spec("pytest")):
         raise ConfigurationError(
             "Testing notebooks needs nbval and pytest; pip install 'sagents-nb[testing]'."
@@ -32,6 +35,10 @@ def run_tests(paths: Sequence[str]) -> int:
     settings = ["-c", os.devnull, "--rootdir", os.path.commonpath([*map(os.path.dirname, files)])]
     options = ["-q", "-p", "no:cacheprovider", "-p", "sagents_nb.notebook.testing.plugin"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # it is imported already
+    if short:
+        options += ["--tb=no", "-rfE"]
+    if os.environ.get("NO_COLOR"):  # https://no-color.org; nbval colours by pytest's option alone
+        options.append("--color=no")
     return int(
         pytest.main([*options, *settings, "--sagents", f"--nbval-cell-timeout={_CELL}", *files])
     )
