@@ -45,8 +45,8 @@ class Conversing(Protocol):
     def cancel_run(self, run: Run) -> None:
         """Stop that run, or take it out of the queue."""
 
-    def by_policy(self, result: RunResult) -> Run | None:
-        """The run that goes on after ``result`` by itself, since nobody can be asked."""
+    def by_policy(self, run: Run, result: RunResult) -> Run | None:
+        """The run that goes on after ``run`` by itself, since nobody can be asked."""
 
 
 class Run(RunHandle):
@@ -145,12 +145,12 @@ class Run(RunHandle):
         if wait:
             return asked_face().wait(self, timeout)
         result = super().result(timeout)
-        further = self.session.by_policy(result)
+        further = self.session.by_policy(self, result)
         return result if further is None else joined(result, further.result(timeout))
 
     async def _end(self) -> RunResult:
         result = await super()._end()
-        further = self.session.by_policy(result)
+        further = self.session.by_policy(self, result)
         return result if further is None else joined(result, await further)
 
     def received(self, result: RunResult) -> None:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import Busy, ConfigurationError, Owned, StaleApproval
+from ..errors import Busy, ConfigurationError, NotRunning, Owned, StaleApproval
 from ..events import Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -367,8 +367,8 @@ class Session:
     def headless(self, value: Any) -> None:
         self.options = replace(self.options, headless=value)
 
-    def by_policy(self, result: RunResult) -> Run | None:
-        """The run that goes on after ``result`` as ``headless`` says, outside of notebooks.
+    def by_policy(self, run: Run, result: RunResult) -> Run | None:
+        """The run that goes on after ``run`` as ``headless`` says, outside of notebooks.
 
         None where nothing waits or nothing was said, where people can be asked, or where only
         they can answer.
@@ -376,7 +376,14 @@ class Session:
         if self.options.headless is None or result.interrupt is None or has_face():
             return None
         decisions = decide(self.options.headless, result.interrupt)
-        return self.resume(decisions, by="policy") if decisions else None
+        if not decisions:
+            return None
+        try:
+            return self.resume(decisions, by="policy")
+        except (StaleApproval, NotRunning):  # another who waits for the run was faster
+            current = self.current_run
+            is_further = current is not None and current.id == run.id and current is not run
+            return current if is_further else None
 
     @property
     def agent(self) -> Agent:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import sagents_nb as sa
-from tests.talking import agent_of, call, run
+from tests.talking import agent_of, call, in_threads, run
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -104,6 +104,13 @@ def test_headless_decides_in_scripts_where_it_is_said(policy: Any, said: str, ra
         assert said in answer.text
         assert (answer.status == "completed") is ran
         assert [m.role for m in result.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_all_who_wait_get_the_whole_run_that_headless_decides() -> None:
+    agent = agent_of(call("look"), "done", tools=[look], interrupt_on={"look": True})
+    started = sa.Session(agent, headless="approve").send("go")
+    answers = in_threads(6, lambda _: started.result().text)
+    assert answers == ["done"] * 6
 
 
 def test_headless_that_nobody_said_leaves_the_question_to_the_script() -> None:
