@@ -6,16 +6,18 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from . import kinds
 from .budget import Meter
-from .calls import SubAgentResult
 from .errors import ConfigurationError
 from .events import Emitter, Event
 from .interrupts import Decision, Decisions, Interrupt
 from .messages import Usage
 from .state import State
+
+if TYPE_CHECKING:
+    from .calls import SubAgentResult
 
 Instructions = str | Callable[["RunContext"], str | Awaitable[str]]
 """A system prompt: text, or a function of the run's context that gives it."""

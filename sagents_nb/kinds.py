@@ -111,7 +111,7 @@ def having(what: str, *names: str) -> Kind:
 def or_none(kind: Kind, meaning: str = "") -> Kind:
     """That, or None, which has a ``meaning``."""
     what = f"{kind.what}, or None {meaning}".rstrip()
-    return Kind(what, lambda value: value is None or kind.fits(value))
+    return Kind(what, lambda value: value is None or kind.fits(value), shows=kind.shows)
 
 
 def _is_whole(value: Any) -> bool:

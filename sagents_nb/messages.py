@@ -80,8 +80,11 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
         'https://example.com/plot.png'
         """
         if isinstance(value, str):
+            value = kinds.plain(value)
             if value.startswith(("http://", "https://", "data:")):
                 return _from_url(value, cls)
+            if not kinds.PATH.fits(value):
+                raise ConfigurationError(f"ImagePart.of(…) takes {kinds.PATH.what}.")
             value = Path(value)
         if isinstance(value, ImagePart):
             return value
@@ -297,7 +300,10 @@ def image_of(value: Any) -> ImagePart | None:
         try:
             data = value.read_bytes()
         except OSError as error:
-            raise ConfigurationError(f"The image {value} cannot be read ({error}).") from error
+            name = str(value)
+            shown = name if name.isprintable() else repr(name)
+            why = error.strerror or type(error).__name__
+            raise ConfigurationError(f"The image {shown} cannot be read ({why}).") from error
         if (image := image_of(data)) is None:
             raise ConfigurationError(
                 f"{value} is no PNG, JPEG, GIF or WebP image; read a text file with .read_text()."

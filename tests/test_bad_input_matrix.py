@@ -179,7 +179,11 @@ class Argument(NamedTuple):
 
 
 # Arguments that may be left out, but not all of them.
-NEEDED = {"CallbackStorage.on_read", "Mount.storage", "Mount.default", "cli.main.arguments"}
+NEEDED = {
+    *("CallbackStorage.on_read", "Mount.storage", "Mount.default", "cli.main.arguments"),
+    *("Agent.extract.output_type", "Agent.aextract.output_type", "Limited.concurrent"),
+    *("Agent.as_tool.name", "Agent.as_tool.description", "to_frame.sources"),
+}
 
 
 def arguments_of(public: Public) -> list[Argument]:
@@ -457,8 +461,8 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "Agent.aresume.result": lambda w: w.interrupted(),
     "Agent.resume.decisions": lambda w: sa.Approve(),
     "Agent.aresume.decisions": lambda w: sa.Approve(),
-    "Agent.extract.type": lambda w: str,
-    "Agent.aextract.type": lambda w: str,
+    "Agent.extract.output_type": lambda w: str,
+    "Agent.aextract.output_type": lambda w: str,
     "map.inputs": lambda w: ["a"],
     "amap.inputs": lambda w: ["a"],
     "decisions_for.given": lambda w: sa.Approve(),
@@ -467,17 +471,17 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "CallbackStorage.on_read": lambda w: lambda *path: "x",
     "Mount.default": lambda w: True,
     "Mount.is_like.other": lambda w: sa.Mount("Notes", sa.DiskStorage(w.folder / "other")),
-    "FileSystem.mount.mount": lambda w: sa.Mount("Notes", sa.DiskStorage(w.folder / "notes")),
-    "FileSystem.mkdir.path": lambda w: f"/new{next(w.numbers)}",
-    "FileSystem.diff.a": lambda w: w.files.snapshot(),
+    "VirtualFilesystem.mount.mount": lambda w: sa.Mount("Notes", sa.DiskStorage(w.folder / "notes")),
+    "VirtualFilesystem.mkdir.path": lambda w: f"/new{next(w.numbers)}",
+    "VirtualFilesystem.diff.a": lambda w: w.files.snapshot(),
     "Mount.outside.path": lambda w: "a.md",
     "replace_text.new": lambda w: "y",
-    "FileSystem.edit.change": lambda w: lambda entry: "y",
-    "FileSystem.subscribe.callback": lambda w: lambda *event: None,
-    "FileSystem.track.changes": lambda w: Changes(),
-    "FileSystem.read_lines.path": lambda w: "/a.md",
-    "FileSystem.restore.id": lambda w: w.files.snapshot(),
-    "FileSystem.scope": lambda w: ("test", 2),
+    "VirtualFilesystem.edit.change": lambda w: lambda entry: "y",
+    "VirtualFilesystem.subscribe.callback": lambda w: lambda *event: None,
+    "VirtualFilesystem.track.changes": lambda w: Changes(),
+    "VirtualFilesystem.read_lines.path": lambda w: "/a.md",
+    "VirtualFilesystem.restore.id": lambda w: w.files.snapshot(),
+    "VirtualFilesystem.scope": lambda w: ("test", 2),
     "open_filesystem.scope": lambda w: ("test", 3),
     "Filesystems.*.scope": lambda w: ("test", 4),
     "FallbackModel.models": lambda w: [sa.ScriptedModel(["hi"])],
@@ -524,6 +528,10 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "Todo.content": lambda w: "greet",
     "put_todo.todo": lambda w: sa.Todo("greet"),
     "ImagePart.data": lambda w: "aGk=",
+    "ImagePart.of.value": lambda w: "https://x.no/a.png",
+    "as_tool.name": lambda w: "ask_it",
+    "as_tool.description": lambda w: "Knows it.",
+    "to_frame.kind": lambda w: "messages",
     "Scope.user": lambda w: "ann",
     "Message.tool.results": lambda w: [RESULT],
     "Message.of.value": lambda w: MESSAGE,
@@ -706,7 +714,7 @@ OBJECTS: dict[str, Callable[[World], Any]] = {
     "FsspecStorage": lambda w: sa.FsspecStorage("memory://x"),
     "SQLStorage": lambda w: sa.SQLStorage("sqlite://"),
     "DebugLog": lambda w: sa.DebugLog(w.folder / "logs"),
-    "files.FileSystem": lambda w: w.files,
+    "VirtualFilesystem": lambda w: w.files,
     "files.Filesystems": lambda w: sa.filesystems,
     "files.Expression": lambda w: importlib.import_module("sagents_nb.files").Expression("x"),
     "session.Sessions": lambda w: sa.sessions,
@@ -792,12 +800,12 @@ LEFT_OUT = {
     r"|store\.schema\.Tables": "what we give, and nobody else makes",
     r"Run|RunContext|ToolContext|store\.scoped\.ScopedStore": "made by the loop, session or store",
     r"Run\.(read|stand|received|resolve|never_began|refused|refuse_inside)|RunContext\.\w+"
-    r"|Agent\.(new_run|overridden|checked)|Session\.(follow|when_kept)|errors\.pass_on": (
+    r"|Agent\.(new_run|overridden|checked)|Session\.(by_policy|follow|when_kept)|errors\.pass_on": (
         "how the parts of a run speak with each other"
     ),
     r"\w+\.(before_\w+|after_\w+|on_event|on_session_start|handle_\w+|check_agent"
     r"|check_decisions)": "a hook, which the loop calls in each turn",
-    r"\w+Model\.(stream|body|encoded_body|reader|secrets|where|identity)": (
+    r"(\w+Model|Limited)\.(stream|body|encoded_body|reader|secrets|where|identity)": (
         "of a model, which the loop calls"
     ),
     r"models\.cache\.(asked|Cassette\.(get|put|keep_of))": (
@@ -844,9 +852,9 @@ TAKEN = {
 }
 # What comes raw, and why.
 RAW = {
-    r"files\.FileSystem\.edit\.change": "what a function of people's raises is passed on",
+    r"VirtualFilesystem\.edit\.change": "what a function of people's raises is passed on",
     r"notebook\.headless\.execute\.\w+": "a notebook that is not there is Python's own OSError",
-    r"(files\.FileSystem\.register\.entries|frames\.frame_of\.conversations"
+    r"(VirtualFilesystem\.register\.entries|frames\.frame_of\.conversations"
     r"|project\.existing\.paths|files\.replace_lines\.new|notebook\.headless\.main\.arguments)": (
         "what a generator gives is known once it is used up"
     ),

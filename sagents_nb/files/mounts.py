@@ -61,7 +61,7 @@ class Mount:
         if storage is None or not isinstance(storage, FileStorage):
             raise ConfigurationError(
                 f"The mount {base or 'default'!r} needs a storage such as DiskStorage(path), "
-                f"not {storage!r}."
+                f"not {kinds.shown(storage)}."
             )
         if default is (base is not None):
             raise ConfigurationError(
@@ -205,7 +205,7 @@ class Mounts:
         """Raise ConfigurationError for what is no mount, or has a base that is in use."""
         if not isinstance(mount, Mount):
             raise ConfigurationError(
-                f"What is mounted is a Mount('Memories', storage), not {mount!r}."
+                f"What is mounted is a Mount('Memories', storage), not {kinds.shown(mount)}."
             )
         if mount.root in self._by_root:
             what = "a default mount" if mount.base is None else f"a mount at {mount.base!r}"

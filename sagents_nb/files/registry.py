@@ -87,6 +87,7 @@ class Filesystems:
 filesystems = Filesystems()
 
 
+@kinds.checked(scope=kinds.ANYTHING)
 def open_filesystem(
     scope: Scope | Iterable[Mount] | None = None, mounts: Iterable[Mount] = (), **limits: Any
 ) -> VirtualFilesystem:
@@ -108,6 +109,7 @@ def open_filesystem(
     """
     if scope is None or (isinstance(scope, list) and isinstance(next(iter(scope), None), Mount)):
         files = VirtualFilesystem(("own", uuid.uuid4().hex[:12]), **limits)
-        files.mount_missing(listed([*(scope or ()), *mounts]))
+        for given in (scope or (), mounts):
+            files.mount_missing(listed(given))
         return files
     return filesystems.open(scope, mounts, **limits)  # type: ignore[arg-type]

@@ -209,7 +209,10 @@ def _place_of(store: str | os.PathLike[str]) -> tuple[str, int]:
     if "://" in str(store):
         return str(store), 0
     path = Path(store).expanduser().absolute()
-    return str(path), path.stat().st_ino if path.exists() else 0
+    try:
+        return str(path), path.stat().st_ino
+    except OSError:  # it is not there; or it cannot be, which opening it says
+        return str(path), 0
 
 
 def is_stored(store: Any, scope: Any, id: str) -> bool:

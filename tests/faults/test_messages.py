@@ -164,8 +164,8 @@ def test_b03_a_prompt_may_be_written_as_providers_write_it(prompt: Any) -> None:
 
 
 def test_b03_a_dict_with_more_than_role_and_content_is_refused() -> None:
-    with pytest.raises(sa.ConfigurationError, match="'tool_calls'"):
-        agent_of("never").run([{"role": "assistant", "content": "", "tool_calls": []}])
+    with pytest.raises(sa.ConfigurationError, match="'function_calls'"):
+        agent_of("never").run([{"role": "user", "content": "", "function_calls": [1]}])
 
 
 def test_b03_openai_is_sent_all_parts_too() -> None:

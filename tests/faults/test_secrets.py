@@ -184,7 +184,7 @@ def test_a10_the_way_there_is_not_masked(server: Any) -> None:
 
 
 def test_a10_a_model_from_another_process_has_its_options_but_no_secrets(server: Any) -> None:
-    model = secretive(server, temperature=0.5, extra="kept")
+    model = secretive(server, temperature=0.5, options={"extra": "kept"})
     woken = pickle.loads(pickle.dumps(model))
     assert woken.options["temperature"] == 0.5
     assert woken.options["extra_body"] == {"gateway": {"list": [{}]}}

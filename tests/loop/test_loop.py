@@ -730,7 +730,8 @@ def test_a_hook_may_make_a_failure_good() -> None:
     class Mends(sa.Middleware):
         def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: Any) -> Any:
             assert (result.is_error, result.text) == (True, "ValueError: cable out")
-            return replace(result, is_error=False, content="the spare cable is in")
+            assert "cable out" in result.metadata["traceback"]
+            return sa.ToolResult(call.id, call.name, "the spare cable is in")
 
     result = agent_of(call("fail"), "ok", tools=[fail], middleware=[Mends()]).run("go")
     (answer,) = result.state.messages[2].tool_results

@@ -73,7 +73,7 @@ def test_the_longest_allowed_texts_are_allowed() -> None:
     ("options", "said"),
     [
         ({"subagents": [helper(), helper()]}, "Two sub-agents are called 'helper'"),
-        ({"subagents": ["helper"]}, "SubAgentConfig.* or .*CompiledSubAgent"),
+        ({"subagents": ["helper"]}, "SubAgentConfig.*CompiledSubAgent"),
         ({"subagents": [helper(interrupt_on={"lok": True})]}, "'helper'.*lok"),
         ({"subagents": [helper(max_runs=0)]}, "'helper'.*max_runs"),
         ({"subagents": [helper(tools=[look, look])]}, "'helper'.*Two tools"),
