@@ -471,7 +471,7 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "CallbackStorage.on_read": lambda w: lambda *path: "x",
     "Mount.default": lambda w: True,
     "Mount.is_like.other": lambda w: sa.Mount("Notes", sa.DiskStorage(w.folder / "other")),
-    "VirtualFilesystem.mount.mount": lambda w: sa.Mount("Notes", sa.DiskStorage(w.folder / "notes")),
+    "VirtualFilesystem.mount.mount": lambda w: sa.Mount("Notes", w.folder),
     "VirtualFilesystem.mkdir.path": lambda w: f"/new{next(w.numbers)}",
     "VirtualFilesystem.diff.a": lambda w: w.files.snapshot(),
     "Mount.outside.path": lambda w: "a.md",

@@ -212,7 +212,7 @@ def test_a22_a_budget_of_seconds_ends_an_answer_that_goes_on(
 
 @pytest.mark.parametrize("timeout", ["5", 0, -1, float("nan"), True])
 def test_a_timeout_that_is_none_is_refused(timeout: Any, server: Any) -> None:
-    with pytest.raises(sa.ConfigurationError, match="timeout=…. is a number of seconds over 0"):
+    with pytest.raises(sa.ConfigurationError, match="is a number of seconds over 0"):
         asking_once(server, timeout=timeout)
     with pytest.raises(sa.ModelError, match="timeout is a number of seconds above 0, not"):
         asking_once(server, options={"timeout": timeout}).run("hi")
