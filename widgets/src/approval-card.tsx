@@ -5,6 +5,7 @@ import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
 import { BareButton, Button } from "./button";
 import { EditForm } from "./edit-form";
+import { FaintLine } from "./faint";
 import { Icon } from "./icons";
 import { optionsOf, RespondForm } from "./respond-form";
 import { Cuts, Line, TextBlock, Visible } from "./text-block";
@@ -197,7 +198,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           </BareButton>
         </div>
       )}
-      {unseen && mode === "ask" && <p class="sagents-faint">Show all of it to be able to approve.</p>}
+      {unseen && mode === "ask" && <FaintLine>Show all of it to be able to approve.</FaintLine>}
       {chosen && !sent && (
         <p class="sagents-chosen">
           You chose {CHOICE[chosen.type]}; sent when the other calls are answered too.
@@ -206,7 +207,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           </BareButton>
         </p>
       )}
-      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the answer counts later.</p>}
+      {slow && !store.silent && <FaintLine>The kernel is busy; the answer counts later.</FaintLine>}
       {error && (
         <p class="sagents-error-text" role="alert" data-testid="approval-error">
           <Icon name="alert" />

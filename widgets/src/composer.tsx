@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { BareButton, Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Attachments, fieldsOf, imagesOf, useAttachments } from "./attachments";
+import { FaintLine } from "./faint";
 import { textOf, useHistory } from "./history";
 import { Icon } from "./icons";
 import type { Edited } from "./message-actions";
@@ -177,12 +178,12 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
         </BareButton>
       </div>
       {blind && (
-        <p class="sagents-faint" role="status" data-testid="blind">
+        <FaintLine role="status" data-testid="blind">
           {state.model} is not known to read images: it may refuse them, or answer without having seen them.
-        </p>
+        </FaintLine>
       )}
       <ErrorText text={error || problem} />
-      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the message goes out later.</p>}
+      {slow && !store.silent && <FaintLine>The kernel is busy; the message goes out later.</FaintLine>}
     </div>
   );
 }

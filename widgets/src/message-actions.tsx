@@ -3,6 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { BareButton, Button } from "./button";
 import { ErrorText } from "./error-text";
+import { Faint } from "./faint";
 import { Icon } from "./icons";
 import { queuedText, type Entry, type Part, type ViewState } from "./protocol";
 import { useRequest, useStore } from "./use-store";
@@ -123,9 +124,9 @@ function Switch({ id, current, count, disabled }: SwitchProps) {
   return (
     <span class="sagents-branches" role="group" aria-label="Branches" data-testid="branches">
       {step(-1, "Earlier", "earlier")}
-      <span class="sagents-faint" aria-live="polite">
+      <Faint aria-live="polite">
         {current + 1} / {count}
-      </span>
+      </Faint>
       {step(1, "Later", "chevron")}
       <ErrorText text={error} />
     </span>

@@ -6,6 +6,7 @@ import { Arguments } from "./arguments";
 import { BareButton } from "./button";
 import { changeOf } from "./changes";
 import { countsOf } from "./diff";
+import { Faint, FaintLine } from "./faint";
 import { count, oneLine, seconds } from "./format";
 import { Icon, type IconName } from "./icons";
 import { MemoryContext, useFold } from "./memory";
@@ -124,7 +125,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
         )}
         <Counts call={ran} />
         {word && <span class="sagents-tool-word">{word}</span>}
-        {status !== "running" && !!info?.duration && <span class="sagents-faint">{seconds(info.duration)}</span>}
+        {status !== "running" && !!info?.duration && <Faint>{seconds(info.duration)}</Faint>}
         {agent && !open && <AgentNews progress={progress?.text} result={result} />}
         <Icon name="chevron" />
       </summary>
@@ -234,7 +235,7 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
         if (part.type === "json") return <TextBlock key={index} text={canonicalJson(part.data)} />;
         return <OtherPart key={index} part={part} />;
       })}
-      {shortened && inside && <p class="sagents-faint">The beginning of {count(shortened, "character")}</p>}
+      {shortened && inside && <FaintLine>The beginning of {count(shortened, "character")}</FaintLine>}
       {shortened && !inside && (
         <BareButton class="sagents-link" disabled={busy} onClick={readAll}>
           Show all {count(shortened, "character")}
