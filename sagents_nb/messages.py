@@ -360,6 +360,9 @@ SHOWN_IN_CELL = "shown_in_cell"
 # whom, "at" what time (seconds), and what was said with it.
 DECISION = "decision"
 
+# By whom a call was approved that nobody was asked about, as its tool is always allowed.
+ALWAYS = "always"
+
 # In the metadata of a result: why its tool was not called, or not to its end.
 NOT_RUN = "not_run"
 

@@ -7,7 +7,7 @@ import functools
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -60,7 +60,7 @@ from ..loop.open_calls import (
     with_decision,
 )
 from ..messages import BRANCH, CUT_SHORT, Message, ToolResult, Usage
-from ..middleware.human_in_the_loop import ask_again
+from ..middleware.human_in_the_loop import ask_again, passing
 from ..middleware.summarization import is_summary
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled, woken_by
@@ -986,6 +986,8 @@ class Actor:
                 agent.overridden(run.overrides)  # raises for what cannot be
             if self.current_run is not None:
                 self.current_run.overrides = {}  # which were of the other
+            if agent.interrupt_on is not self.agent.interrupt_on:
+                self.ask_again(agent.interrupt_on)
         self.agent = agent or self.agent
         if self.journal is not None:
             self.journal.schema = self.agent.middleware_chain.state_schema
@@ -997,6 +999,14 @@ class Actor:
         self._set_status(status, AGENT_REPLACED if state is None else REPLACED[1])
         if state is not None:
             self._tell_todos(before)
+
+    def always_allowed(self) -> list[str]:
+        """The tools that people are not asked about any more, though a gate names them."""
+        return sorted(passing(self.local))
+
+    def ask_again(self, tool_names: Iterable[str]) -> None:
+        """Ask people again before these tools."""
+        ask_again(self.local, tool_names)
 
     def _begin_with(self, state: State) -> None:
         """Another conversation: what was told of the old one is forgotten."""

@@ -151,10 +151,12 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
 /** Beside the call, what is not plain: how it failed, and what a person said to it. */
 function wordOf(status: string, decided: Decided | undefined, edited: boolean): string {
   if (edited || decided?.type === "edit") return status === "completed" ? "Edited" : `Edited, ${(words[status] ?? status).toLowerCase()}`;
-  if (decided?.type === "approve") return status === "completed" || status === "running" ? "Approved" : (words[status] ?? status);
-  return ["completed", "running", "pending"].includes(status) ? "" : (words[status] ?? status);
+  if (decided?.type === "approve" && ["completed", "running"].includes(status)) return decided.by === ALWAYS ? "Always allowed" : "Approved";
+  return !decided && ["completed", "running", "pending"].includes(status) ? "" : (words[status] ?? status);
 }
 
+/** By whom a call is approved that nobody was asked about. */
+const ALWAYS = "always";
 const VERBS: Record<string, string> = { approve: "Approved", edit: "Approved with changes", reject: "Rejected", respond: "Answered" };
 
 /** What was decided, and by whom. */
@@ -163,8 +165,14 @@ function Outcome({ decided: { type, by, message, always } }: { decided: Decided 
     <p class="sagents-outcome" data-testid="outcome">
       <Icon name={type === "reject" ? "skip" : "check"} />
       <span>
-        {VERBS[type] ?? type} by <Line text={by} />
-        {always === true && ", as all calls of this tool from here on"}
+        {by === ALWAYS ? (
+          "Always allowed in this conversation"
+        ) : (
+          <>
+            {VERBS[type] ?? type} by <Line text={by} />
+            {always === true && ", as all calls of this tool from here on"}
+          </>
+        )}
         {typeof message === "string" && message && (
           <>
             : <Visible text={message} />
