@@ -57,6 +57,7 @@ from ..loop.open_calls import (
     given_up,
     open_calls,
     placeholders,
+    unanswered_result,
     with_decision,
 )
 from ..messages import BRANCH, CUT_SHORT, Message, ToolResult, Usage
@@ -793,11 +794,12 @@ class Actor:
         self.approvals.clear()
         message = closing_message(self._state, reason, self._unfinished, said)
         self._unfinished = None
-        before, self._state = self._state, self._state.clean_stale_interrupts()
-        for result in given_up(before, self._state):
-            if result.tool_call_id in said:
-                noted = with_decision(result, said)
-                self._state = self._state.replace_tool_result(result.tool_call_id, noted)
+        before = self._state
+        asked = placeholders(before)
+        self._state = before.clean_stale_interrupts()
+        for placeholder in asked:
+            result = with_decision(unanswered_result(placeholder, reason), said)
+            self._state = self._state.replace_tool_result(result.tool_call_id, result)
         self._tell_given_up(given_up(before, self._state))
         if message is not None:
             self._state = self._state.add_message(message)
@@ -812,12 +814,12 @@ class Actor:
             self._once_safe(tell)
 
     def _tell_given_up(self, results: Sequence[ToolResult]) -> None:
-        """These calls have failed: nobody can answer what they asked."""
+        """The end of these calls: nobody can answer what they asked."""
         emitter = self._emitter.for_run(self._run_id)
 
         def tell() -> None:
             for result in results:
-                emitter.emit(ToolExecutionEnd, **end_of(result, "failed"))
+                emitter.emit(ToolExecutionEnd, **end_of(result, result.status))
 
         if results:
             self._once_safe(tell)

@@ -178,15 +178,16 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               Always allow
             </Button>
           )}
-          <BareButton
-            class="sagents-button sagents-plain sagents-stop"
+          <Button
+            kind="plain"
+            class="sagents-stop"
             data-testid="approval-stop"
             title="Stop the run; nothing of this is run"
             onClick={() => void store.request("cancel").catch(() => {})}
           >
             <Icon name="stop" />
             Stop
-          </BareButton>
+          </Button>
         </div>
       )}
       {unseen && mode === "ask" && <FaintLine>Show all of it to be able to approve.</FaintLine>}

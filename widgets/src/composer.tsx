@@ -133,8 +133,9 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
             event.currentTarget.value = "";
           }}
         />
-        <BareButton
-          class="sagents-button sagents-quiet sagents-attach"
+        <Button
+          kind="quiet"
+          class="sagents-attach"
           data-testid="attach"
           aria-label="Attach images or text files"
           title="Attach images or text files (or paste and drop them)"
@@ -142,7 +143,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
           onClick={() => picker.current!.click()}
         >
           <Icon name="clip" />
-        </BareButton>
+        </Button>
         <textarea
           ref={area}
           data-testid="composer"
@@ -156,15 +157,16 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
           onPaste={(event) => take(event, event.clipboardData)}
         />
         {running && (
-          <BareButton
-            class="sagents-button sagents-plain sagents-steer"
+          <Button
+            kind="plain"
+            class="sagents-steer"
             data-testid="steer"
             title={`Tell the active run now, before its next step (${STEER_KEY})`}
             disabled={!ready}
             onClick={() => send("steer")}
           >
             Steer
-          </BareButton>
+          </Button>
         )}
         <BareButton
           class="sagents-send"

@@ -1,6 +1,6 @@
 // Which model answers, and the list of those that could.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { BareButton } from "./button";
+import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Faint, FaintLine } from "./faint";
 import { Icon } from "./icons";
@@ -65,8 +65,9 @@ export function ModelList({ close }: { close: () => void }) {
       <ul ref={list}>
         {choices?.map((choice) => (
           <li key={choice.name}>
-            <BareButton
-              class="sagents-button sagents-plain sagents-choice"
+            <Button
+              kind="plain"
+              class="sagents-choice"
               data-testid="model-choice"
               aria-pressed={choice.current}
               disabled={busy}
@@ -76,7 +77,7 @@ export function ModelList({ close }: { close: () => void }) {
               <span class="sagents-choice-name">{choice.label}</span>
               {choice.name === "" && <Faint>this session's own</Faint>}
               {choice.missing && <Faint>{choice.missing} is not set</Faint>}
-            </BareButton>
+            </Button>
           </li>
         ))}
       </ul>
