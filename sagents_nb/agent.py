@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .middleware.base import Middleware
     from .middleware.chain import Chain
     from .middleware.defaults import default_middleware, with_gates
+    from .middleware.human_in_the_loop import Gates
     from .middleware.sub_agent_config import SubAgent
     from .middleware.sub_agents import SubAgents, tool_of
     from .models import default_model, resilient, resolve_model
@@ -102,7 +103,7 @@ def _load() -> None:
     global SubAgents, meter_of, tool_of
     global check_decisions, check_unanswered, default_middleware, default_model, with_gates
     global joined_prompt, new_run_id, observed, resilient, resolve_model, runtime, starting_point
-    global asked_face
+    global asked_face, Gates
     from .budget import Budget, meter_of
     from .context import RunContext, joined_prompt
     from .events import Emitter
@@ -119,6 +120,7 @@ def _load() -> None:
     from .loop.loop import Loop
     from .middleware.chain import Chain
     from .middleware.defaults import default_middleware, with_gates
+    from .middleware.human_in_the_loop import Gates
     from .middleware.sub_agents import SubAgents, tool_of
     from .models import default_model, resilient, resolve_model
     from .runtime.face import asked_face
@@ -265,7 +267,8 @@ class Agent:
                 )
             by_name[tool.name] = tool
         put("tools_by_name", by_name)
-        put("interrupt_on", dict(interrupt_on or {}))
+        given = interrupt_on if isinstance(interrupt_on, Gates) else Gates(interrupt_on or {})
+        put("interrupt_on", given)
         asked = [n for n, v in self.interrupt_on.items() if v or isinstance(v, Mapping)]
         self._check_names("interrupt_on", asked)
         put("until_tool", self._names("until_tool", until_tool))
@@ -345,7 +348,8 @@ class Agent:
         unknown = sorted(set(changes) - set(self._config))
         if unknown:
             raise ConfigurationError(f"An Agent has no {', '.join(unknown)}; see help(Agent).")
-        made = Agent(**{**self._config, "agent_id": self.agent_id, **changes})
+        same = {"agent_id": self.agent_id, "interrupt_on": self.interrupt_on}
+        made = Agent(**{**self._config, **same, **changes})
         if made.agent_id == self.agent_id:
             object.__setattr__(made, "_own", self._own)
         return made

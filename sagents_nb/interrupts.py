@@ -87,8 +87,9 @@ class Approve(
     """Run the call as the model asked.
 
     With ``always`` the gate of ``interrupt_on`` also lets the further calls of that tool pass,
-    in this conversation and in this process only. A tool or middleware that asks for reasons of
-    its own asks on.
+    in this conversation and in this process only, until ``interrupt_on`` is given anew or
+    :meth:`Session.ask_again() <sagents_nb.Session.ask_again>`. A tool or middleware that asks for
+    reasons of its own asks on.
     """
 
     always: bool = False

@@ -418,6 +418,9 @@ DECISION = "decision"
 # In the metadata of a result: the traceback of what its tool raised, without secrets.
 TRACEBACK = "traceback"
 
+# By whom a call was approved that nobody was asked about, as its tool is always allowed.
+ALWAYS = "always"
+
 # In the metadata of a result: why its tool was not called, or not to its end.
 NOT_RUN = "not_run"
 

@@ -21,8 +21,10 @@ from ..frames import Conversation
 from ..frames.rows import unwrapped
 from ..interrupts import Approve, Edit, Reject
 from ..messages import (
+    ALWAYS,
     ANSWER,
     CUT_SHORT,
+    DECISION,
     EDITED,
     FilePart,
     ImagePart,
@@ -247,6 +249,9 @@ class _Turns:
         decisions = [self._decision(d) for d in self._decided.get(call.id, ()) if is_last]
         if not decisions and ran is edited:
             decisions = ["edited by a person"]
+        said = metadata.get(DECISION)
+        if not decisions and isinstance(said, dict) and said.get("by") == ALWAYS:
+            decisions = ["always allowed"]
         if metadata.get(ANSWER):
             decisions.append(f"answered: {self._clean(metadata[ANSWER])}")
         return Call(

@@ -38,7 +38,7 @@ from .open_calls import (
     end_of,
     given_up,
     open_calls,
-    unasked_result,
+    unanswered_result,
 )
 from .stop_conditions import StopConditions
 from .tool_calls import PreparedCall, execute, first_at_once, prepare
@@ -483,7 +483,7 @@ class Loop:
         """``result``, unless it is a question that nobody is asked any more."""
         if not result.is_interrupt:
             return result
-        cancelled = unasked_result(result)
+        cancelled = unanswered_result(result, "the run ended before people were asked")
         self.ctx.publish(ToolExecutionEnd, **end_of(cancelled, cancelled.status))
         return cancelled
 

@@ -116,11 +116,11 @@ def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> T
     )
 
 
-def unasked_result(placeholder: ToolResult) -> ToolResult:
-    """The result of a call that asks people, in a run that ended before it could."""
+def unanswered_result(placeholder: ToolResult, reason: str) -> ToolResult:
+    """The result of a call that asks people, of whom nobody can answer it any more."""
     return replace(
         placeholder,
-        content="Cancelled: the run ended before people were asked.",
+        content=f"Cancelled: {reason}.",
         is_error=True,
         is_interrupt=False,
         metadata={**placeholder.metadata, NOT_RUN: "cancelled"},

@@ -22,6 +22,7 @@ from ..errors import AgentError, pass_on
 from ..events import ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
 from ..interrupts import (
     ActionRequest,
+    Approve,
     Decision,
     Edit,
     Interrupt,
@@ -30,7 +31,7 @@ from ..interrupts import (
     canonical_json,
     decision_data,
 )
-from ..messages import DECISION, EDITED, NOT_RUN, Message, ToolCall, ToolResult
+from ..messages import ALWAYS, DECISION, EDITED, NOT_RUN, Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
 from ..runtime.telemetry import current
 from ..runtime.thread import runtime
@@ -208,6 +209,8 @@ async def _prepare(
             )
     elif isinstance(outcome, Interrupt):
         prepared.interrupt = outcome
+    elif chain.allows_always(call.name, ctx):
+        prepared.decided = decision_data(Approve(always=True), ALWAYS)
     return prepared
 
 

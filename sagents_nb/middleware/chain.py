@@ -28,7 +28,7 @@ from ..state import State
 from ..text import said_by
 from ..tools import Tool, as_tool
 from .base import Middleware, middleware_id
-from .human_in_the_loop import HumanInTheLoop
+from .human_in_the_loop import HumanInTheLoop, passing
 
 logger = logging.getLogger(__name__)
 
@@ -223,6 +223,13 @@ class Chain:
                     "return None, a ToolCall, a ToolResult or an Interrupt."
                 )
         return call, asked_once(interrupts, call) if interrupts else None
+
+    def allows_always(self, name: str, ctx: RunContext) -> bool:
+        """Whether a gate would hold calls of that tool, had nobody allowed them all."""
+        return name in passing(ctx.local) and any(
+            isinstance(item, HumanInTheLoop) and name in item.allowed
+            for item, _ in self.hooks["before_tool"]
+        )
 
     def lets_pass(self, name: str) -> bool:
         """Whether no hook looks at calls of that tool before they run."""

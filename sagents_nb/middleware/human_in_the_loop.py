@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from .. import kinds
@@ -15,6 +15,13 @@ from .base import Middleware
 _DECISIONS = ("approve", "edit", "reject", "respond")
 # In ``ctx.local``, never in the state: no copy of a conversation takes its approvals along.
 _ALWAYS = "HumanInTheLoop.always"
+
+
+class Gates(dict[str, Any]):
+    """An ``interrupt_on`` as it was given: the copies of an agent share it until one gets another.
+
+    So it is known when people are to be asked anew.
+    """
 
 
 class HumanInTheLoop(Middleware):
@@ -75,9 +82,18 @@ def let_pass(local: dict[str, Any], tool_name: str) -> None:
     local.setdefault(_ALWAYS, set()).add(tool_name)
 
 
-def ask_again(local: dict[str, Any]) -> None:
-    """Ask about all gated tools again: the conversation is another one."""
-    local.pop(_ALWAYS, None)
+def passing(local: Mapping[str, Any]) -> Collection[str]:
+    """The tools that are asked about no more in that conversation."""
+    names: Collection[str] = local.get(_ALWAYS, ())
+    return names
+
+
+def ask_again(local: dict[str, Any], tool_names: Iterable[str] | None = None) -> None:
+    """Ask about these tools again, or about all: the conversation is another one, say."""
+    if tool_names is None:
+        local.pop(_ALWAYS, None)
+    else:
+        local.get(_ALWAYS, set()).difference_update(tool_names)
 
 
 def _allowed(name: str, value: Any) -> tuple[str, ...]:

@@ -18,7 +18,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--new": {"action": "store_true", "help": "start a new conversation"},
     "--name": {"help": "name the conversation, or go on with the one of that name"},
     "--model": {"help": "answer with this model from now on"},
-    "--approve": {"metavar": "TOOLS", "help": "ask before these tools (a,b,c)"},
+    "--approve": {
+        "metavar": "TOOLS",
+        "help": "ask before these tools (a,b,c), always allowed or not",
+    },
     "--tools": {"metavar": "NAMES", "help": "add these functions of the notebook (a,b,c)"},
     "--cell": {"action": "store_true", "help": "offer the code of the answer as a new cell below"},
     "--background": {"action": "store_true", "help": "return at once"},

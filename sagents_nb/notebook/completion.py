@@ -104,6 +104,7 @@ class Completion:
             ("frame",): lambda: COLUMNS,
             ("replay",): lambda: get_args(Mode),
             ("approve",): self._waiting,
+            ("ask",): self._always_allowed,
         }
         found = takes.get(before[:2] if before[:1] == ("tools",) else before[:1])
         return typed, found() if found else ()
@@ -144,6 +145,10 @@ class Completion:
         store = self.conversations.storage.store
         kept = [] if store is None else [c.id for c in store.list_conversations()]
         return [*sessions.list(), *kept]
+
+    def _always_allowed(self) -> list[str]:
+        session = self.conversations.current
+        return [] if session is None else session.always_allowed
 
     def _waiting(self) -> list[str]:
         session = self.conversations.current

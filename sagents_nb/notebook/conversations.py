@@ -166,6 +166,8 @@ class Conversations:
         agent = self._agent_with(session, options)
         if agent is not session.agent:
             session.replace(agent=agent)
+        if options.approve:  # the newer word counts
+            session.ask_again(*names(options.approve))
         self.current = session
         self.storage.keep(session.id, session.agent)
         return session
@@ -237,7 +239,8 @@ class Conversations:
         agent = agent.with_(tools=list(tools.values()))
         there = {tool.name for tool in agent.tools}
         gates = {name: gate for name, gate in self.storage.kept(id)[0].items() if name in there}
-        return agent.with_(interrupt_on={**agent.interrupt_on, **gates}) if gates else agent
+        gated = {**agent.interrupt_on, **gates}
+        return agent if gated == agent.interrupt_on else agent.with_(interrupt_on=gated)
 
     def _as_kept(self, agent: Agent, id: str) -> Agent:
         """``agent`` with the tools and the gates of that conversation, as far as they are there."""
@@ -307,7 +310,7 @@ class Conversations:
         changes: dict[str, Any] = {}
         if options.model:
             changes["model"] = self.model(options.model)
-        if options.approve:
-            gated = dict(agent.interrupt_on)
-            changes["interrupt_on"] = {**gated, **dict.fromkeys(names(options.approve), True)}
+        gated = {**agent.interrupt_on, **dict.fromkeys(names(options.approve), True)}
+        if gated != agent.interrupt_on:
+            changes["interrupt_on"] = gated
         return agent.with_(**changes) if changes else agent

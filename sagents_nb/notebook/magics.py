@@ -36,6 +36,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent todos | files | usage
 %agent approve [ID ...]   approve what waits, or only these calls
 %agent reject [REASON]    reject what waits
+%agent ask [TOOL ...]     ask again before tools that were always allowed, all or only these
 %agent cancel             stop the run
 %agent reset              forget the conversation
 %agent model [SPEC]       show or change the model; also a variable that holds one
@@ -62,6 +63,7 @@ TEXT += "\n".join(f"  {name:13} {option['help']}" for name, option in OPTIONS.it
 COMMANDS = (
     *(
         "approve",
+        "ask",
         "cancel",
         "export",
         "files",
@@ -167,6 +169,19 @@ class AgentMagics(Magics):
         self._session().reject(message=rest)
         return Text("Rejected; the run goes on.")
 
+    def _ask(self, rest: str) -> Text:
+        session = self._session()
+        allowed, wanted = session.always_allowed, names(rest)
+        if others := [name for name in wanted if name not in allowed]:
+            raise UsageError(
+                f"%agent ask: {', '.join(others)} was not always allowed here; to ask before any "
+                "tool, say %%agent --approve TOOL."
+            )
+        if not allowed:
+            return Text("No tool is always allowed here.")
+        session.ask_again(*wanted)
+        return Text(f"You are asked again before {', '.join(wanted or allowed)}.")
+
     def _cancel(self, rest: str) -> Text:
         session = self._session()
         runs = session.status in ("running", "paused", "interrupted") or bool(session.queued)
@@ -206,8 +221,10 @@ class AgentMagics(Magics):
         elif words:
             raise UsageError(f"%agent tools knows add and remove, not {words[0]!r}.")
         self.conversations.storage.keep(session.id, session.agent)
+        allowed = session.always_allowed
         lines = [
-            f"{t.name}: {t.description.splitlines()[0] if t.description else ''}"
+            f"{t.name}{' (always allowed)' if t.name in allowed else ''}: "
+            f"{t.description.splitlines()[0] if t.description else ''}"
             for t in session.agent.tools
         ]
         return Text("\n".join(lines))

@@ -33,8 +33,10 @@ class Text(str):
 
 
 def status_text(session: Session) -> str:
-    """One line, and what waits."""
+    """One line, what runs without being asked about any more, and what waits."""
     line = f"{session.id}: {status_line(session)}"
+    if allowed := session.always_allowed:
+        line += f"\nAlways allowed here: {', '.join(allowed)}; %agent ask asks again."
     if session.interrupt is not None:
         return f"{line}\n{interrupt_text(session)}"
     return f"{line}\n{session.error}" if session.error else line

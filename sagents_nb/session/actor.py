@@ -7,7 +7,7 @@ import functools
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -57,10 +57,11 @@ from ..loop.open_calls import (
     given_up,
     open_calls,
     placeholders,
+    unanswered_result,
     with_decision,
 )
 from ..messages import BRANCH, CUT_SHORT, Message, ToolResult, Usage
-from ..middleware.human_in_the_loop import ask_again
+from ..middleware.human_in_the_loop import ask_again, passing
 from ..middleware.summarization import is_summary
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled, woken_by
@@ -793,11 +794,12 @@ class Actor:
         self.approvals.clear()
         message = closing_message(self._state, reason, self._unfinished, said)
         self._unfinished = None
-        before, self._state = self._state, self._state.clean_stale_interrupts()
-        for result in given_up(before, self._state):
-            if result.tool_call_id in said:
-                noted = with_decision(result, said)
-                self._state = self._state.replace_tool_result(result.tool_call_id, noted)
+        before = self._state
+        asked = placeholders(before)
+        self._state = before.clean_stale_interrupts()
+        for placeholder in asked:
+            result = with_decision(unanswered_result(placeholder, reason), said)
+            self._state = self._state.replace_tool_result(result.tool_call_id, result)
         self._tell_given_up(given_up(before, self._state))
         if message is not None:
             self._state = self._state.add_message(message)
@@ -812,12 +814,12 @@ class Actor:
             self._once_safe(tell)
 
     def _tell_given_up(self, results: Sequence[ToolResult]) -> None:
-        """These calls have failed: nobody can answer what they asked."""
+        """The end of these calls: nobody can answer what they asked."""
         emitter = self._emitter.for_run(self._run_id)
 
         def tell() -> None:
             for result in results:
-                emitter.emit(ToolExecutionEnd, **end_of(result, "failed"))
+                emitter.emit(ToolExecutionEnd, **end_of(result, result.status))
 
         if results:
             self._once_safe(tell)
@@ -986,6 +988,8 @@ class Actor:
                 agent.overridden(run.overrides)  # raises for what cannot be
             if self.current_run is not None:
                 self.current_run.overrides = {}  # which were of the other
+            if agent.interrupt_on is not self.agent.interrupt_on:
+                self.ask_again(agent.interrupt_on)
         self.agent = agent or self.agent
         if self.journal is not None:
             self.journal.schema = self.agent.middleware_chain.state_schema
@@ -997,6 +1001,14 @@ class Actor:
         self._set_status(status, AGENT_REPLACED if state is None else REPLACED[1])
         if state is not None:
             self._tell_todos(before)
+
+    def always_allowed(self) -> list[str]:
+        """The tools that people are not asked about any more, though a gate names them."""
+        return sorted(passing(self.local))
+
+    def ask_again(self, tool_names: Iterable[str]) -> None:
+        """Ask people again before these tools."""
+        ask_again(self.local, tool_names)
 
     def _begin_with(self, state: State) -> None:
         """Another conversation: what was told of the old one is forgotten."""

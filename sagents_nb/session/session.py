@@ -807,6 +807,20 @@ class Session:
         """
         return self._act(self.actor.decide_seen, decisions, interrupt_id, digests, by)
 
+    @property
+    def always_allowed(self) -> list[str]:
+        """The tools that nobody is asked about any more, as somebody has always allowed them.
+
+        ``Approve(always=True)`` does, for as long as this session lives. An ``interrupt_on`` that
+        :meth:`replace` brings asks about its tools again.
+        """
+        return runtime.call(self.actor.always_allowed)
+
+    @kinds.checked
+    def ask_again(self, *tool_names: str) -> None:
+        """Ask people again before these tools, or all, though somebody has always allowed them."""
+        self._act(self.actor.ask_again, tool_names or self.always_allowed)
+
     def dismiss(self) -> None:
         """Let go of a halt; any other interrupt needs an answer (NotRunning)."""
         self._act(self.actor.dismiss)

@@ -162,7 +162,7 @@ def test_reject_is_told_to_the_model(lab: Lab) -> None:
     notebook.run_cell(1)
     part(notebook, 1, "reject").click()
     part(notebook, 1, "reject-message").fill("Not on a Sunday.")
-    part(notebook, 1, "reject-confirm").click()
+    part(notebook, 1, "reject-message-send").click()
     notebook.wait_for_cell(1)
     panel = part(notebook, 1, "sagents-panel")
     expect(panel).to_contain_text("The tool said: A person rejected this call")

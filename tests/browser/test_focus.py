@@ -64,6 +64,31 @@ def test_who_answers_a_card_goes_on_at_the_next_and_then_in_the_composer(lab: La
     assert notebook.console == []
 
 
+def test_keys_are_shown_where_they_are_heard(lab: Lab) -> None:
+    notebook = opened(lab)
+    notebook.run_cell(1)  # Ctrl+Enter leaves Lab in command mode
+    notebook.wait_for_cell(1)
+    send(notebook, "Write.")
+    keys = part(notebook, "approval").locator(".sagents-key")
+    expect(keys).to_have_text(["A", "E", "R"])
+    notebook.cell(1).locator(".jp-InputPrompt").click()
+    for key in keys.all():
+        expect(key).not_to_be_visible()
+    notebook.screenshot("keys-not-heard")
+    place = part(notebook, "approve").bounding_box()
+    notebook.cell(1).get_by_role("log").click(position={"x": 5, "y": 5})
+    for key in keys.all():
+        expect(key).to_be_visible()
+    notebook.screenshot("keys-heard")
+    assert part(notebook, "approve").bounding_box() == place
+    part(notebook, "composer").focus()
+    expect(keys.first).not_to_be_visible()
+    notebook.cell(1).get_by_role("log").focus()
+    notebook.page.keyboard.press("a")
+    expect(part(notebook, "approval").first).to_contain_text("/b.md")
+    assert notebook.console == []
+
+
 def test_a_focus_elsewhere_in_the_notebook_is_not_taken(lab: Lab) -> None:
     notebook = opened(lab)
     send(notebook, "Write.")

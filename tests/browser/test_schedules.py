@@ -219,7 +219,7 @@ class Desk:
         tab = self.chance.choice(self.tabs)
         if self.part(tab, i, name).evaluate_all(PRESS):
             if name == "reject":
-                self.part(tab, i, "reject-confirm").evaluate_all(PRESS)
+                self.part(tab, i, "reject-message-send").evaluate_all(PRESS)
             self.log.append(f"{i}: {name} in tab {self.tabs.index(tab)}")
 
     def stop(self, i: int) -> None:

@@ -126,6 +126,28 @@ def test_stop_ends_a_sync_cell_that_waits_for_an_approval(lab: Lab) -> None:
     expect(notebook.cell_output(2)).to_have_text("")
 
 
+QUESTION = """None
+asked = ToolCall("q1", "ask_user", dict(question="Which one?", response_type="freeform"))
+s = sa.Session(sa.Agent(ScriptedModel([write("# A"), asked, "later"]), middleware=[sa.AskUser()],
+                        interrupt_on={"write_file": True}))"""
+
+
+def test_what_is_stopped_while_it_waits_for_people_was_stopped(lab: Lab) -> None:
+    notebook = agent_notebook(lab, QUESTION, "%%agent\nGo.", "%%agent --no-wait\nAsk.")
+    for i, stop in ((1, "approval-stop"), (2, "stop")):
+        notebook.run_cell(i)
+        part(notebook, i, stop).click()
+        expect(part(notebook, i, "status")).to_have_text("Stopped")
+        card = part(notebook, i, "tool-card")
+        expect(card).to_have_attribute("data-status", "cancelled")
+        card.locator("summary").click()
+        expect(card).to_contain_text("Cancelled: a person stopped the run.")
+        notebook.wait_for_cell(i)
+    expect(part(notebook, 1, "status")).to_have_text("Stopped")
+    notebook.screenshot("stopped-while-it-waited")
+    assert notebook.console == []
+
+
 def test_stop_in_a_cell_that_waits_its_turn_leaves_the_run_before_it_alone(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,

@@ -303,6 +303,65 @@ def test_what_was_always_approved_is_not_taken_along_into_another_conversation(h
     assert ("write", "/4") not in RAN
 
 
+def always_writing(then: sa.ToolCall) -> sa.Session:
+    """A session that was always allowed to write, has done it once, and calls that next."""
+    first = call("write", "w1", path="/1")
+    session = session_of(first, "one", then, "two", tools=TOOLS, interrupt_on=GATED)
+    session.send("go").result()
+    session.resume(sa.Approve(always=True)).result()
+    return session
+
+
+ANEW = {
+    "ask_again": lambda session: session.ask_again("write"),
+    "ask_again of all": lambda session: session.ask_again(),
+    "the same gates": lambda s: s.replace(s.agent.with_(interrupt_on=GATED)),
+    "other gates": lambda s: s.replace(s.agent.with_(interrupt_on={"write": True})),
+}
+
+
+@pytest.mark.spec("S1.3.15", "P5")
+@pytest.mark.parametrize("anew", ANEW.values(), ids=ANEW)
+def test_the_newer_word_counts_and_people_are_asked_again(anew: Any) -> None:
+    session = always_writing(call("write", "w2", path="/2"))
+    assert session.always_allowed == ["write"]
+    anew(session)
+    assert session.always_allowed == []
+    assert session.send("once more").result().status == "interrupted"
+    assert RAN == [("write", "/1")]
+
+
+@pytest.mark.spec("S1.3.15")
+def test_what_is_said_of_other_things_leaves_the_permission() -> None:
+    session = always_writing(call("write", "w2", path="/2"))
+    session.ask_again("delete")
+    session.replace(session.agent.with_(system_prompt="Be brief."))
+    assert session.always_allowed == ["write"]
+    assert session.send("once more").result().status == "completed"
+    assert RAN == [("write", "/1"), ("write", "/2")]
+
+
+@pytest.mark.spec("S1.3.15")
+def test_the_result_of_what_ran_unasked_says_by_what_permission() -> None:
+    session = always_writing(call("write", "w2", path="/2"))
+    session.send("once more").result()
+    made = [r.metadata.get("decision") for m in session.messages for r in m.tool_results]
+    assert [(d["type"], d["always"], d["by"]) for d in made] == [
+        ("approve", True, "user"),
+        ("approve", True, "always"),
+    ]
+    assert set(session.to_frame("decisions")["by"]) == {"user", "always"}
+    assert "always allowed" in session.to_markdown()
+
+
+@pytest.mark.spec("S1.3.15")
+def test_a_call_that_no_gate_holds_says_nothing_of_it() -> None:
+    session = always_writing(call("read", "r"))
+    session.send("read").result()
+    read = session.messages[-2].tool_results[0]
+    assert "decision" not in read.metadata
+
+
 @pytest.mark.spec("S1.3.15")
 def test_a_middleware_that_asks_by_itself_asks_on() -> None:
     class Payment(sa.Middleware):

@@ -353,7 +353,7 @@ def test_who_was_given_up_is_not_kept() -> None:
     session = sa.Session(agent)
     session.send("go").result()
     assert session.send("stop that").result().text == "never mind"
-    assert "lost" in results(session.state)[0]
+    assert results(session.state)[0] == "Cancelled: another message came."
     session.send("again").result()
     team = session.actor.local["sub_agents"]
     assert [work.id for work in team.waiting.values()] == [f"{session.id}-sub-2"]

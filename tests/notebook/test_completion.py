@@ -64,6 +64,8 @@ def test_commands_and_what_they_take(shell: InteractiveShell) -> None:
 def test_a_call_that_waits_can_be_approved(shell: InteractiveShell) -> None:
     shell.user_ns["s"].send("go").result()
     assert tab(shell, "%agent approve ") == ["%agent approve w1"]
+    shell.user_ns["s"].resume({"type": "approve", "always": True}).result()
+    assert tab(shell, "%agent ask ") == ["%agent ask write_file"]
 
 
 def test_variables_and_files_in_a_prompt(shell: InteractiveShell) -> None:

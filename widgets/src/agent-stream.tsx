@@ -2,6 +2,7 @@
 import { createContext } from "preact";
 import { useMemo } from "preact/hooks";
 import { ownersOf, resultsByEntry } from "./calls";
+import { FaintLine } from "./faint";
 import { count } from "./format";
 import { Turn, type About } from "./turns";
 import type { AgentState, Entry, ToolResult } from "./protocol";
@@ -37,7 +38,7 @@ export function AgentStream({ agent, place, over, answer }: Props) {
     <InsideAgent.Provider value={true}>
       <div class="sagents-agent-stream" data-testid="agent-stream">
         <div class="sagents-label">What it did</div>
-        {earlier > 0 && <p class="sagents-faint">{count(earlier, "earlier message")} not shown here</p>}
+        {earlier > 0 && <FaintLine>{count(earlier, "earlier message")} not shown here</FaintLine>}
         {shown.map(({ entry, key }) => (
           <Turn key={key} entry={entry} place={`${place}/${key}`} about={about} />
         ))}

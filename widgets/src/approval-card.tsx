@@ -5,7 +5,9 @@ import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
 import { BareButton, Button } from "./button";
 import { EditForm } from "./edit-form";
-import { Icon } from "./icons";
+import { FaintLine } from "./faint";
+import { Icon, type IconName } from "./icons";
+import { LineForm } from "./line-form";
 import { optionsOf, RespondForm } from "./respond-form";
 import { Cuts, Line, TextBlock, Visible } from "./text-block";
 import { useStore } from "./use-store";
@@ -14,6 +16,8 @@ import type { ActionRequest, Decision } from "./protocol";
 import type { Asked } from "./question";
 
 const ALL = ["approve", "edit", "reject"];
+const ICONS: Record<string, IconName> = { approve: "check", edit: "pencil", reject: "cross" };
+const keyOf = (decision: string) => decision[0]!.toUpperCase();
 /** What was picked, which the kernel may still refuse. */
 const CHOICE: Record<Decision["type"], string> = {
   approve: "to approve",
@@ -27,6 +31,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   const store = useStore();
   const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
   const [cuts, setCuts] = useState(0);
+  const card = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
   const before = useBefore(request);
   const { tool_name, display_text, arguments: values = {}, numbers, allowed_decisions = ALL, digest = "" } = request;
@@ -46,11 +51,8 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
     if (mode === "edit") body.current!.querySelector("textarea")?.focus({ preventScroll: true });
   }, [mode]);
 
-  const keys: Record<string, (() => void) | false> = {
-    a: may("approve") && !unseen && (() => approve()),
-    e: may("edit") && (() => setMode("edit")),
-    r: may("reject") && (() => setMode("reject")),
-  };
+  const blocked = (decision: string) => locked || (unseen && decision === "approve");
+  const begin = (decision: string) => (decision === "approve" ? approve() : setMode(decision as typeof mode));
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape" && mode !== "ask" && !event.isComposing && !locked) {
       event.preventDefault();
@@ -58,11 +60,22 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
     }
     const typing = event.target instanceof Element && event.target.closest("textarea, input");
     if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat || mode !== "ask" || locked) return;
-    const act = keys[event.key.toLowerCase()];
-    if (!act) return;
+    const decision = ALL.find((decision) => keyOf(decision) === event.key.toUpperCase());
+    if (!decision || !may(decision) || blocked(decision)) return;
     event.preventDefault();
-    act();
+    begin(decision);
   };
+  // In the transcript the keys are those of the card that stays in sight, but for what is in another one.
+  useEffect(() => {
+    const own = card.current!;
+    const heard = (asked.next && own.closest<HTMLElement>(".sagents-transcript")) || own;
+    const hear = (event: KeyboardEvent) => {
+      const within = (event.target as Element).closest(".sagents-approval");
+      if (!within || within === own) onKeyDown(event);
+    };
+    heard.addEventListener("keydown", hear);
+    return () => heard.removeEventListener("keydown", hear);
+  });
 
   const unshown = (
     <>
@@ -84,7 +97,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
       aria-label={doubt ? `Whether ${spelledOut(tool_name)} ran` : `Approval of ${spelledOut(tool_name)}`}
       data-answered={locked || undefined}
       tabIndex={-1}
-      onKeyDown={onKeyDown}
+      ref={card}
     >
       <div class="sagents-approval-head">
         <Icon name={doubt ? "alert" : "hand"} />
@@ -131,44 +144,23 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
       )}
       {mode === "ask" && ALL.some(may) && (
         <div class="sagents-actions">
-          {may("approve") && (
+          {ALL.filter(may).map((decision) => (
             <Button
-              kind="primary"
-              data-testid="approve"
-              aria-keyshortcuts="A"
-              disabled={locked || unseen}
-              title={unseen ? "Show all of the arguments first" : undefined}
-              onClick={() => approve()}
+              key={decision}
+              kind={decision === "approve" ? "primary" : undefined}
+              data-testid={decision}
+              aria-keyshortcuts={keyOf(decision)}
+              disabled={blocked(decision)}
+              title={unseen && decision === "approve" ? "Show all of the arguments first" : undefined}
+              onClick={() => begin(decision)}
             >
-              <Icon name="check" />
-              Approve
-              <Key name="A" />
+              <span class="sagents-key" aria-hidden="true">
+                {keyOf(decision)}
+              </span>
+              <Icon name={ICONS[decision]!} />
+              {keyOf(decision) + decision.slice(1)}
             </Button>
-          )}
-          {may("edit") && (
-            <Button
-              data-testid="edit"
-              aria-keyshortcuts="E"
-              disabled={locked}
-              onClick={() => setMode("edit")}
-            >
-              <Icon name="pencil" />
-              Edit
-              <Key name="E" />
-            </Button>
-          )}
-          {may("reject") && (
-            <Button
-              data-testid="reject"
-              aria-keyshortcuts="R"
-              disabled={locked}
-              onClick={() => setMode("reject")}
-            >
-              <Icon name="cross" />
-              Reject
-              <Key name="R" />
-            </Button>
-          )}
+          ))}
           <span class="sagents-space" />
           {asked.approveAll && (
             <Button data-testid="approve-all" disabled={sent || unseen} onClick={asked.approveAll}>
@@ -186,18 +178,19 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               Always allow
             </Button>
           )}
-          <BareButton
-            class="sagents-button sagents-plain sagents-stop"
+          <Button
+            kind="plain"
+            class="sagents-stop"
             data-testid="approval-stop"
             title="Stop the run; nothing of this is run"
             onClick={() => void store.request("cancel").catch(() => {})}
           >
             <Icon name="stop" />
             Stop
-          </BareButton>
+          </Button>
         </div>
       )}
-      {unseen && mode === "ask" && <p class="sagents-faint">Show all of it to be able to approve.</p>}
+      {unseen && mode === "ask" && <FaintLine>Show all of it to be able to approve.</FaintLine>}
       {chosen && !sent && (
         <p class="sagents-chosen">
           You chose {CHOICE[chosen.type]}; sent when the other calls are answered too.
@@ -206,7 +199,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           </BareButton>
         </p>
       )}
-      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the answer counts later.</p>}
+      {slow && !store.silent && <FaintLine>The kernel is busy; the answer counts later.</FaintLine>}
       {error && (
         <p class="sagents-error-text" role="alert" data-testid="approval-error">
           <Icon name="alert" />
@@ -217,38 +210,20 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   );
 }
 
-const Key = ({ name }: { name: string }) => (
-  <span class="sagents-key" aria-hidden="true">
-    {name}
-  </span>
-);
-
 const WHY = "Why not? (optional, told to the agent)";
 
 type RejectProps = { disabled: boolean; onReject: (message: string) => void; onCancel: () => void };
 
 function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
-  const [message, setMessage] = useState("");
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus({ preventScroll: true }), []);
+  const form = useRef<HTMLDivElement>(null);
+  useEffect(() => form.current!.querySelector("input")!.focus({ preventScroll: true }), []);
   return (
-    <div class="sagents-reject">
-      <input
-        data-testid="reject-message"
-        aria-label={WHY}
-        placeholder={WHY}
-        value={message}
-        disabled={disabled}
-        ref={field}
-        onInput={(event) => setMessage(event.currentTarget.value)}
-        onKeyDown={(event) => event.key === "Enter" && !event.isComposing && onReject(message)}
-      />
-      <Button kind="danger" data-testid="reject-confirm" disabled={disabled} onClick={() => onReject(message)}>
-        Reject
-      </Button>
-      <Button kind="plain" disabled={disabled} onClick={onCancel}>
-        Cancel
-      </Button>
+    <div ref={form}>
+      <LineForm id="reject-message" label={WHY} verb="Reject" kind="danger" disabled={disabled} onSend={onReject}>
+        <Button kind="plain" disabled={disabled} onClick={onCancel}>
+          Cancel
+        </Button>
+      </LineForm>
     </div>
   );
 }

@@ -2,6 +2,7 @@
 // values beside their names, and longer ones as the text they are.
 import { changeOf, type Change } from "./changes";
 import { Diff } from "./diff";
+import { Faint, FaintLine } from "./faint";
 import { count } from "./format";
 import { isLanguage, languageOf } from "./highlight";
 import { Line, TextBlock, Visible } from "./text-block";
@@ -22,7 +23,7 @@ export function Arguments({ tool, values, numbers = {}, before }: Props) {
   const change = changeOf(tool, values, before);
   const json = (name: string, value: Json, indent?: number) => canonicalJson(value, indent, numbers, placeIn("", name));
   const rows = Object.entries(values).filter(([name]) => !change?.said.includes(name));
-  if (rows.length === 0 && !change) return <p class="sagents-faint">No arguments</p>;
+  if (rows.length === 0 && !change) return <FaintLine>No arguments</FaintLine>;
   // What stands beside its name comes first, so that all of it is seen before the long.
   const short = rows.filter(([name, value]) => isShort(value) && !codeOf(name, value, values));
   const long = rows.filter((row) => !short.includes(row));
@@ -47,7 +48,7 @@ export function Arguments({ tool, values, numbers = {}, before }: Props) {
         <div key={name} class="sagents-long">
           <div class="sagents-label">
             <Line text={name} />
-            <span class="sagents-faint">{kind(name, value, values)}</span>
+            <Faint>{kind(name, value, values)}</Faint>
           </div>
           {typeof value === "string" ? (
             <TextBlock text={value} language={codeOf(name, value, values)} />
@@ -67,7 +68,7 @@ function ChangeView({ change: { path, note, from, to }, tone }: { change: Change
         <span class="sagents-path">
           <Line text={path} />
         </span>
-        <span class="sagents-faint">{note}</span>
+        <Faint>{note}</Faint>
       </div>
       {from === null ? <TextBlock text={to} language={languageOf(path)} tone={tone} /> : <Diff from={from} to={to} />}
     </div>

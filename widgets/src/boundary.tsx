@@ -1,6 +1,7 @@
 // What cannot be drawn takes nothing with it: something plain stands in its place, and all the rest
 // of the panel goes on.
 import { Component, type ComponentChildren } from "preact";
+import { Faint } from "./faint";
 import { TextBlock } from "./text-block";
 import type { Part } from "./protocol";
 
@@ -38,7 +39,7 @@ export function TurnBoundary({ role, parts, stage, children }: TurnProps) {
 function PlainTurn({ role, parts }: { role: string; parts: unknown[] }) {
   return (
     <article class="sagents-turn" data-testid="entry" data-role={role}>
-      <span class="sagents-faint">{role}; shown as plain text, because it cannot be drawn</span>
+      <Faint>{role}; shown as plain text, because it cannot be drawn</Faint>
       <TextBlock text={parts.map(plainText).join("\n\n")} />
     </article>
   );

@@ -2,10 +2,10 @@
 import type { ButtonHTMLAttributes } from "preact";
 
 type Bare = ButtonHTMLAttributes<HTMLButtonElement>;
-type Props = Bare & { kind?: "quiet" | "plain" | "primary" | "danger" | "stop" };
+type Props = Bare & { kind?: "quiet" | "plain" | "primary" | "danger" | "stop"; class?: string };
 
 export const BareButton = (props: Bare) => <button type="button" {...props} />;
 
-export const Button = ({ kind, ...props }: Props) => (
-  <BareButton class={kind ? `sagents-button sagents-${kind}` : "sagents-button"} {...props} />
+export const Button = ({ kind, class: more = "", ...props }: Props) => (
+  <BareButton class={`sagents-button ${kind ? `sagents-${kind}` : ""} ${more}`} {...props} />
 );

@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { BareButton, Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Attachments, fieldsOf, imagesOf, useAttachments } from "./attachments";
+import { FaintLine } from "./faint";
 import { textOf, useHistory } from "./history";
 import { Icon } from "./icons";
 import type { Edited } from "./message-actions";
@@ -132,8 +133,9 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
             event.currentTarget.value = "";
           }}
         />
-        <BareButton
-          class="sagents-button sagents-quiet sagents-attach"
+        <Button
+          kind="quiet"
+          class="sagents-attach"
           data-testid="attach"
           aria-label="Attach images or text files"
           title="Attach images or text files (or paste and drop them)"
@@ -141,7 +143,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
           onClick={() => picker.current!.click()}
         >
           <Icon name="clip" />
-        </BareButton>
+        </Button>
         <textarea
           ref={area}
           data-testid="composer"
@@ -155,15 +157,16 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
           onPaste={(event) => take(event, event.clipboardData)}
         />
         {running && (
-          <BareButton
-            class="sagents-button sagents-plain sagents-steer"
+          <Button
+            kind="plain"
+            class="sagents-steer"
             data-testid="steer"
             title={`Tell the active run now, before its next step (${STEER_KEY})`}
             disabled={!ready}
             onClick={() => send("steer")}
           >
             Steer
-          </BareButton>
+          </Button>
         )}
         <BareButton
           class="sagents-send"
@@ -177,12 +180,12 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
         </BareButton>
       </div>
       {blind && (
-        <p class="sagents-faint" role="status" data-testid="blind">
+        <FaintLine role="status" data-testid="blind">
           {state.model} is not known to read images: it may refuse them, or answer without having seen them.
-        </p>
+        </FaintLine>
       )}
       <ErrorText text={error || problem} />
-      {slow && !store.silent && <p class="sagents-faint">The kernel is busy; the message goes out later.</p>}
+      {slow && !store.silent && <FaintLine>The kernel is busy; the message goes out later.</FaintLine>}
     </div>
   );
 }

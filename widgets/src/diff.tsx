@@ -2,6 +2,7 @@
 import { diffLines } from "diff";
 import { useMemo, useState } from "preact/hooks";
 import { BareButton } from "./button";
+import { Faint } from "./faint";
 import { count } from "./format";
 import { TextBlock, Visible } from "./text-block";
 
@@ -55,7 +56,7 @@ export function Diff({ from, to }: { from: string; to: string }) {
         {foldsOf(lines).map((run, index) =>
           run.folded ? <Fold key={index} lines={run.lines} /> : run.lines.map((line, n) => <Row key={`${index}.${n}`} line={line} told={told} />),
         )}
-        {lines.length === 0 && <span class="sagents-faint">(empty)</span>}
+        {lines.length === 0 && <Faint>(empty)</Faint>}
       </pre>
     </div>
   );
@@ -72,7 +73,7 @@ function Row({ line: { kind, text, open }, told = false }: { line: Line; told?: 
       </span>
       <span class="sagents-diff-text">
         <Visible text={text} />
-        {open && told && <span class="sagents-faint"> (no newline at the end)</span>}
+        {open && told && <Faint> (no newline at the end)</Faint>}
       </span>
     </div>
   );

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { Button } from "./button";
 import { ErrorText } from "./error-text";
+import { Faint } from "./faint";
 import { Line } from "./text-block";
 import { canonicalJson, hasHidden, type Numbers } from "./visible";
 import type { Json, JsonObject } from "./protocol";
@@ -95,7 +96,7 @@ export function EditForm({ values, numbers, disabled, onSave, onCancel }: Props)
       {needsJson && (
         <label class="sagents-field">
           <span class="sagents-label">
-            {names.length > 0 ? "Other arguments" : "Arguments"} <span class="sagents-faint">JSON</span>
+            {names.length > 0 ? "Other arguments" : "Arguments"} <Faint>JSON</Faint>
           </span>
           <textarea
             data-testid="edit-field"

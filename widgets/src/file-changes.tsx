@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { BareButton } from "./button";
 import { ErrorText } from "./error-text";
 import { Diff } from "./diff";
+import { FaintLine } from "./faint";
 import { useRequest } from "./use-store";
 import type { ChangedFile, FileChange, FileEntry } from "./protocol";
 
@@ -63,12 +64,12 @@ export function FileChanges({ change }: { change: ChangedFile }) {
   const told = kept && (kind === "deleted" || after !== null);
   return (
     <div class="sagents-changes" data-testid="file-changes">
-      <p class="sagents-faint">
+      <FaintLine>
         {SAID[kind]}
         {!kept && " What it was is not known: only texts of up to 200 kB are kept, once there is a panel."}
         {since && " It has changed since, so that cannot be undone here."}
         {kept && !told && " It is no text, or too long to be compared here."}
-      </p>
+      </FaintLine>
       {told && <Diff from={before ?? ""} to={after ?? ""} />}
     </div>
   );

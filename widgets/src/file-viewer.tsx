@@ -7,6 +7,7 @@ import { Boundary } from "./boundary";
 import { save, textOf } from "./bytes";
 import { CopyButton } from "./copy";
 import { parseCsv } from "./csv";
+import { Faint, FaintLine } from "./faint";
 import { FileChanges, UndoButton, useChangedFile } from "./file-changes";
 import { bytes, count } from "./format";
 import { languageOf } from "./highlight";
@@ -73,7 +74,7 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
             <Line text={path} />
           </bdi>
         </span>
-        {content && !gone && <span class="sagents-faint">{bytes(content.size)}</span>}
+        {content && !gone && <Faint>{bytes(content.size)}</Faint>}
       </div>
       <div class="sagents-viewer-tools" role="group" aria-label={`What to do with ${nameOf(path)}`}>
         {content?.content != null && !gone && <CopyButton text={content.content} label="Copy" />}
@@ -147,7 +148,7 @@ function Content({ content: file, raw }: { content: FileContent; raw: boolean })
     );
   }
   const cut = truncated && (
-    <p class="sagents-faint">The first {count(content.length, "character")}; the file goes on.</p>
+    <FaintLine>The first {count(content.length, "character")}; the file goes on.</FaintLine>
   );
   const rows = !raw && /\.(csv|tsv)$/i.test(path) && parseCsv(content, /tsv$/i.test(path) ? "\t" : ",", truncated);
   if (rows && (rows.length > 1 || !truncated)) return <CsvTable rows={rows} cut={truncated} />;
@@ -197,14 +198,14 @@ function CsvTable({ rows: [head = [], ...rows], cut }: { rows: string[][]; cut: 
         </table>
       </div>
       {cut ? (
-        <p class="sagents-faint">
+        <FaintLine>
           The first {count(Math.min(rows.length, MOST_ROWS), "row")}; the file is longer than what is shown here.
-        </p>
+        </FaintLine>
       ) : (
         rows.length > MOST_ROWS && (
-          <p class="sagents-faint">
+          <FaintLine>
             The first {MOST_ROWS} of {count(rows.length, "row")}; see Raw for all.
-          </p>
+          </FaintLine>
         )
       )}
     </>

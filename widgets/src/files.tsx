@@ -1,5 +1,6 @@
 // The agent's files: a tree, and the file that was picked.
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Faint } from "./faint";
 import { FileViewer } from "./file-viewer";
 import { bytes } from "./format";
 import { Icon } from "./icons";
@@ -117,7 +118,7 @@ export function Files({ files, folding = false }: Props) {
   const title = (
     <>
       <span class="sagents-section-title">Files</span>
-      <span class="sagents-faint">{numberOf(files)}</span>
+      <Faint>{numberOf(files)}</Faint>
     </>
   );
   if (folding) {
@@ -238,9 +239,9 @@ function Tree({ files, kinds, turned, onTurn, place, onPlace, back, onPick }: Tr
               </span>
             )}
             {kinds.get(node.path) !== "deleted" && (
-              <span class="sagents-faint">
+              <Faint>
                 {node.file ? node.file.size != null && bytes(node.file.size) : node.inside.length > 0 ? bytes(node.size) : "empty"}
-              </span>
+              </Faint>
             )}
           </li>
         );

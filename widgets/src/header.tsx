@@ -1,6 +1,7 @@
 // Who answers, what it is doing, and the way to stop it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
+import { Faint } from "./faint";
 import { count, seconds, tokens } from "./format";
 import { Icon } from "./icons";
 import { ModelButton, ModelList } from "./models";
@@ -72,7 +73,7 @@ function Elapsed({ from, to }: { from: number; to: number | null }) {
   // The kernel's clock may be ahead of the page's.
   const passed = Math.max(0, (to ?? now) - from);
   if (to === null && passed < 1) return null;
-  return <span class="sagents-faint">{to === null ? seconds(Math.floor(passed)) : seconds(passed)}</span>;
+  return <Faint>{to === null ? seconds(Math.floor(passed)) : seconds(passed)}</Faint>;
 }
 
 function usageOfRun(state: ViewState, runId: string): Usage {

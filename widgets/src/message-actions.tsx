@@ -1,10 +1,12 @@
 // What a person can do with a message of theirs: say it anew, switch between the ways in which it was
 // said, and go on from it in a conversation of its own.
 import { useRef, useState } from "preact/hooks";
-import { BareButton, Button } from "./button";
+import { Button } from "./button";
 import { ErrorText } from "./error-text";
+import { Faint } from "./faint";
 import { Icon } from "./icons";
 import { queuedText, type Entry, type Part, type ViewState } from "./protocol";
+import { goesOn } from "./status";
 import { useRequest, useStore } from "./use-store";
 
 /** A message that is being said anew, and how many messages of the person came after it. */
@@ -15,7 +17,7 @@ export type Place = { later: number; whole: boolean };
 
 /** The places of the person's messages, when nothing runs or waits: then something can be done with each. */
 export function placesOf({ status, entries }: ViewState): Map<Entry, Place> {
-  if (["running", "interrupted", "paused", "closed"].includes(status)) return new Map();
+  if (goesOn(status)) return new Map();
   const whole = (part: Part) => part.type === "text" || (part.type === "image" && !!part.data);
   const asked = entries.filter(({ message }) => message.role === "user");
   return new Map(
@@ -110,22 +112,23 @@ type SwitchProps = { id: string; current: number; count: number; disabled: boole
 function Switch({ id, current, count, disabled }: SwitchProps) {
   const { ask, busy, error } = useRequest();
   const step = (by: number, name: string, icon: "earlier" | "chevron") => (
-    <BareButton
-      class="sagents-button sagents-quiet sagents-step"
+    <Button
+      kind="quiet"
+      class="sagents-step"
       aria-label={`${name} branch`}
       title={`${name} branch of the conversation`}
       disabled={disabled || busy || current + by < 0 || current + by >= count}
       onClick={() => ask("switch", { branch: id, to: current + by })}
     >
       <Icon name={icon} />
-    </BareButton>
+    </Button>
   );
   return (
     <span class="sagents-branches" role="group" aria-label="Branches" data-testid="branches">
       {step(-1, "Earlier", "earlier")}
-      <span class="sagents-faint" aria-live="polite">
+      <Faint aria-live="polite">
         {current + 1} / {count}
-      </span>
+      </Faint>
       {step(1, "Later", "chevron")}
       <ErrorText text={error} />
     </span>

@@ -1,7 +1,8 @@
 // Which model answers, and the list of those that could.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { BareButton } from "./button";
+import { Button } from "./button";
 import { ErrorText } from "./error-text";
+import { Faint, FaintLine } from "./faint";
 import { Icon } from "./icons";
 import type { ModelChoice } from "./protocol";
 import { useRequest, useStore } from "./use-store";
@@ -60,12 +61,13 @@ export function ModelList({ close }: { close: () => void }) {
   };
   return (
     <section class="sagents-models" aria-label="Models" data-testid="models" onKeyDown={onKeyDown}>
-      {!choices && !error && <p class="sagents-faint">{slow ? "The kernel is busy." : "Looking…"}</p>}
+      {!choices && !error && <FaintLine>{slow ? "The kernel is busy." : "Looking…"}</FaintLine>}
       <ul ref={list}>
         {choices?.map((choice) => (
           <li key={choice.name}>
-            <BareButton
-              class="sagents-button sagents-plain sagents-choice"
+            <Button
+              kind="plain"
+              class="sagents-choice"
               data-testid="model-choice"
               aria-pressed={choice.current}
               disabled={busy}
@@ -73,9 +75,9 @@ export function ModelList({ close }: { close: () => void }) {
             >
               {choice.current && <Icon name="check" />}
               <span class="sagents-choice-name">{choice.label}</span>
-              {choice.name === "" && <span class="sagents-faint">this session's own</span>}
-              {choice.missing && <span class="sagents-faint">{choice.missing} is not set</span>}
-            </BareButton>
+              {choice.name === "" && <Faint>this session's own</Faint>}
+              {choice.missing && <Faint>{choice.missing} is not set</Faint>}
+            </Button>
           </li>
         ))}
       </ul>

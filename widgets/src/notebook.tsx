@@ -1,6 +1,7 @@
 // A Jupyter notebook that the agent has written or read: its cells, and what they gave.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
+import { FaintLine } from "./faint";
 import { count } from "./format";
 import { withoutColours } from "./problem";
 import { CodeBlock, RichText } from "./rich-text";
@@ -64,9 +65,9 @@ export function Notebook({ text, instead }: { text: string; instead: ComponentCh
         <CellView key={index} cell={cell} language={language} />
       ))}
       {cells.length > MOST_CELLS && (
-        <p class="sagents-faint">
+        <FaintLine>
           The first {MOST_CELLS} of {count(cells.length, "cell")}; see Raw for all.
-        </p>
+        </FaintLine>
       )}
     </div>
   );

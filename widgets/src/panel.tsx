@@ -2,7 +2,9 @@
 import type { AnyModel } from "@anywidget/types";
 import { render as draw } from "preact";
 import type { Source } from "./loader";
+import { memoryOf } from "./memory";
 import { storeFor } from "./store";
+import { goOnAfter } from "./succession";
 import { askThrough } from "./typesetter";
 import { View, type ViewName } from "./view";
 
@@ -13,10 +15,18 @@ export function render({ model, source, el, signal }: Props): void {
   askThrough(model);
   const root = document.createElement("div");
   el.append(root);
-  const show = (name: ViewName) => draw(<View store={store} name={name} runId={model.get("run_id") ?? ""} typed={model.get("typed") ?? false} />, root);
-  show(model.get("view") || "session");
-  signal.addEventListener("abort", () => {
-    draw(null, root);
-    root.remove();
-  });
+  const name: ViewName = model.get("view") || "session";
+  const runId = model.get("run_id") ?? "";
+  const memory = memoryOf(store, `${name} ${runId}`);
+  draw(<View store={store} name={name} runId={runId} memory={memory} typed={model.get("typed") ?? false} />, root);
+  goOnAfter(el, memory, signal, drop);
+  signal.addEventListener("abort", () => drop(el));
+}
+
+/** Ends what is drawn in the element: that may have come from another one. */
+function drop(el: Element): void {
+  const root = el.firstElementChild;
+  if (!root) return;
+  draw(null, root);
+  root.remove();
 }

@@ -1,6 +1,7 @@
 // What people wrote while a run went on: it waits, and can be taken back.
 import { Button } from "./button";
 import { ErrorText } from "./error-text";
+import { Faint, FaintLine } from "./faint";
 import type { Queued } from "./protocol";
 import { useRequest, useStore } from "./use-store";
 
@@ -16,11 +17,11 @@ export function Queue({ queued, active }: { queued: Queued[]; active: boolean })
   if (queued.length === 0) return null;
   return (
     <section class="sagents-queue" aria-label="Messages that wait" data-testid="queue">
-      {!active && <p class="sagents-faint">Not sent yet; these go out with your next message.</p>}
+      {!active && <FaintLine>Not sent yet; these go out with your next message.</FaintLine>}
       <ul>
         {queued.map(({ run_id, when, text }, place) => (
           <li key={place} class="sagents-queued" data-testid="queued">
-            <span class="sagents-faint">{active ? (WHEN[when] ?? when) : "Waiting"}</span>
+            <Faint>{active ? (WHEN[when] ?? when) : "Waiting"}</Faint>
             <span class="sagents-queued-text" title={text}>
               {text}
             </span>

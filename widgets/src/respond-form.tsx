@@ -1,6 +1,7 @@
 // Answering a question of the agent: by one of its options, or in words.
 import { useState } from "preact/hooks";
 import { Button } from "./button";
+import { LineForm } from "./line-form";
 import { Line } from "./text-block";
 import type { Json, JsonObject } from "./protocol";
 
@@ -27,12 +28,11 @@ export function optionsOf(kind: string, values: JsonObject): Option[] {
 }
 
 export function RespondForm({ options, values, disabled, onAnswer }: Props) {
-  const [text, setText] = useState("");
   const [picked, setPicked] = useState<Json[]>([]);
   const several = values.response_type === "multi_select";
   const toggle = (value: Json) =>
     setPicked(picked.includes(value) ? picked.filter((other) => other !== value) : [...picked, value]);
-  const answer = () => onAnswer(several ? [...picked, ...(text.trim() ? [text] : [])] : text);
+  const answer = (text: string) => onAnswer(several ? [...picked, ...(text.trim() ? [text] : [])] : text);
   return (
     <div class="sagents-respond">
       {options.length > 0 && (
@@ -52,20 +52,7 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
         </div>
       )}
       {(options.length === 0 || several || values.allow_other === true) && (
-        <div class="sagents-reject">
-          <input
-            data-testid="answer"
-            aria-label="Your answer"
-            placeholder="Your answer"
-            value={text}
-            disabled={disabled}
-            onInput={(event) => setText(event.currentTarget.value)}
-            onKeyDown={(event) => event.key === "Enter" && !event.isComposing && answer()}
-          />
-          <Button kind="primary" data-testid="answer-send" disabled={disabled} onClick={answer}>
-            Answer
-          </Button>
-        </div>
+        <LineForm id="answer" label="Your answer" verb="Answer" kind="primary" disabled={disabled} onSend={answer} />
       )}
     </div>
   );

@@ -3,13 +3,14 @@ import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
 import type { ViewState } from "./protocol";
+import { goesOn } from "./status";
 import { useRequest, useStore } from "./use-store";
 
 const CUT = new Set(["max_tokens", "context_window", "refusal"]);
 
 /** Whether the last answer is missing, failed, or was stopped or cut. */
 export function canRetry({ status, entries }: ViewState): boolean {
-  if (["running", "interrupted", "paused", "closed"].includes(status)) return false;
+  if (goesOn(status)) return false;
   const last = entries.at(-1)?.message;
   if (!last) return false;
   if (last.role === "assistant") return last.error != null || CUT.has(last.stop_reason ?? "");

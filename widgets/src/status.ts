@@ -22,6 +22,9 @@ const LABELS: Record<string, string> = {
   completed: "Done",
 };
 
+/** Whether nothing else can begin: something runs, waits, or nobody can be asked. */
+export const goesOn = (status: string): boolean => ["running", "interrupted", "paused", "closed"].includes(status);
+
 export function statusOf(state: ViewState | null, open: boolean, runId: string): Status {
   const name = nameOf(state, open, runId);
   const label = name === "interrupted" ? labelOf(state?.interrupt) : LABELS[name];
@@ -51,7 +54,9 @@ function nameOf(state: ViewState | null, open: boolean, runId: string): string {
   if (run.status === "interrupted") {
     if (!open) return "closed";
     const asker = state.interrupt && (state.interrupt.run_id || runId);
-    return asker === runId ? "interrupted" : "paused";
+    if (asker === runId) return "interrupted";
+    // What was stopped while it waited, or followed by something else, never goes on.
+    return Object.keys(state.runs).at(-1) === runId && goesOn(state.status) ? "paused" : "cancelled";
   }
   return run.status;
 }

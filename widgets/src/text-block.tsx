@@ -3,6 +3,7 @@
 import { createContext } from "preact";
 import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { BareButton } from "./button";
+import { Faint } from "./faint";
 import { count } from "./format";
 import { highlight } from "./highlight";
 import { isPlain, pieces } from "./visible";
@@ -35,7 +36,7 @@ export function TextBlock({ text, tone, language = "" }: Props) {
     <div class={tone ? `sagents-text sagents-${tone}` : "sagents-text"}>
       <pre tabIndex={cuts ? undefined : 0}>
         {html === null ? <Visible text={shown} /> : <code class="hljs" dangerouslySetInnerHTML={{ __html: html }} />}
-        {text === "" && <span class="sagents-faint">(empty)</span>}
+        {text === "" && <Faint>(empty)</Faint>}
       </pre>
       {rest && (
         <BareButton class="sagents-link sagents-more" aria-expanded={whole} onClick={() => setWhole(!whole)}>

@@ -1,5 +1,6 @@
 // The agent's list of things to do.
 import { isResult } from "./calls";
+import { Faint } from "./faint";
 import { Icon, type IconName } from "./icons";
 import { withoutTicks } from "./format";
 import { useFold } from "./memory";
@@ -46,7 +47,7 @@ export function Todos({ todos, busy, folding = false }: Props) {
   const title = (
     <>
       <span class="sagents-section-title">Todos</span>
-      <span class="sagents-faint">{todos.length > 0 && `${done} of ${todos.length}`}</span>
+      <Faint>{todos.length > 0 && `${done} of ${todos.length}`}</Faint>
       <progress class="sagents-progress" value={done} max={todos.length || 1} aria-hidden="true" />
     </>
   );

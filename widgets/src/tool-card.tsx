@@ -6,6 +6,7 @@ import { Arguments } from "./arguments";
 import { BareButton } from "./button";
 import { changeOf } from "./changes";
 import { countsOf } from "./diff";
+import { Faint, FaintLine } from "./faint";
 import { count, oneLine, seconds } from "./format";
 import { Icon, type IconName } from "./icons";
 import { MemoryContext, useFold } from "./memory";
@@ -124,7 +125,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
         )}
         <Counts call={ran} />
         {word && <span class="sagents-tool-word">{word}</span>}
-        {status !== "running" && !!info?.duration && <span class="sagents-faint">{seconds(info.duration)}</span>}
+        {status !== "running" && !!info?.duration && <Faint>{seconds(info.duration)}</Faint>}
         {agent && !open && <AgentNews progress={progress?.text} result={result} />}
         <Icon name="chevron" />
       </summary>
@@ -150,10 +151,12 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
 /** Beside the call, what is not plain: how it failed, and what a person said to it. */
 function wordOf(status: string, decided: Decided | undefined, edited: boolean): string {
   if (edited || decided?.type === "edit") return status === "completed" ? "Edited" : `Edited, ${(words[status] ?? status).toLowerCase()}`;
-  if (decided?.type === "approve") return status === "completed" || status === "running" ? "Approved" : (words[status] ?? status);
-  return ["completed", "running", "pending"].includes(status) ? "" : (words[status] ?? status);
+  if (decided?.type === "approve" && ["completed", "running"].includes(status)) return decided.by === ALWAYS ? "Always allowed" : "Approved";
+  return !decided && ["completed", "running", "pending"].includes(status) ? "" : (words[status] ?? status);
 }
 
+/** By whom a call is approved that nobody was asked about. */
+const ALWAYS = "always";
 const VERBS: Record<string, string> = { approve: "Approved", edit: "Approved with changes", reject: "Rejected", respond: "Answered" };
 
 /** What was decided, and by whom. */
@@ -162,8 +165,14 @@ function Outcome({ decided: { type, by, message, always } }: { decided: Decided 
     <p class="sagents-outcome" data-testid="outcome">
       <Icon name={type === "reject" ? "skip" : "check"} />
       <span>
-        {VERBS[type] ?? type} by <Line text={by} />
-        {always === true && ", as all calls of this tool from here on"}
+        {by === ALWAYS ? (
+          "Always allowed in this conversation"
+        ) : (
+          <>
+            {VERBS[type] ?? type} by <Line text={by} />
+            {always === true && ", as all calls of this tool from here on"}
+          </>
+        )}
         {typeof message === "string" && message && (
           <>
             : <Visible text={message} />
@@ -234,7 +243,7 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
         if (part.type === "json") return <TextBlock key={index} text={canonicalJson(part.data)} />;
         return <OtherPart key={index} part={part} />;
       })}
-      {shortened && inside && <p class="sagents-faint">The beginning of {count(shortened, "character")}</p>}
+      {shortened && inside && <FaintLine>The beginning of {count(shortened, "character")}</FaintLine>}
       {shortened && !inside && (
         <BareButton class="sagents-link" disabled={busy} onClick={readAll}>
           Show all {count(shortened, "character")}

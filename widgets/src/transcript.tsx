@@ -1,6 +1,6 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
 import { useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { BareButton, Button } from "./button";
+import { Button } from "./button";
 import { ownersOf, resultsByEntry } from "./calls";
 import { ErrorText } from "./error-text";
 import { MessageActions, placesOf, type Edited } from "./message-actions";
@@ -135,9 +135,9 @@ export function Transcript({ state, runId = "", loose = true, typed = false, edi
         </div>
       </QuestionProvider>
       {pane.away && (
-        <BareButton class="sagents-button sagents-to-end" onClick={pane.toEnd}>
+        <Button class="sagents-to-end" onClick={pane.toEnd}>
           Newest
-        </BareButton>
+        </Button>
       )}
     </div>
   );

@@ -3,6 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { TurnBoundary } from "./boundary";
 import { BareButton } from "./button";
 import { isCall } from "./calls";
+import { Faint, FaintLine } from "./faint";
 import { oneLine, withoutTicks } from "./format";
 import { Given } from "./given";
 import { Icon } from "./icons";
@@ -196,7 +197,7 @@ function NoteTurn({ entry }: { entry: Entry }) {
   const { role, parts = [] } = entry.message;
   return (
     <article class="sagents-turn sagents-note" data-testid="entry" data-role={role}>
-      <span class="sagents-faint">{role}</span>
+      <Faint>{role}</Faint>
       <RichText text={textOf(parts)} />
     </article>
   );
@@ -245,7 +246,7 @@ export function OtherPart({ part }: { part: ContentPart | Part }) {
       if (part.data && /^image\/(png|jpeg|gif|webp)$/.test(part.mime_type ?? "image/png")) {
         return <img class="sagents-image" alt="Image" src={`data:${part.mime_type ?? "image/png"};base64,${part.data}`} />;
       }
-      return <p class="sagents-faint">Image {part.url ?? part.mime_type ?? "image/png"}, not shown here</p>;
+      return <FaintLine>Image {part.url ?? part.mime_type ?? "image/png"}, not shown here</FaintLine>;
     case "file":
       return (
         <p class="sagents-attachment">

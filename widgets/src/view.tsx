@@ -7,7 +7,7 @@ import { Composer } from "./composer";
 import { Files, numberOf } from "./files";
 import { noteFocus } from "./going-on";
 import { givenName, Header } from "./header";
-import { MemoryContext, memoryOf } from "./memory";
+import { MemoryContext, type Memory } from "./memory";
 import type { Edited } from "./message-actions";
 import { headline } from "./question";
 import { Queue } from "./queue";
@@ -31,17 +31,17 @@ type ViewProps = {
   store: Store;
   name: ViewName;
   runId: string;
+  memory: Memory;
   /** Whether the cell above says the prompt word for word. */
-  typed?: boolean;
+  typed: boolean;
 };
 
-export function View({ store, name, runId, typed = false }: ViewProps) {
+export function View({ store, name, runId, memory, typed }: ViewProps) {
   const state = useStoreState(store);
   const root = useRef<HTMLDivElement>(null);
   const wide = useWidth(root) >= WIDE;
   const status = statusOf(state, store.open, name === "run" ? runId : "");
 
-  const memory = memoryOf(store, `${name} ${runId}`);
   const [armed, setArmed] = useState(false);
   const [picked, pick] = useState<Picked>({ path: "" });
   const files = name === "chat" ? undefined : state?.files;

@@ -44,6 +44,7 @@ test.each([
   [{ type: "reject", message: "Not on a Sunday." }, "rejected", "Rejected", "Rejected by user: Not on a Sunday."],
   [{ type: "edit", arguments: {} }, "completed", "Edited", "Approved with changes by user"],
   [{ type: "approve", always: true }, "failed", "Failed", "Approved by user, as all calls of this tool from here on"],
+  [{ type: "approve", always: true, by: "always" }, "completed", "Always allowed", "Always allowed in this conversation"],
 ])("the row says what was decided, by whom, and what came of it: %o", async (decision, status, word, outcome) => {
   await show({
     ...emptyState(),
@@ -168,12 +169,27 @@ test.each([
   expect(sent("cancel")).toHaveLength(1);
 });
 
-test("keys do what is allowed only, and nothing from outside of the card", async () => {
+test("keys do what is allowed only, and nothing from outside of the transcript", async () => {
   await show(inPlace(remove));
   await press(one("approval").querySelector("[tabindex]")!, "e");
   expect(find("edit-field")).toEqual([]);
-  await press(el.querySelector('[role="log"]')!, "a");
+  for (const id of ["composer", "stop"]) await press(one(id), "a");
   expect(sent("decide")).toEqual([]);
+});
+
+test("in the transcript keys are heard by the card that stays in sight, in another card by that one", async () => {
+  await show(inPlace(write, remove));
+  const answered = () => find("approval").map((card) => "answered" in card.dataset);
+  await press(find("approval")[1]!, "a");
+  expect(answered()).toEqual([false, true]);
+  const log = el.querySelector('[role="log"]')!;
+  await press(log, "r");
+  expect(find("approval")[0]!.contains(one("reject-message"))).toBe(true);
+  await press(one("reject-message"), "a");
+  await press(one("reject-message"), "Escape");
+  expect(sent("decide")).toEqual([]);
+  await press(log, "a");
+  expect(sent("decide")).toHaveLength(1);
 });
 
 test("what is too long to be shown at once cannot be approved before it was opened", async () => {

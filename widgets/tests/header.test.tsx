@@ -64,3 +64,15 @@ test("Escape closes the list and stops no run", async () => {
   expect(find("models")).toEqual([]);
   expect(one("stop").textContent).toBe("Stop");
 });
+
+const INTERRUPTED = { status: "interrupted", started: 1, ended: 2 };
+const RAN = { status: "completed", started: 3, ended: 4 };
+
+test.each([
+  ["a person stopped it", "cancelled", { r1: INTERRUPTED }, "Stopped"],
+  ["another message came", "idle", { r1: INTERRUPTED, r2: RAN }, "Stopped"],
+  ["it was answered, and is about to go on", "running", { r1: INTERRUPTED }, "Paused"],
+])("a run that waited for people and waits no more: %s", async (_, status, runs, label) => {
+  await show(emptyState({ status, runs } as never), "run", "r1");
+  expect(one("status").textContent).toBe(label);
+});

@@ -28,7 +28,7 @@ test("reject carries what the person says", async () => {
   await show(waiting(write));
   await click("reject");
   await type(one("reject-message"), "Not today.");
-  await click("reject-confirm");
+  await click("reject-message-send");
   expect(sent("decide")[0]!.decisions).toEqual({ w1: { type: "reject", digest: "dw", message: "Not today." } });
 });
 
@@ -64,7 +64,7 @@ test("two calls are answered in one message, and the first answer can be changed
   await settle();
   await click("approve", 1);
   await click("reject", 0);
-  await click("reject-confirm");
+  await click("reject-message-send");
   expect(sent("decide")).toHaveLength(1);
   expect(sent("decide")[0]!.decisions).toEqual({
     w1: { type: "reject", digest: "dw", message: "" },
@@ -697,7 +697,7 @@ test("arguments that cannot be drawn are said to be so, and can be decided on", 
   one("approval").querySelector<HTMLElement>(".sagents-plain")!.click();
   await settle();
   await click("reject");
-  await click("reject-confirm");
+  await click("reject-message-send");
   expect(sent("decide")).toHaveLength(1);
   error.mockRestore();
 });

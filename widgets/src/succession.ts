@@ -1,0 +1,47 @@
+// A view that its host draws anew goes on in the new element: with all that is written, open and
+// chosen in it, and with its focus. JupyterLab does so whenever an output changes, and the kernel
+// changes it at the end of each run, so that the notebook's file keeps what was said.
+
+/** Says what the jupyterlab-manager puts in the place of a view until the next is there. */
+const COMING = "Loading widget...";
+
+/** What each element shows: equal ones show the same view. */
+const views = new WeakMap<Element, object>();
+
+/** Has what is drawn in `el` go on in what takes its place; `drop` ends what was drawn there. */
+export function goOnAfter(el: HTMLElement, view: object, signal: AbortSignal, drop: (el: Element) => void): void {
+  if (typeof ResizeObserver === "undefined") return;
+  views.set(el, view);
+  // An element that leaves the page loses both.
+  const tops = new Map<Element, number>();
+  let focused: HTMLElement | null = null;
+  el.addEventListener("scroll", ({ target }) => tops.set(target as Element, (target as Element).scrollTop), true);
+  el.addEventListener("focusin", ({ target }) => (focused = target as HTMLElement));
+  el.addEventListener("focusout", ({ target }) => setTimeout(() => focused === target && (focused = null)));
+
+  let place: Element | null = null;
+  // Told before the next key is pressed.
+  const changes = new MutationObserver(() => {
+    if (el.parentNode) return;
+    const next = [...place!.children].find((child) => views.get(child) === view);
+    if (next) {
+      drop(next);
+      next.append(...el.childNodes);
+      changes.disconnect();
+    } else if (place!.textContent === COMING) {
+      place!.replaceChildren(el);
+    } else return;
+    for (const [pane, top] of tops) pane.scrollTop = top;
+    focused?.focus({ preventScroll: true });
+  });
+  const layout = new ResizeObserver(() => {
+    if (!el.parentElement) return;
+    changes.observe((place = el.parentElement), { childList: true });
+    layout.disconnect();
+  });
+  layout.observe(el);
+  signal.addEventListener("abort", () => {
+    changes.disconnect();
+    layout.disconnect();
+  });
+}

@@ -1,0 +1,68 @@
+// A view that JupyterLab draws anew, as it does with each change of an output, goes on as it was.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { emptyState } from "../dev/scenes";
+import { el, model, one, settle, show, type } from "./page";
+import { render } from "../src/panel";
+
+/** Tells of an element once it is on the page. */
+class OnThePage {
+  #over = false;
+  constructor(private tell: (entries: object[]) => void) {}
+  observe(element: Element): void {
+    if (this.#over) return;
+    if (element.isConnected) this.tell([{ contentRect: { width: 500 } }]);
+    else setTimeout(() => this.observe(element), 1);
+  }
+  disconnect(): void {
+    this.#over = true;
+  }
+}
+beforeAll(() => Object.assign(globalThis, { ResizeObserver: OnThePage }));
+afterAll(() => Reflect.deleteProperty(globalThis, "ResizeObserver"));
+
+/** What the jupyterlab-manager does: a word takes the place of the view, and some time later the next view that of the word. */
+async function drawAnew(place: Element): Promise<HTMLElement> {
+  place.textContent = "Loading widget...";
+  await settle();
+  expect(place.textContent).not.toContain("Loading"); // meanwhile it is there
+  const next = document.createElement("div");
+  render({ model: model.asModel(), source: { model: model.asModel(), early: null }, el: next, signal: new AbortController().signal });
+  await settle();
+  place.textContent = "";
+  place.append(next);
+  await settle();
+  return next;
+}
+
+test("the draft, the caret and the focus are there each time", async () => {
+  const page = el.parentElement!;
+  const place = page.appendChild(document.createElement("div"));
+  place.append(el);
+  await show(emptyState());
+  const composer = one("composer") as HTMLTextAreaElement;
+  composer.focus();
+  await type(composer, "How many?");
+  composer.setSelectionRange(3, 3);
+  for (const _ of [1, 2]) {
+    const next = await drawAnew(place);
+    expect([...place.children]).toEqual([next]);
+    expect(next.querySelectorAll(".sagents-panel")).toHaveLength(1);
+    expect(next.contains(composer)).toBe(true);
+    expect(document.activeElement).toBe(composer);
+    expect([composer.value, composer.selectionStart]).toEqual(["How many?", 3]);
+  }
+  place.remove();
+});
+
+test("what its host takes away for good, or puts elsewhere, is left to it", async () => {
+  const place = document.body.appendChild(document.createElement("div"));
+  place.append(el);
+  await show(emptyState());
+  place.textContent = "Error displaying widget: model not found";
+  await settle();
+  expect(place.textContent).toContain("Error");
+  document.body.append(el);
+  await settle();
+  expect(el.parentElement).toBe(document.body);
+  place.remove();
+});
