@@ -12,10 +12,17 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, AnyStr
+from functools import lru_cache
+from itertools import islice
+from numbers import Integral
+from pathlib import PurePath
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any, AnyStr, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
+from uuid import UUID
 
 KEY = "[key]"  # what stands for a secret in a text that people read,
 RECORDED = "[redacted]"  # in a recording,
@@ -105,7 +112,8 @@ def without(text: str, secrets: Iterable[str], mark: str = KEY) -> str:
 
 # Of variables, whose values are all texts that could be one,
 _SURE_NAME = re.compile(
-    r"passw|passphrase|pwd|secret|api_?key|private_?key|access_?key|credential|bearer|(^|_)(pw|pat)$",
+    r"passw|passphrase|pwd|secret|api_?key|private_?key|access_?key|credential|bearer|(^|_)(pw|pat)$"
+    r"|(auth|access|refresh|api)_?token",
     re.IGNORECASE,
 )
 # or mostly are the names of columns and the words of a sentence.
@@ -131,33 +139,279 @@ _SHOWN_KEYS = [
 ]
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s:@]{0,100}:[^@\s/]{1,200}(?=@)")
 _ASSIGNED = re.compile(
-    r"((?:passw(?:or)?d|passphrase|pwd|secret|api_?key|token)[\"']?\s{0,3}[=:]\s{0,3}[\"']?)"
+    r"((?:passw(?:or)?d|passphrase|pwd|secret|api_?key|token)[\"']?\s{0,3}[=:]\s{0,3}(?:b?[\"'])?)"
     r"(?!\d+\b|None\b|True\b|False\b|\[key\])[^\s\"',;)}\]]{4,}",
     re.IGNORECASE,
 )
 
 
+_Rank = Literal[0, 1, 2, 3]
+_SURE: _Rank = 3  # of all that it holds
+_KEYED: _Rank = 2  # of an entry of a mapping: of all its longer texts
+_WEAK: _Rank = 1  # of the texts that look like a secret too
+_MOST = 1000  # entries of a collection, and rows of a frame from each end, that are looked at
+_IN_ALL = 20_000  # entries that are in all, those of the variables themselves before others
+_DEEPEST = 5
+_LONGEST = 10_000  # characters of a secret
+_SHORTEST_NUMBER = 6  # digits; what is shorter is a count, a year or a size elsewhere
+_CUT = 40  # characters of a longer text in a frame: pandas shows 46 of them
+_HISTORY = {"In", "Out", "_ih", "_oh", "_dh"}  # of a notebook: what it holds once more
+_BYTES = (bytes, bytearray, memoryview)
+_LEAVES = (str, *_BYTES, Integral, UUID, float, type(None))
+_HOLDERS = (Mapping, list, tuple, set, frozenset, deque)
+_CODE = (ModuleType, FunctionType)
+_SHOWN = (bool, float, complex, type(None), PurePath, type, *_CODE)
+
+
 def secrets_of_names(names: Mapping[str, Any]) -> Secrets:
     """What variables, and the process's environment, hold under the name of a secret.
+
+    That is also the name of an attribute, an entry, a column or a row, at some depth. Bytes are
+    found as text, in hexadecimal and as Python writes them, numbers from six digits on.
 
     >>> found = secrets_of_names({"db_password": "pw-1", "key": "species", "tokens": ["a", "b"]})
     >>> "pw-1" in found, "species" in found
     (True, False)
     """
     found: set[str] = set()
-    shells = {name: value for name, value in os.environ.items() if name not in _DIRECTORIES}
-    for name, value in [*names.items(), *shells.items()]:
-        if isinstance(value, str):
-            weak = _WEAK_NAME.search(name) and (_is_random(value) or _is_long_word(value))
-            if _SURE_NAME.search(name) or weak:
-                found.update(texts_in(value, _SHORTEST_OPTION))
-        elif isinstance(value, Mapping) and len(value) <= 1000:
-            found.update(_named_secrets(value))
+    for name, value in [*names.items(), *_environment().items()]:
+        if (rank := _rank(name)) and isinstance(value, _LEAVES):
+            found.update(_forms(value, rank, _SHORTEST_OPTION))
+    held = [
+        (_rank(name), value)
+        for name, value in list(names.items())
+        if name not in _HISTORY and not isinstance(value, (*_LEAVES, *_CODE))
+    ]
+    found.update(_found_in(held))
     return Secrets(found)
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _DIRECTORIES}
+
+
+def secret_variables() -> list[str]:
+    """The names of the process's variables of the environment that hold a secret.
+
+    By their own name, or since their value looks like a key or is an address with a password.
+    """
+    return [
+        name
+        for name, value in _environment().items()
+        if is_secret(name) or hides(name, value) or _looks_like_one(value)
+    ]
+
+
+def hides(name: Any, value: Any) -> bool:
+    """Whether a variable, an attribute or a column of that name holds a secret in ``value``.
+
+    Then nothing of it is to be shown. Code is none, and neither is what is empty.
+
+    >>> hides("api_key", b"k"), hides("api_key", len), hides("token", "word"), hides("pin", 1)
+    (True, False, False, False)
+    """
+    with suppress(Exception):  # of values of others
+        return _hides(_text(name), value)
+    return True
+
+
+def may_hide(name: Any) -> bool:
+    """Whether :func:`hides` looks at the value at all, which may have to be gathered first."""
+    return _rank(_text(name)) > 0
+
+
+def _hides(name: str, value: Any) -> bool:
+    rank = _rank(name)
+    if not rank or isinstance(value, _SHOWN) or callable(value):
+        return False
+    if isinstance(value, Integral):
+        return rank == _SURE and abs(int(value)) >= 1000
+    if hasattr(type(value), "__len__") and not len(value):
+        return False
+    if rank == _SURE:
+        return True
+    inner = [each for _, each in _entries(value, rank)] if isinstance(value, _HOLDERS) else [value]
+    return bool(inner) and all(_forms(each, rank, SHORTEST) for each in inner)
+
+
+@lru_cache(10_000)
+def _rank(name: str) -> _Rank:
+    return _SURE if _SURE_NAME.search(name) else _WEAK if _WEAK_NAME.search(name) else 0
+
+
+@lru_cache(10_000)
+def _rank_of_key(name: str) -> _Rank:
+    return max(_rank(name), _KEYED if is_secret(name) else 0)
+
+
+def _found_in(held: Iterable[tuple[_Rank, Any]]) -> Iterator[str]:
+    """The secrets in what variables hold, each beside the rank of its name."""
+    left = deque((rank, value, 0) for rank, value in held)
+    looked, seen = 0, dict[tuple[int, int], Any]()
+    while left and looked < _IN_ALL:
+        rank, value, depth = left.popleft()
+        if (id(value), rank) in seen:
+            continue
+        seen[id(value), rank] = value  # kept, so that no other has its id
+        looked += min(len(value), _MOST) if isinstance(value, _HOLDERS) else 10
+        try:
+            entries = _entries(value, rank)
+        except Exception:  # of others, or changed meanwhile by another thread
+            continue
+        for inner_rank, inner in entries:
+            if isinstance(inner, _LEAVES):
+                yield from _forms(inner, inner_rank, SHORTEST)
+            elif depth < _DEEPEST and not isinstance(inner, _CODE):
+                left.append((inner_rank, inner, depth + 1))
+
+
+def _entries(value: Any, rank: _Rank) -> list[tuple[_Rank, Any]]:
+    """What ``value`` holds, whose own name has that rank, and the rank of each; no plain text."""
+    if isinstance(value, Mapping):
+        if len(value) > _MOST and not rank:
+            return []
+        named = [(max(rank, _rank_of_key(_text(k))), v) for k, v in _some(value.items())]
+    elif fields := getattr(type(value), "_fields", None):
+        named = [(max(rank, _rank(f)), v) for f, v in zip(fields, value, strict=False)]
+    elif isinstance(value, _HOLDERS):
+        named = [(rank, inner) for inner in _some(value)]
+    elif library := _library(value):
+        named = _of_library(value, library, rank)
+    else:
+        named = _attributes(value, rank)
+    return [(r, inner) for r, inner in named if r or not isinstance(inner, _LEAVES)]
+
+
+def _some(values: Iterable[Any]) -> list[Any]:
+    return list(islice(values, _MOST))
+
+
+def _text(name: Any) -> str:
+    return name if isinstance(name, str) else str(name)
+
+
+def _library(value: Any) -> str:
+    """The one of these two that the value is of; neither need be installed."""
+    for kind in type(value).__mro__:
+        if (root := kind.__module__.partition(".")[0]) in ("pandas", "numpy"):
+            return root
+    return ""
+
+
+def _of_library(value: Any, library: str, rank: _Rank) -> list[tuple[_Rank, Any]]:
+    """Of an array or a column what has a name, or stands under one; of a frame its columns too."""
+    if library == "numpy" or not hasattr(value, "iloc"):
+        listed = value.ravel() if hasattr(value, "ravel") else value
+        return [(rank, v) for v in _ends(listed)] if rank and hasattr(value, "tolist") else []
+    named: list[tuple[_Rank, Any]] = []
+    for i, level in enumerate(value.index.names):
+        if inner := max(rank, _rank(_text(level))):
+            named += [(inner, v) for v in _ends(value.index.get_level_values(i))]
+    if hasattr(value, "columns"):
+        for i, column in enumerate(value.columns[:_MOST]):
+            if inner := max(rank, _rank(_text(column))):
+                named += [(inner, v) for v in _ends(value.iloc[:, i])]
+    elif inner := max(rank, _rank(_text(value.name))):
+        named += [(inner, v) for v in _ends(value)]
+    labels = value.index[:_MOST].tolist() if value.index.dtype.kind == "O" else []
+    for i, label in enumerate(labels):
+        if inner := _rank(_text(label)):
+            row = value.iloc[i]
+            named += [(inner, v) for v in (_ends(row) if hasattr(row, "tolist") else [row])]
+    cut = [(r, v[:_CUT]) for r, v in named if isinstance(v, str) and len(v) > _CUT + 6]
+    return [*named, *cut]
+
+
+def _ends(values: Any) -> list[Any]:
+    """The first and the last of what may be millions."""
+    if values.dtype.kind in "bfcmM":
+        return []
+    at = getattr(values, "iloc", values)
+    ends = [values] if len(values) <= 2 * _MOST else [at[:_MOST], at[-_MOST:]]
+    return [inner for end in ends for inner in end.tolist()]
+
+
+def _attributes(value: Any, rank: _Rank) -> list[tuple[_Rank, Any]]:
+    """Those of an object, or of a class. What is below one of a library's is its own affair."""
+    kind = value if isinstance(value, type) else type(value)
+    own = kind.__module__ == "__main__" or kind is SimpleNamespace or hasattr(kind, _OF_DATA)
+    held: dict[str, Any] = {}
+    if kind is value:
+        for base in reversed(kind.__mro__[:-1]):
+            held |= vars(base)
+    else:
+        held |= getattr(value, "__dict__", None) or {}
+        for base in kind.__mro__:
+            slots = getattr(base, "__slots__", ())
+            for slot in (slots,) if isinstance(slots, str) else slots:
+                held.setdefault(slot, getattr(value, slot, None))
+    entries: list[tuple[_Rank, Any]] = [
+        (max(rank if own else 0, _rank(name)), inner)
+        for name, inner in _some(held.items())
+        if not name.startswith("__")
+        and (own or isinstance(inner, (*_LEAVES, Mapping)) or _rank(name))
+    ]
+    return entries if kind is value else [*entries, (0, kind)]
+
+
+_OF_DATA = "__dataclass_fields__"
+
+
+def _forms(value: Any, rank: _Rank, shortest: int) -> set[str]:
+    """How a secret may be written; none where it is none, for its kind, length or looks.
+
+    ``shortest`` is that of a word. What has letters and something else may have four characters.
+    """
+    if isinstance(value, str):
+        return _forms_of_text(value, rank, shortest)
+    if isinstance(value, _BYTES):
+        data = bytes(value[:_LONGEST])
+        try:
+            found = _forms_of_text(data.decode(), rank, shortest)
+        except UnicodeDecodeError:
+            found = (
+                {data.decode("latin-1")} if len(data) >= 2 * SHORTEST or rank == _SURE else set()
+            )
+        if found:
+            found |= {repr(data)[2:-1], data.hex(), data.hex().upper()}
+        return {text for text in found if len(text) >= _SHORTEST_OPTION}
+    if isinstance(value, UUID):
+        return {str(value), value.hex}
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        return set()
+    digits = str(int(value)) if rank == _SURE else ""
+    return {digits} if len(digits) >= _SHORTEST_NUMBER else set()
+
+
+def _forms_of_text(text: str, rank: _Rank, shortest: int) -> set[str]:
+    mixed = not text.isalpha() and any(map(str.isalpha, text))
+    short = _SHORTEST_OPTION if rank == _SURE and mixed else shortest
+    if len(text) < short or (rank == _WEAK and not (_is_random(text) or _is_long_word(text))):
+        return set()
+    if text.isalnum() or len(text) > _LONGEST:
+        return {text}
+    inner = text.strip() if len(text.strip()) >= short else text  # a file of one line has an end
+    in_html = inner.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return {text, inner, in_html, repr(inner)[1:-1], json.dumps(inner)[1:-1]}
 
 
 def _is_long_word(text: str) -> bool:
     return 20 <= len(text) <= 10_000 and not any(map(str.isspace, text))
+
+
+def _looks_like_one(text: str) -> bool:
+    return bool(_IN_ADDRESS.search(text)) or _without_keys(text, KEY, _SHOWN_KEYS) != text
+
+
+def masked_start(text: str, limit: int, secrets: Iterable[str] = ()) -> str:
+    """What :func:`masked` begins with: ``limit`` characters, and no piece of a secret at its end.
+
+    All of a shorter text; a much longer one is not looked through to its end.
+    """
+    whole = 10 * limit + 2 * _LONGEST
+    if len(text) <= whole:
+        return masked(text, secrets)[:limit]
+    return masked(text[:whole], secrets)[:-_LONGEST][:limit]
 
 
 def masked(text: str, secrets: Iterable[str] = ()) -> str:

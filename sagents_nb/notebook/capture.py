@@ -16,7 +16,7 @@ from typing import Any
 
 from ..messages import IMAGE_TYPES, ContentPart, ImagePart, TextPart, image_of
 from ..redaction import masked
-from .interpolate import describe
+from .interpolate import describe, without_secret_entries
 
 MOST_IMAGES = 4
 """Images of one call that a model is handed."""
@@ -111,6 +111,7 @@ class Capture(io.TextIOBase):
         """Take the value of a last expression, and display it if it is more than text."""
         if getattr(value, "number", None) in _figures() - self._figures:
             return  # a figure, which is taken with the others
+        value = without_secret_entries(value)
         data: dict[str, Any] = {}
         if type(value).__module__ != "builtins":
             data, metadata = self._shell.display_formatter.format(value)
@@ -121,7 +122,8 @@ class Capture(io.TextIOBase):
         if image is not None:
             self.image(image)
         else:
-            self.write(describe(value, self._most * 9 // 10))  # which says itself that it is cut
+            most = self._most * 9 // 10
+            self.write(describe(value, most, self._secrets()))  # says itself that it is cut
 
     def publish(self, data: dict[str, Any], metadata: Any = None, **how: Any) -> None:
         """As the shell's own ``display_pub.publish``."""

@@ -7,9 +7,11 @@ import re
 import sysconfig
 import traceback
 import weakref
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from ..redaction import masked_start
 from .unattended import unattended
 
 _OURS = ("%%agent", "%agent")
@@ -71,8 +73,10 @@ def forget_failures(shell: Any) -> None:
         shell.events.unregister("post_run_cell", found.note)
 
 
-def cells_text(shell: Any, numbers: list[int], most: int) -> str:
+def cells_text(shell: Any, numbers: list[int], most: int, secrets: Iterable[str] = ()) -> str:
     """The source of these cells and the text that they put out, each at most ``most`` characters.
+
+    What then are the ``secrets`` is masked.
 
     Raises ValueError for a number that no cell has.
     """
@@ -84,10 +88,12 @@ def cells_text(shell: Any, numbers: list[int], most: int) -> str:
     blocks = []
     for number in numbers:
         history = shell.history_manager
-        out = _cut(_outputs(history, number, most), most)
+        out = _cut(_outputs(history, number, most), most, secrets)
         if failed := getattr(history, "exceptions", {}).get(number):
-            out += f"It failed: {failed.get('ename')}: {_cut(str(failed.get('evalue')), most)}"
-        blocks.append(f"In [{number}]:\n{_cut(sources[number], most)}\n\n{out}".rstrip())
+            why = _cut(str(failed.get("evalue")), most, secrets)
+            out += f"It failed: {failed.get('ename')}: {why}"
+        source = _cut(sources[number], most, secrets)
+        blocks.append(f"In [{number}]:\n{source}\n\n{out}".rstrip())
     return "\n\n".join(blocks)
 
 
@@ -117,8 +123,9 @@ def _outputs(history: Any, number: int, most: int) -> str:
     return "".join(texts)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… (cut)\n"
+def _cut(text: str, most: int, secrets: Iterable[str]) -> str:
+    shown = masked_start(text, most, secrets)
+    return shown if len(text) <= most else f"{shown}… (cut)\n"
 
 
 # What is offered

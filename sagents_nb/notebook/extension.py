@@ -130,9 +130,10 @@ class Extension:
             return
         session = self.conversations.session_for(parse(""))
         secrets = secrets_of_names(self.shell.user_ns)
-        shown = Message.user(masked(_fix_words(failed, wish), secrets))
-        asked = masked(fix_prompt(failed, wish), secrets)
-        prompt = Message.user(asked, **{DISPLAY: to_data(shown)})
+        source, trace = masked(failed.source, secrets), masked(failed.traceback, secrets)
+        failed, wish = failed._replace(source=source, traceback=trace), masked(wish, secrets)
+        shown = Message.user(_fix_words(failed, wish))
+        prompt = Message.user(fix_prompt(failed, wish), **{DISPLAY: to_data(shown)})
         unheard = unattended(self.shell)
         result = await run_cell(
             session,

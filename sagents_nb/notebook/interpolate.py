@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from ..messages import Field, names_in
-from ..redaction import Secrets, masked, secrets_of_names
+from ..redaction import KEY, Secrets, hides, masked_start, may_hide, secrets_of_names
 
 _SHOWN = 4000
 _BRIEF = 60
 # pandas 2 and 3 name the module of the class differently.
 _FRAMES = ("pandas.DataFrame", "pandas.core.frame.DataFrame")
+_SERIES = ("pandas.Series", "pandas.core.series.Series")
+_LABELS = 1000  # of a series that are read
+_ROWS = 20  # of a column, by whose looks it holds secrets where its name alone does not say it
 
 
 def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
     """What the known names in braces stand for, by them.
 
     A data frame is named where it stands, and described after the prompt. What a value holds of
-    secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`.
+    secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`. Of a variable or an
+    attribute with the name of a secret only that is said.
 
     >>> [field.text for field in fields_in("{n} of {{all}}, {unknown}", {"n": 3}).values()]
     ['3']
@@ -38,7 +42,9 @@ def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
             value = getattr(value, attribute)
         else:
             secrets = secrets_of_names(names) if secrets is None else secrets
-            text, frame = masked(describe(value), secrets), is_frame(value)
+            hidden = hides(path.rpartition(".")[2], value)
+            text = KEY if hidden else describe(value, secrets=secrets)
+            frame = is_frame(value) and not hidden
             fields[path] = Field(path, _brief(value, text, frame), text, frame)
     return fields
 
@@ -70,21 +76,25 @@ def misspelt(prompt: str, names: Mapping[str, Any]) -> dict[str, str]:
     return {word: found[0] for word, found in near.items() if found}
 
 
-def describe(value: Any, limit: int = _SHOWN) -> str:
+def describe(value: Any, limit: int = _SHOWN, secrets: Iterable[str] = ()) -> str:
     """A value as text that a model can use: text as it is, a frame as its columns and head.
 
-    At most ``limit`` characters, and it says when there is more.
+    At most ``limit`` characters, and it says when there is more; masked before it is cut.
     """
     if isinstance(value, str):
         text, more = value, ""
     else:
         try:
-            text, more = (describe_frame(value), "") if is_frame(value) else _repr(value, limit)
+            if is_frame(value):
+                text, more = describe_frame(value), ""
+            else:
+                text, more = _repr(without_secret_entries(value), limit)
         except Exception as error:  # a repr of the user's, say
             text, more = f"<{type(value).__name__} that cannot be shown: {error!r}>", ""
+    shown = masked_start(text, limit, secrets)
     if len(text) <= limit and not more:
-        return text
-    return f"{text[:limit]}… ({more or f'{len(text):,} characters'} in all)"
+        return shown
+    return f"{shown}… ({more or f'{len(text):,} characters'} in all)"
 
 
 def _repr(value: Any, limit: int) -> tuple[str, str]:
@@ -137,7 +147,72 @@ def _pieces(value: Any, most: int, within: tuple[int, ...]) -> Iterator[str]:
 
 def is_frame(value: Any) -> bool:
     """Whether it is a data frame of pandas; pandas need not be installed to ask."""
-    return any(f"{kind.__module__}.{kind.__qualname__}" in _FRAMES for kind in type(value).__mro__)
+    return _is_one_of(value, _FRAMES)
+
+
+def _is_one_of(value: Any, names: Iterable[str]) -> bool:
+    return any(f"{kind.__module__}.{kind.__qualname__}" in names for kind in type(value).__mro__)
+
+
+def without_secret_entries(value: Any) -> Any:
+    """A frame or a series of pandas, masked where a column, a level or an entry is a secret's.
+
+    Whatever else it is, as it is.
+    """
+    if is_frame(value):
+        return _masked_frame(value)
+    if not _is_one_of(value, _SERIES):
+        return value
+    masked = value.copy(deep=False)
+    masked.index = _masked_index(value)
+    if may_hide(value.name) and _holds_secrets(value.name, value):
+        places: Any = slice(None)
+    else:
+        labels = value.index[:_LABELS].tolist() if value.index.dtype.kind == "O" else []
+        places = [i for i, label in enumerate(labels) if hides(label, value.iloc[i])]
+    if places:
+        masked = masked.astype(object)
+        masked.iloc[places] = KEY
+    return masked
+
+
+def _masked_frame(frame: Any) -> Any:
+    masked = frame.copy(deep=False)
+    for place in _secret_columns(frame):
+        masked.isetitem(place, KEY)
+    masked.index = _masked_index(frame)
+    return masked
+
+
+def _masked_index(rows: Any) -> Any:
+    """The index of a frame or a series, nothing of whose levels is shown that are a secret's."""
+    index = rows.index
+    levels = [
+        may_hide(name) and _holds_secrets(name, index.get_level_values(i))
+        for i, name in enumerate(index.names)
+    ]
+    if not any(levels):
+        return index
+    if index.nlevels == 1:
+        return index.map(lambda _: KEY)
+    return index.map(lambda row: tuple(KEY if h else v for h, v in zip(levels, row, strict=True)))
+
+
+def _secret_columns(frame: Any) -> list[int]:
+    """The places of those that hold secrets."""
+    return [
+        i
+        for i, column in enumerate(frame.columns)
+        if may_hide(column) and _holds_secrets(column, frame.iloc[:, i])
+    ]
+
+
+def _holds_secrets(name: Any, values: Any) -> bool:
+    """Whether a column or a level of that name does; when a password was changed is none."""
+    if values.dtype.kind in "bmM":
+        return False
+    present = values.dropna()
+    return hides(name, getattr(present, "iloc", present)[:_ROWS].tolist())
 
 
 def describe_frame(frame: Any) -> str:
@@ -147,25 +222,38 @@ def describe_frame(frame: Any) -> str:
     if named := _named_levels(frame):
         lines[0] += f", indexed by {', '.join(map(str, named))}"
         frame = with_index(frame)
+    secret = _secret_columns(frame)
     for i, column in enumerate(frame.columns[:50]):  # by place: names may be there twice
+        if i in secret:
+            lines.append(f"- {column}: {KEY}")
+            continue
         missing = int(frame.iloc[:, i].isna().sum())
         line = f"- {column}: {frame.dtypes.iloc[i]}"
         line += ", named by a number" if isinstance(column, int) else ""
         lines.append(line + (f", {missing} missing" if missing else ""))
     if width > 50:
         lines.append(f"- and {width - 50} more columns")
-    lines += ["First rows:", frame.head(5).to_csv(index=False).rstrip()]
+    lines += ["First rows:", _masked_frame(frame.head(5)).to_csv(index=False).rstrip()]
     return "\n".join(lines)
 
 
-def describe_at_length(frame: Any, rows: int, limit: int) -> str:
-    """A data frame as :func:`describe` does, its statistics, its values, and as many rows."""
+def describe_at_length(frame: Any, rows: int, limit: int, secrets: Iterable[str] = ()) -> str:
+    """A data frame as :func:`describe` does, its statistics, its values, and as many rows.
+
+    Of columns of secrets there are none of these.
+    """
     table = with_index(frame)
-    statistics = table.describe(include="all").to_csv() if table.shape[1] else "none\n"
-    parts = [f"{describe(frame, limit)}\n", f"Statistics:\n{statistics}"]
-    if values := describe_values(table):
+    secret = _secret_columns(table)
+    others = [i for i in range(table.shape[1]) if i not in secret]
+    open_columns = table.iloc[:, others] if secret else table
+    statistics = "none\n"
+    if open_columns.shape[1]:
+        statistics = open_columns.describe(include="all").to_csv()
+    parts = [f"{describe(frame, limit, secrets)}\n", f"Statistics:\n{statistics}"]
+    if values := describe_values(open_columns):
         parts.append(f"Values, and how often each is there:\n{values}\n")
-    return "\n".join([*parts, f"Rows:\n{table.head(rows).to_csv(index=False)}"])
+    shown = _masked_frame(table.head(rows)).to_csv(index=False)
+    return "\n".join([*parts, f"Rows:\n{shown}"])
 
 
 def with_index(frame: Any) -> Any:

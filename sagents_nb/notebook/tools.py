@@ -11,12 +11,12 @@ from .. import kinds
 from ..context import ToolContext
 from ..messages import SHOWN_IN_CELL, image_of
 from ..middleware import Middleware
-from ..redaction import masked, secrets_of_names
+from ..redaction import KEY, Secrets, hides, masked, secrets_of_names
 from ..tools import Tool, ToolOutput, tool
 from .capture import shown_in_cell
 from .cells import cells_text, failures_of, latest_numbers, offer
 from .execution import Stopped, TimeIsUp, run_code, within
-from .interpolate import describe, describe_at_length, is_frame
+from .interpolate import describe, describe_at_length, is_frame, without_secret_entries
 
 T = TypeVar("T")
 
@@ -65,9 +65,10 @@ class NotebookTools(Middleware):
             self._shell = get_ipython()
         return self._shell
 
-    def _masked(self, text: str) -> str:
-        """``text`` without the secrets that the notebook's variables hold."""
-        return masked(text, secrets_of_names(self.shell.user_ns))
+    @property
+    def _secrets(self) -> Secrets:
+        """Those that the notebook's variables hold."""
+        return secrets_of_names(self.shell.user_ns)
 
     @property
     def _patience(self) -> float:
@@ -94,18 +95,21 @@ class NotebookTools(Middleware):
     def _described(self, described: dict[str, Any], line: int | None) -> str:
         """Each of these variables as text, as far as the limits allow; and what is left out.
 
-        In a line of so many characters, or at length.
+        In a line of so many characters, or at length. Of a secret its name only.
         """
+        secrets = self._secrets
         blocks: list[str] = []
         left = self.max_output
 
         def look() -> None:
             nonlocal left
             for name, value in described.items():
-                if line is None:
-                    block = f"{name}: {describe(value, min(4000, self.max_output))}"
+                if hides(name, value):
+                    block = f"{name}: {KEY}"
+                elif line is None:
+                    block = f"{name}: {describe(value, min(4000, self.max_output), secrets)}"
                 else:
-                    text = describe(value, line).replace("\n", " ")
+                    text = describe(value, line, secrets).replace("\n", " ")
                     block = f"{name}: {type(value).__name__} {text}"
                 left -= len(block)
                 if left < 0 and blocks:
@@ -147,16 +151,14 @@ class NotebookTools(Middleware):
             if names:
                 known = {name: shown[name] for name in names if name in shown}
                 gone = [f"{n}: there is no such variable" for n in names if n not in shown]
-                return self._masked(
-                    "\n\n".join(filter(None, [self._described(known, None), *gone]))
-                )
+                return "\n\n".join(filter(None, [self._described(known, None), *gone]))
             if not shown:
                 return "The notebook has no variables yet."
             older = len(shown) - _NAMES
             listed = self._described(dict(list(shown.items())[-_NAMES:]), _LINE)
             if older > 0:
                 listed += f"\nLeft out: {older:,} older variables; ask for them by name."
-            return self._masked(listed)
+            return listed
 
         @tool(run_on="main", display_text="Looking at a data frame")
         def show_frame(name: str, rows: int = 10) -> str:
@@ -168,10 +170,13 @@ class NotebookTools(Middleware):
             """
             frame = self._frame(name)
 
-            def shown() -> str:
-                return describe_at_length(frame, min(rows, 50), self.max_output)
+            secrets = self._secrets
 
-            return self._masked(self._in_time(shown))
+            def shown() -> str:
+                told = describe_at_length(frame, min(rows, 50), self.max_output, secrets)
+                return masked(told, secrets)
+
+            return self._in_time(shown)
 
         @tool(run_on="main", display_text="Drawing a plot")
         def plot(
@@ -203,7 +208,7 @@ class NotebookTools(Middleware):
             if not numbers:
                 return "No cell of this notebook was run before this one."
             share = self.max_output // (2 * len(numbers))
-            return self._masked(cells_text(self.shell, numbers, share))
+            return cells_text(self.shell, numbers, share, self._secrets)
 
         @tool(run_on="main", display_text="Looking at the last error")
         def last_error() -> str:
@@ -212,10 +217,9 @@ class NotebookTools(Middleware):
             if failed is None:
                 return "No cell has failed, or the one that did runs by now."
             where = "A cell" if failed.number is None else f"Cell {failed.number}"
-            share = self.max_output // 2
-            return self._masked(
-                f"{where} failed:\n{failed.source[:share]}\n\n{failed.traceback[-share:]}"
-            )
+            share, secrets = self.max_output // 2, self._secrets
+            source, traceback = masked(failed.source, secrets), masked(failed.traceback, secrets)
+            return f"{where} failed:\n{source[:share]}\n\n{traceback[-share:]}"
 
         @tool(run_on="main", display_text="Offering a cell")
         def insert_cell(code: str) -> str:
@@ -255,10 +259,12 @@ class NotebookTools(Middleware):
         frame = self.shell.user_ns.get(name)
         if not is_frame(frame):
             raise ValueError(f"{name!r} is no data frame of this notebook.")
+        if hides(name, frame):
+            raise ValueError(f"{name!r} has the name of a secret, so nothing of it is shown.")
         return frame
 
     def _plot(self, name: str, columns: list[str] | None, x: str | None, kind: str) -> ToolOutput:
-        frame = self._frame(name)
+        frame = without_secret_entries(self._frame(name))
         if importlib.util.find_spec("matplotlib") is None:
             raise ValueError("plot needs matplotlib; pip install matplotlib.")
         from matplotlib.figure import Figure  # not pyplot's: the person's own figures stay as is
