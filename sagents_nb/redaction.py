@@ -265,13 +265,17 @@ def _found_in(held: Iterable[tuple[_Rank, Any]]) -> Iterator[str]:
                 left.append((inner_rank, inner, depth + 1))
 
 
+# What names the entries of a named tuple: public, in spite of its look.
+_NAMED = "_fields"
+
+
 def _entries(value: Any, rank: _Rank) -> list[tuple[_Rank, Any]]:
     """What ``value`` holds, whose own name has that rank, and the rank of each; no plain text."""
     if isinstance(value, Mapping):
         if len(value) > _MOST and not rank:
             return []
         named = [(max(rank, _rank_of_key(_text(k))), v) for k, v in _some(value.items())]
-    elif fields := getattr(type(value), "_fields", None):
+    elif isinstance(value, tuple) and (fields := getattr(value, _NAMED, None)):
         named = [(max(rank, _rank(f)), v) for f, v in zip(fields, value, strict=False)]
     elif isinstance(value, _HOLDERS):
         named = [(rank, inner) for inner in _some(value)]
