@@ -293,6 +293,8 @@ class _Writer(HTMLParser):
             shown += f' aria-level="{self._level}"'
         elif tag == "pre":
             shown += ' tabindex="0"'  # what is too wide is scrolled by keyboard too
+        elif tag == "table":
+            self._parts.append('<div class="table" tabindex="0">')
         self._parts.append(f"<{tag}{shown}>")
         if tag not in _VOID:
             self._open.append(tag)
@@ -304,7 +306,7 @@ class _Writer(HTMLParser):
                 break
 
     def _end(self, tag: str) -> None:
-        self._parts.append(f"</{tag}>")
+        self._parts.append("</table></div>" if tag == "table" else f"</{tag}>")
         if tag == "a" and self._link is not None:
             address, start = self._link
             self._link = None

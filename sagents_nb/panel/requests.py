@@ -272,7 +272,7 @@ def _withdraw(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     for run_id, when, message in session.queued:
         if (run_id, when, queued_text(to_data(message.shown))) == meant:
             session.withdraw(message)
-            return {}
+            return {"message": to_data(message.shown)}  # whoever takes it back goes on with it
     raise ValueError("That message does not wait any more: the agent has it, or it was taken back.")
 
 

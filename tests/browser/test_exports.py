@@ -11,8 +11,10 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 from playwright.sync_api import Browser, expect
 
+import sagents_nb as sa
 from sagents_nb.export import html_of, markdown_of, notebook_of
 from tests.browser.lab import Lab
+from tests.browser.windows import ARTIFACTS
 from tests.export.payloads import ASKING, SCRIPTS, document_with
 
 pytestmark = pytest.mark.browser
@@ -77,3 +79,37 @@ def test_an_exported_notebook_opens_in_jupyterlab_and_runs_nothing(lab: Lab) -> 
     assert content.locator(f"{live}, [onload]").count() == 0
     assert notebook.foreign_requests == []
     notebook.screenshot("exported-notebook")
+
+
+TABLE = """| Site | Depth | Acidity | Conductivity | Temperature | State |
+|:--|--:|--:|--:|--:|---|
+| well 17 | 1234.56 | 7.29 | 12345.67 | 11.25 | flagged |
+"""
+
+
+def test_on_a_phone_a_table_of_an_exported_page_scrolls_and_its_words_stay_whole(
+    browser: Browser, tmp_path: Path
+) -> None:
+    state = sa.State(messages=[sa.Message.user("Which wells?"), sa.Message.assistant(TABLE)])
+    with sa.Session(sa.Agent(sa.ScriptedModel([])), state=state) as session:
+        session.to_html(tmp_path / "talk.html")
+    context = browser.new_context(viewport={"width": 400, "height": 700})
+    page = context.new_page()
+    page.goto((tmp_path / "talk.html").as_uri())
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / "exported-table-narrow.png")
+    for cell in page.locator("td").all()[1:]:  # each of them one word
+        assert (
+            cell.evaluate("""cell => {
+            const words = document.createRange();
+            words.selectNodeContents(cell);
+            return words.getClientRects().length;
+        }""")
+            == 1
+        )
+    pane = page.locator(".table")
+    assert pane.evaluate("pane => pane.scrollWidth > pane.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.keyboard.press("Tab")
+    expect(pane).to_be_focused()
+    context.close()

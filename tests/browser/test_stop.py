@@ -188,8 +188,10 @@ def test_escape_stops_when_it_is_pressed_twice_and_what_waits_is_shown(lab: Lab)
     notebook.wait_for_cell(2)
     expect(notebook.cell_output(2)).to_contain_text(STOPPED)
     expect(part(notebook, 1, "queue")).to_contain_text("go out with your next message")
+    composer.fill("Or this?")
     part(notebook, 1, "queued").get_by_role("button").click()
     expect(part(notebook, 1, "queued")).to_have_count(0)
+    expect(composer).to_have_value("And then?\nOr this?")
 
 
 def test_a_figure_is_drawn_whole_though_the_page_asks_for_something_meanwhile(lab: Lab) -> None:

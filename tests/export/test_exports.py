@@ -234,6 +234,8 @@ def test_a_page_shows_the_markdown_of_models_and_the_words_of_people_as_they_are
     session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=state)
     html = session.to_html()
     assert '<div class="bubble">*a*\n  b</div>' in html
+    assert '<div class="table" tabindex="0"><table>' in html
+    assert "</tbody></table></div>" in html.replace("\n", "")
     assert "<td><em>1</em></td>" in html
     assert '<td style="text-align:right"><code>2</code></td>' in html
     assert "<li>one</li>" in html

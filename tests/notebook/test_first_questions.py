@@ -272,6 +272,24 @@ def test_a_rejected_run_is_said_and_nothing_is_made_up() -> None:
     assert "Gentoo" not in unattended.text
 
 
+@pytest.mark.parametrize("more", ["", " Write the table to table.csv."])
+def test_of_code_that_a_person_changed_it_shows_the_result_and_claims_nothing(more: str) -> None:
+    question = f"Which species is lightest on average in {{penguins}}?{more}"
+    code = "print(penguins.groupby('species')['body_mass_g'].max().to_csv())\nprint('edited by me')"
+    answer = ask(question, decision=sa.Edit({"code": code}))
+    printed = "species,body_mass_g\nAdelie,4775.0\nChinstrap,4800.0\nGentoo,6300.0\n\nedited by me"
+    told = f"You changed the code. The result is:\n\n```text\n{printed}\n```"
+    assert answer.text.startswith(told)
+    assert answer.text[len(told) :].count("lightest") == 0
+    assert not answer.files
+
+
+def test_saving_code_as_it_was_is_no_change() -> None:
+    question = "Which species is heaviest on average in {penguins}?"
+    code = ask(question).approved[0]
+    assert "heaviest `species` is Gentoo" in ask(question, decision=sa.Edit({"code": code})).text
+
+
 def test_without_matplotlib_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.setitem(sys.modules, module, None)

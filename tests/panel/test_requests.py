@@ -373,7 +373,8 @@ def test_each_message_that_waits_is_taken_back_as_the_page_knows_it() -> None:
     session.send("Next")
     until(lambda: len(page.state["queued"]) == 3)
     for waits in page.state["queued"]:
-        assert ask(session, {"type": "withdraw", "id": "1", **waits})["type"] == "reply"
+        reply = ask(session, {"type": "withdraw", "id": "1", **waits})
+        assert reply["message"]["parts"] == [{"type": "text", "text": waits["text"]}]
     until(lambda: page.state["queued"] == [])
     reply = ask(session, {"type": "withdraw", "id": "2", **waits})
     assert reply["type"] == "error"

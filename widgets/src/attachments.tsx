@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { Button } from "./button";
 import { bytes } from "./format";
 import { Icon } from "./icons";
-import type { Entry } from "./protocol";
+import type { Message } from "./protocol";
 import { Line } from "./text-block";
 
 type Attached =
@@ -38,11 +38,11 @@ export function useAttachments() {
     setProblem("");
     put(now.current.filter((item) => !gone.includes(item)));
   };
-  return { items, problem, add, remove, put };
+  return { items, present: () => now.current, problem, add, remove, put };
 }
 
 /** The images of a message, to be sent once more. */
-export function imagesOf({ message: { parts = [] } }: Entry): Attached[] {
+export function imagesOf({ parts = [] }: Message): Attached[] {
   return parts.flatMap((part, place): Attached[] => {
     if (part.type !== "image" || !part.data) return [];
     const { data, mime_type: media_type = "image/png" } = part;

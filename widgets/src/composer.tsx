@@ -7,7 +7,7 @@ import { FaintLine } from "./faint";
 import { textOf, useHistory } from "./history";
 import { Icon } from "./icons";
 import type { Edited } from "./message-actions";
-import { queuedText, type ViewState } from "./protocol";
+import { queuedText, type Message, type ViewState } from "./protocol";
 import { Queue } from "./queue";
 import { useRequest, useStore } from "./use-store";
 
@@ -32,7 +32,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
   const { text, write, clear, go, recalls } = useHistory(state.entries);
-  const { items, problem, add, remove, put } = useAttachments();
+  const { items, present, problem, add, remove, put } = useAttachments();
   const blind = useBlind(state.model, items.some((item) => item.kind === "image"));
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -57,8 +57,8 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
   useEffect(() => {
     if (!edited) return;
     draft.current = { text, items };
-    clear(textOf(edited.entry));
-    put(imagesOf(edited.entry));
+    clear(textOf(edited.entry.message));
+    put(imagesOf(edited.entry.message));
     area.current?.focus();
   }, [edited]);
   const leaveEdit = () => {
@@ -75,6 +75,16 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
     // What was typed meanwhile is not lost, nor is what the kernel did not take.
     if (reply) remove(items);
     if (reply && now.current === text) clear();
+    area.current?.focus();
+  };
+  /** What was taken back stands before what is being written. */
+  const onBack = (message: Message) => {
+    const written = edited ? draft.current : { text: now.current, items: present() };
+    const text = [textOf(message), written.text].filter(Boolean).join("\n");
+    const items = [...imagesOf(message), ...written.items];
+    if (edited) return void (draft.current = { text, items });
+    write(text);
+    put(items);
     area.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -111,7 +121,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
       onDragOver={(event) => event.dataTransfer?.types.includes("Files") && event.preventDefault()}
       onDrop={(event) => take(event, event.dataTransfer)}
     >
-      <Queue queued={state.queued} active={running} />
+      <Queue queued={state.queued} active={running} onBack={onBack} />
       {edited && (
         <p class="sagents-editing" data-testid="editing">
           <span>Said instead of the marked message: it and all after it are kept as another branch. To-dos and files stay as they are.</span>

@@ -99,7 +99,7 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
           <FileChanges change={change} />
         ) : (
           <>
-            {(gone ? changed.error : error) && <p class="sagents-error-text">{gone ? changed.error : error}</p>}
+            <ErrorText text={gone ? changed.error : error} />
             {!content && !error && !changed.error && <p class="sagents-empty">Reading…</p>}
             {content && !gone && (
               <Boundary key={file.modified} instead={<TextBlock text={content.content ?? ""} />}>

@@ -1,12 +1,12 @@
 // Earlier messages of the conversation, brought into the composer by the arrow keys as in a shell.
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { Entry } from "./protocol";
+import type { Entry, Message } from "./protocol";
 
-export const textOf = ({ message: { parts = [] } }: Entry): string => parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
+export const textOf = ({ parts = [] }: Message): string => parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
 
 /** What people have said in the conversation, oldest first; what was said twice in a row is there once. */
 export function saidIn(entries: Entry[]): string[] {
-  const texts = entries.filter(({ message }) => message.role === "user").map(textOf);
+  const texts = entries.filter(({ message }) => message.role === "user").map(({ message }) => textOf(message));
   return texts.filter((text, place) => text.trim() !== "" && text !== texts[place - 1]);
 }
 

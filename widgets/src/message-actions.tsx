@@ -90,10 +90,9 @@ function Fork({ entry, later, onDone }: ForkProps) {
   return (
     <>
       <ErrorText text={error} />
-      <button
+      <Button
         ref={button}
-        type="button"
-        class="sagents-button sagents-quiet"
+        kind="quiet"
         data-testid="fork"
         aria-label={later === 0 ? "Fork the conversation" : "Fork from here"}
         title="Go on from the answer to this message in a conversation of its own; this one stays as it is"
@@ -102,7 +101,7 @@ function Fork({ entry, later, onDone }: ForkProps) {
       >
         <Icon name="fork" />
         Fork
-      </button>
+      </Button>
     </>
   );
 }

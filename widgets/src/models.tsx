@@ -20,10 +20,10 @@ export function ModelButton({ model, open, toggle, button }: Props) {
     );
   }
   return (
-    <button
+    <Button
       ref={button}
-      type="button"
-      class="sagents-button sagents-quiet sagents-model"
+      kind="quiet"
+      class="sagents-model"
       data-testid="model"
       aria-expanded={open}
       aria-label={`Model: ${model}`}
@@ -32,7 +32,7 @@ export function ModelButton({ model, open, toggle, button }: Props) {
     >
       <span class="sagents-model-name">{model}</span>
       <Icon name="chevron" />
-    </button>
+    </Button>
   );
 }
 

@@ -191,7 +191,7 @@ export type WireEvent = { seq: number; ts?: number; run_id?: string } & (
 export type FromKernel =
   | { type: "snapshot"; seq: number; state: ViewState }
   | { type: "events"; after: number; seq: number; events: WireEvent[] }
-  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; changes?: FileChange[]; change?: ChangedFile; models?: ModelChoice[]; entries?: Entry[]; reads_images?: boolean; session_id?: string; code?: string }
+  | { type: "reply"; id: string; file?: FileContent; result?: ToolResult; changes?: FileChange[]; change?: ChangedFile; models?: ModelChoice[]; entries?: Entry[]; reads_images?: boolean; session_id?: string; code?: string; message?: Message }
   | { type: "error"; id: string; kind: string; message: string; tool_call_id?: string }
   | { type: "closed" };
 export type Reply = Extract<FromKernel, { type: "reply" }>;

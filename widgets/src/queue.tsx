@@ -2,7 +2,7 @@
 import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Faint, FaintLine } from "./faint";
-import type { Queued } from "./protocol";
+import type { Message, Queued } from "./protocol";
 import { useRequest, useStore } from "./use-store";
 
 const WHEN: Record<string, string> = {
@@ -11,7 +11,14 @@ const WHEN: Record<string, string> = {
   follow_up: "When this run ends",
 };
 
-export function Queue({ queued, active }: { queued: Queued[]; active: boolean }) {
+type Props = {
+  queued: Queued[];
+  active: boolean;
+  /** Is given what was taken back. */
+  onBack?: (message: Message) => void;
+};
+
+export function Queue({ queued, active, onBack }: Props) {
   const store = useStore();
   const { ask, busy, error } = useRequest();
   if (queued.length === 0) return null;
@@ -29,7 +36,10 @@ export function Queue({ queued, active }: { queued: Queued[]; active: boolean })
               kind="quiet"
               disabled={busy || !store.open}
               aria-label={`Take back: ${text.slice(0, 60)}`}
-              onClick={() => ask("withdraw", { run_id, when, text })}
+              onClick={async () => {
+                const reply = await ask("withdraw", { run_id, when, text });
+                if (reply?.message) onBack?.(reply.message);
+              }}
             >
               Take back
             </Button>

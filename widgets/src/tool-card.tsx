@@ -6,6 +6,7 @@ import { Arguments } from "./arguments";
 import { BareButton } from "./button";
 import { changeOf } from "./changes";
 import { countsOf } from "./diff";
+import { ErrorText } from "./error-text";
 import { Faint, FaintLine } from "./faint";
 import { count, oneLine, seconds } from "./format";
 import { Icon, type IconName } from "./icons";
@@ -249,7 +250,7 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
           Show all {count(shortened, "character")}
         </BareButton>
       )}
-      {error && <p class="sagents-error-text">{error}</p>}
+      <ErrorText text={error} />
     </div>
   );
 }

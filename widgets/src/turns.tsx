@@ -6,6 +6,7 @@ import { isCall } from "./calls";
 import { Faint, FaintLine } from "./faint";
 import { oneLine, withoutTicks } from "./format";
 import { Given } from "./given";
+import { textOf } from "./history";
 import { Icon } from "./icons";
 import { useFold } from "./memory";
 import { Problem } from "./problem";
@@ -17,11 +18,9 @@ import { Line } from "./text-block";
 import { isWaiting, statusOfCall, ToolCard, type CallProps } from "./tool-card";
 import type { ContentPart, Entry, Part, Partial, PartialPart, ToolCall } from "./protocol";
 
-const textOf = (parts: Part[]) => parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
-
 function UserTurn({ entry, place }: { entry: Entry; place: number | string }) {
   const parts = entry.message.parts ?? [];
-  const text = textOf(parts);
+  const text = textOf(entry.message);
   const others = parts.filter((part) => part.type !== "text");
   return (
     <article class="sagents-turn" data-testid="entry" data-role="user">
@@ -52,7 +51,7 @@ function PromptTurn({ entry, place }: { entry: Entry; place: number | string }) 
         title={whole ? undefined : "Show the prompt as it was sent"}
         onClick={() => setWhole(!whole)}
       >
-        {textOf(parts)}
+        {textOf(entry.message)}
       </BareButton>
       <Given entry={entry} place={place} />
       {parts.map((part, index) => part.type !== "text" && <OtherPart key={index} part={part} />)}
@@ -194,11 +193,11 @@ function instructionsIn(json: string): string {
 }
 
 function NoteTurn({ entry }: { entry: Entry }) {
-  const { role, parts = [] } = entry.message;
+  const { role } = entry.message;
   return (
     <article class="sagents-turn sagents-note" data-testid="entry" data-role={role}>
       <Faint>{role}</Faint>
-      <RichText text={textOf(parts)} />
+      <RichText text={textOf(entry.message)} />
     </article>
   );
 }

@@ -349,6 +349,22 @@ test("what waits is listed, and can be taken back", async () => {
   expect(find("queued")).toHaveLength(1);
 });
 
+test("what is taken back can be written on: its text before the draft, with its images", async () => {
+  const queued = [{ run_id: "r9", when: "queue", text: "And this?\n[image]" }];
+  const parts = [{ type: "text", text: "And this?" }, { type: "image", data: "aGk=", mime_type: "image/png" }];
+  const message = { role: "user", parts };
+  const answer = (request: any) => request.type === "withdraw" && model.receive({ type: "reply", id: request.id, message } as never);
+  await show({ ...scenes.streaming!, queued }, "session", "", { answer: answer as never });
+  model.receive({ type: "snapshot", seq: 1, state: { ...scenes.streaming!, queued } });
+  await settle();
+  await type(one("composer"), "Or that?");
+  one("queued").querySelector("button")!.click();
+  await settle();
+  expect((one("composer") as HTMLTextAreaElement).value).toBe("And this?\nOr that?");
+  expect(find("attached").map((item) => item.title)).toEqual(["Image 2, 3 B"]);
+  expect(document.activeElement).toBe(one("composer"));
+});
+
 test("Stop is there before the first word from the kernel, and gone after the run", async () => {
   await show(emptyState(), "run", "r1", { answer: () => {} });
   expect(find("stop")).toHaveLength(1);

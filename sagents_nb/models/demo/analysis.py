@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from .data_words import CHANGES, EXTREMES, SUMMARY
 from .data_words import SHOW as SHOWS
 from .frames import WHOLE, Frame, Row, described_apart, frames_in, same_columns, shown_frame
-from .history import Fact, Talk, listed, rejection
+from .history import Fact, Talk, listed, of_edited, rejection
 from .queries import SHOWN, Query, code, evaluate, result
 from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
@@ -332,6 +332,8 @@ class Analysis:
         """What a step came to as rows; else why they are none, or not all of them."""
         frame = self._frames[self._frame_of(step)]
         query, ran = self.query(step, frame), [fact for fact in facts if fact.name == RUN]
+        if ran and ran[-1].edited:
+            return "you changed the code that was to find its rows"
         if isinstance(query, str) or query.kind in ("plot", "summary", "shape"):
             return "that is no table of numbers"
         if query.kind == "show":
@@ -353,6 +355,8 @@ class Analysis:
             return _failed(failed[-1])
         if why := self.unanswered(step, facts):
             return _unable(step, why)
+        if ran and ran[-1].edited:
+            return of_edited(ran[-1])
         frame = self._frames[self._frame_of(step)]
         query = cast(Query, self.query(step, frame))
         if query.kind in ("show", "summary"):

@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
+from ...calls import edited_arguments
 from ...messages import Message, ToolCall, ToolResult
 from ...text import whole
+from ...transcript import fenced
 from ..base import ModelRequest
 from .frames import described_apart
 from .words import IDENTIFIER, QUANTITIES, stems, superlative, word_set, words
@@ -22,7 +24,7 @@ from .words import IDENTIFIER, QUANTITIES, stems, superlative, word_set, words
 Rows = list[dict[str, Any]]
 
 TODOS = "write_todos"
-_LONGEST = 20_000  # characters of a task that are read
+_LONGEST = 20_000  # characters of a task that are read, and of a result that is shown as it is
 _SHOWN = 600  # characters of a reason
 _RECENT = 200  # messages to look back for what a follow-up question is about
 _BY_PERSON = re.compile(
@@ -48,13 +50,22 @@ _ASKED = {
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """One call and what came of it; ``status`` is "ok", "error" or "rejected"."""
+    """One call and what came of it; ``status`` is "ok", "error" or "rejected".
+
+    It ran with ``arguments``, and with ``asked`` it was called: a person may have edited them.
+    """
 
     step: str
     name: str
     arguments: dict[str, Any]
     text: str
     status: str
+    asked: dict[str, Any]
+
+    @property
+    def edited(self) -> bool:
+        """Whether it did something else than what was asked, so that it answers nothing."""
+        return self.arguments != self.asked
 
     @property
     def rows(self) -> Rows:
@@ -79,7 +90,10 @@ class Done(msgspec.Struct, frozen=True):
     def fact(self, step: str) -> Fact:
         """What it came to, as a fact about a step."""
         text = self.result.text if self.result else "there is no result"
-        return Fact(step, self.call.name, self.call.arguments, text, self.status)
+        asked = self.call.arguments
+        edited = edited_arguments(self.result) if self.result else None
+        ran = asked if edited is None else edited
+        return Fact(step, self.call.name, ran, text, self.status, asked)
 
 
 class Talk:
@@ -274,10 +288,16 @@ def numeric_columns(rows: Rows) -> list[str]:
     ]
 
 
+def of_edited(fact: Fact) -> str:
+    """What came of a call that a person changed: all of its result, and no claim about it."""
+    what = "code" if "code" in fact.arguments else f"arguments of `{fact.name}`"
+    return f"You changed the {what}. The result is:\n\n{fenced(fact.text.strip()[:_LONGEST])}"
+
+
 def finding(fact: Fact, asked: str) -> str:
-    """What a table says to a question, in a sentence or two; "" without a table."""
+    """What a table says to a question, in a sentence or two; "" without one that answers it."""
     rows = fact.rows
-    if not rows:
+    if not rows or fact.edited:
         return ""
     given = [str(v) for v in fact.arguments.values() if isinstance(v, str)]
     columns = numeric_columns(rows)

@@ -49,6 +49,7 @@ from .history import (
     Talk,
     finding,
     heading,
+    of_edited,
     path_of,
     rejection,
     report,
@@ -330,7 +331,7 @@ class Plan:
         What an earlier turn found may have changed since.
         """
         for fact in self.facts:
-            if (fact.name, fact.arguments) == call and (
+            if (fact.name, fact.asked) == call and (
                 fact.status != "ok" or step in self.of_frames or self.chooser.says(step)
             ):
                 return msgspec.structs.replace(fact, step=step)
@@ -501,6 +502,8 @@ def _outcome(fact: Fact, plan: Plan) -> str:
     if "write" in does and path:
         title = _heading(fact)
         return f"I wrote {path}{f' (“{title}”)' if title else ''}."
+    if fact.edited:
+        return of_edited(fact)
     if "list" in does:
         return _listing(fact)
     if found := finding(fact, plan.asked(fact)):
