@@ -186,6 +186,38 @@ def secrets_of_names(names: Mapping[str, Any]) -> Secrets:
     return Secrets(found)
 
 
+_shared: list[Mapping[str, Any]] = []
+
+
+def share_names(names: Mapping[str, Any]) -> None:
+    """Have errors without what these variables hold of secrets from now on: a notebook's."""
+    _shared.append(names)
+
+
+def unshare_names(names: Mapping[str, Any]) -> None:
+    """Know them no more; harmless if they were not known."""
+    _shared[:] = [known for known in _shared if known is not names]
+
+
+def without_known(text: str) -> str:
+    """``text`` of an error without the secrets of the environment and of shared variables.
+
+    >>> share_names(names := {"api_key": "hush-1234"})
+    >>> without_known("ValueError: no hush-1234 here")
+    'ValueError: no [key] here'
+    >>> unshare_names(names)
+    """
+    secrets: set[str] = set()
+    for names in _shared or [{}]:
+        secrets.update(secrets_of_names(names))
+    return masked(text, secrets)
+
+
+def hush(error: BaseException) -> None:
+    """Take the known secrets out of what an error of ours says: others may have written it."""
+    error.args = tuple(without_known(a) if isinstance(a, str) else a for a in error.args)
+
+
 def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _DIRECTORIES}
 

@@ -68,12 +68,14 @@ def text_or_why(value: Any) -> str:
 
 
 def said_by(error: BaseException) -> str:
-    """An exception as a sentence quotes it.
+    """An exception as a sentence quotes it, without the secrets that are known here.
 
     >>> said_by(ValueError("no"))
     'ValueError: no'
     """
-    return f"{type(error).__name__}: {whole(text_or_why(error))}"
+    from .redaction import without_known  # with what it needs, which few have errors for
+
+    return f"{type(error).__name__}: {without_known(whole(text_or_why(error)))}"
 
 
 def exact(text: str) -> bytes:

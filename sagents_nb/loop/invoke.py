@@ -23,7 +23,7 @@ from ..context import ToolContext
 from ..errors import AgentError, pass_on
 from ..interrupts import ActionRequest, Interrupt
 from ..messages import TRACEBACK, ToolCall, ToolResult
-from ..redaction import masked, secrets_of_names, texts_in
+from ..redaction import texts_in, without, without_known
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import TURN, clock, stepwise, took
 from ..runtime.futures import executing, in_tool, wait_uncancelled
@@ -271,7 +271,7 @@ def _told(error: BaseException, context: ToolContext) -> str:
         pass_on(odd)
         return ""
     text = whole("".join(lines)).rstrip()[-_MOST_TOLD:]
-    return masked(text, {*secrets_of_names({}), *texts_in(dict(context.values))})
+    return without(without_known(text), texts_in(dict(context.values)))
 
 
 def _executed(call: ToolCall, value: Any) -> Executed:

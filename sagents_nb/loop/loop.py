@@ -24,6 +24,7 @@ from ..interrupts import ActionRequest, Approve, Decision, Interrupt
 from ..messages import Message, ToolResult
 from ..middleware.human_in_the_loop import let_pass
 from ..models.base import tells_cost
+from ..redaction import hush
 from ..runtime.foreign import TURN, clock
 from ..runtime.telemetry import current, tracing_of
 from ..state import State
@@ -142,7 +143,7 @@ class Loop:
                 status, error = "error", _failure(raised)
                 broken = Message("assistant", stop_reason="error", error=str(error))
         except AgentError as raised:
-            status, error = "error", raised
+            status, error = "error", _failure(raised)
             if self._unanswered is not None:
                 status = "interrupted"
                 self.state = self.state.with_interrupt(self._unanswered)
@@ -338,8 +339,10 @@ class Loop:
             request, model = await request_for(config, self.ctx, self._specs)
         except BaseException as error:
             pass_on(error)
-            failed = f"The model was not asked: {said_by(error)}"
-            failure: Exception = error if isinstance(error, AgentError) else AgentError(failed)
+            if isinstance(error, AgentError):
+                failure = _failure(error)
+            else:
+                failure = AgentError(f"The model was not asked: {said_by(error)}")
             await self.commits.append(Message("assistant", stop_reason="error", error=str(failure)))
             raise failure from error
         meter = self.ctx.meter
@@ -634,6 +637,7 @@ def _wants_more(message: Message) -> bool:
 
 def _failure(error: BaseException) -> AgentError:
     if isinstance(error, AgentError):
+        hush(error)
         return error
     failure = AgentError(f"The run failed: {said_by(error)}")
     failure.__cause__ = error

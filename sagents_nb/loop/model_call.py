@@ -25,6 +25,7 @@ from ..messages import (
 )
 from ..models import resilient, resolve_model
 from ..models.base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
+from ..redaction import hush, without_known
 from ..serialization import unreadable
 from ..text import said_by
 from ..tools import ToolSpec
@@ -168,6 +169,7 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
                 kind="cut_stream",
             )
     except ModelError as error:
+        hush(error)
         failure = error
     except BaseException as error:
         failure = _failure(model, error)
@@ -184,8 +186,9 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
     assert message is not None
     says_why = message.error is not None and message.stop_reason is None
     if failure is None and (message.stop_reason == "error" or says_why):
-        failure = ModelError(message.error or f"{model!r} ended with an error.")
-        message = msgspec.structs.replace(message, stop_reason="error")
+        said = message.error and without_known(message.error)
+        failure = ModelError(said or f"{model!r} ended with an error.")
+        message = msgspec.structs.replace(message, stop_reason="error", error=said)
     return ModelAnswer(message, name, failure)
 
 

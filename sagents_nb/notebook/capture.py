@@ -105,7 +105,7 @@ class Capture(io.TextIOBase):
     def show(self, data: dict[str, Any], metadata: dict[str, Any], **how: Any) -> None:
         """Show that to people only."""
         secrets = self._secrets()
-        self._show(_masked(data, secrets), _masked(metadata, secrets), **how)
+        self._show(masked_data(data, secrets), masked_data(metadata, secrets), **how)
 
     def value(self, value: Any) -> None:
         """Take the value of a last expression, and display it if it is more than text."""
@@ -206,17 +206,17 @@ def shown_in_cell(shell: Any) -> Callable[..., None]:
     return show
 
 
-def _masked(data: Any, secrets: Iterable[str]) -> Any:
-    """What is displayed, by MIME type or within its JSON; an image is as it is."""
+def masked_data(data: Any, secrets: Iterable[str]) -> Any:
+    """What is displayed, by MIME type or within its JSON, without secrets; an image is as it is."""
     if isinstance(data, str):
         return masked(data, secrets)
     if isinstance(data, dict):
         return {
-            name: value if name in IMAGE_TYPES else _masked(value, secrets)
+            name: value if name in IMAGE_TYPES else masked_data(value, secrets)
             for name, value in data.items()
         }
     if isinstance(data, list | tuple):
-        return [_masked(item, secrets) for item in data]
+        return [masked_data(item, secrets) for item in data]
     return data
 
 

@@ -18,7 +18,7 @@ from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..session.headless import decide, joined
 from ..transcript import markdown
-from .status_text import interrupt_text, markdown_output
+from .status_text import interrupt_text, kept_text, markdown_output
 from .widget import Panel, display_id_of, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
@@ -62,7 +62,7 @@ async def run_cell(
     output.finish(session, result)
     if result.status == "interrupted":  # it goes on when somebody decides
         if plain and not unattended:
-            print(interrupt_text(session))
+            print(kept_text(interrupt_text(session)))
         output.follow(session)
     if result.status == "cancelled":  # Run All must not go on as if there were an answer
         raise KeyboardInterrupt("The run was stopped.")
@@ -103,7 +103,7 @@ def run_by_policy(session: Session, result: RunResult) -> Run | None:
         return None
     decisions = decide(session.headless, interrupt)
     if decisions is None:
-        print(f"Nobody is there to decide. {interrupt_text(session)}")
+        print(kept_text(f"Nobody is there to decide. {interrupt_text(session)}"))
         return None
     return session.resume(decisions, by="policy")
 

@@ -14,7 +14,7 @@ from .. import kinds
 from ..calls import call_records
 from ..errors import SagentsError
 from ..messages import DISPLAY, Message, message_of
-from ..redaction import masked, secrets_of_names
+from ..redaction import masked, secrets_of_names, share_names, unshare_names, without_known
 from ..result import RunResult
 from ..runtime.face import put_on, take_off
 from ..runtime.main_thread import main_thread
@@ -63,10 +63,12 @@ class Extension:
         self.shell.input_transformers_cleanup.append(awaiting_cell)
         self.completion.install()
         put_on(self.face)
+        share_names(self.shell.user_ns)
         formatter = self.shell.display_formatter.mimebundle_formatter
         formatter.for_type(Session, _session_bundle)
         formatter.for_type(RunResult, _result_bundle)
         self.shell.display_formatter.ipython_display_formatter.for_type(Session, _show_session)
+        SagentsError._render_traceback_ = _traceback  # type: ignore[attr-defined]
 
     def remove(self) -> None:
         """Take it all away again."""
@@ -74,7 +76,10 @@ class Extension:
             self.shell.input_transformers_cleanup.remove(awaiting_cell)
         self.completion.remove()
         take_off(self.face)
+        unshare_names(self.shell.user_ns)
         forget_failures(self.shell)
+        if hasattr(SagentsError, "_render_traceback_"):
+            del SagentsError._render_traceback_
         for displayed in (Session, RunResult):
             self.shell.display_formatter.mimebundle_formatter.pop(displayed, None)
         self.shell.display_formatter.ipython_display_formatter.pop(Session, None)
@@ -170,6 +175,15 @@ class Extension:
             print(f"The code is {where}; an editor that takes no cells has it in the answer only.")
 
 
+def _traceback(error: BaseException) -> list[str]:
+    """What IPython shows of an error of ours in a cell of Python, without secrets.
+
+    What a model raised is its cause, and shown too.
+    """
+    told = get_ipython().InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+    return [without_known(line) for line in told]
+
+
 def _sentence(error: BaseException) -> list[str]:
     """What IPython shows of an error: not our insides, but the code of others that raised.
 
@@ -183,7 +197,7 @@ def _sentence(error: BaseException) -> list[str]:
             "Traceback (most recent call last):",
             *map(str.rstrip, traceback.format_list(frames)),
         ]
-    return [*lines, f"{type(error).__name__}: {error}"]
+    return [without_known(line) for line in [*lines, f"{type(error).__name__}: {error}"]]
 
 
 def _last_run(result: RunResult) -> str | None:

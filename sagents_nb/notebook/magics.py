@@ -21,6 +21,8 @@ from .status_text import (
     Text,
     files_text,
     interrupt_text,
+    kept_frame,
+    kept_text,
     list_text,
     status_text,
     todos_text,
@@ -115,7 +117,7 @@ class AgentMagics(Magics):
         try:
             return getattr(self, f"_{command}")("".join(rest))
         except SagentsError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(kept_text(str(error))) from None
 
     def _session(self) -> Session:
         session = self.conversations.current
@@ -278,4 +280,4 @@ class AgentMagics(Magics):
         return Text(f"{session.id!r} is written to {path}.")
 
     def _frame(self, rest: str) -> Any:
-        return self._session().to_frame(rest or "messages")
+        return kept_frame(self._session().to_frame(rest or "messages"))

@@ -14,9 +14,10 @@ from IPython import get_ipython
 from ..interrupts import Interrupt
 from ..messages import Message
 from ..middleware.conversation_title import TITLE
-from ..redaction import masked, secrets_of_names
+from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
 from ..transcript import folded, inert, usage_line, visible
+from .capture import masked_data
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
 
@@ -29,7 +30,7 @@ class Text(str):
     """Text that shows as it is, without quotes, as a cell's value."""
 
     def __repr__(self) -> str:
-        return visible(str(self))
+        return kept_text(str(self))
 
 
 def status_text(session: Session) -> str:
@@ -136,14 +137,36 @@ def usage_text(session: Session) -> str:
 def markdown_output(text: str, plain: str = "") -> MimeBundle:
     """``text`` as Markdown; where that is not shown, ``plain`` or the same."""
     kept = _without_keys(text)
-    return {"text/plain": plain or kept, "text/markdown": inert(kept)}, {}
+    return {"text/plain": _without_keys(plain) if plain else kept, "text/markdown": inert(kept)}, {}
 
 
 def folded_output(summary: str, text: str) -> MimeBundle:
     """``text`` folded under its summary."""
+    summary = _without_keys(summary)
     return {"text/plain": summary, "text/html": folded(summary, _without_keys(text))}, {}
 
 
+def kept_text(text: str) -> str:
+    """``text`` as it may be put out, and so be saved: without secrets, and all of it in sight."""
+    return visible(_without_keys(text))
+
+
+def kept_frame(frame: Any) -> Any:
+    """A frame of a conversation as it may be put out: its texts without secrets."""
+    secrets = _secrets()
+    kept = frame.copy(deep=False)
+    for place, column in enumerate(frame.columns):
+        values = frame[column]
+        if values.dtype.kind == "O":
+            told = [masked_data(value, secrets) for value in values]
+            kept.isetitem(place, type(values)(told, index=values.index, dtype=values.dtype))
+    return kept
+
+
 def _without_keys(text: str) -> str:
+    return masked(text, _secrets())
+
+
+def _secrets() -> Secrets:
     shell = get_ipython()
-    return masked(text, secrets_of_names({} if shell is None else shell.user_ns))
+    return secrets_of_names({} if shell is None else shell.user_ns)
