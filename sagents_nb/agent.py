@@ -725,7 +725,7 @@ class Agent:
         overrides: dict[str, Any],
         sink: Callable[[Event], None] | None = None,
     ) -> Execution:
-        base, messages = starting_point(prompt, _state_of(state))
+        base, messages = starting_point(prompt, None if state is None else _state_of(state))
         check_unanswered(base, messages)
         overrides = dict(overrides)
         should_pause = overrides.pop("should_pause", None)

@@ -114,9 +114,11 @@ def _is_answer(message: Message) -> bool:
 
 
 def _messages_of(prompt: Any) -> list[Message]:
+    if isinstance(prompt, str):
+        return [Message.user(prompt)]
     if isinstance(prompt, Message) or is_foreign_message(prompt):
         return messages_from([prompt])
-    if isinstance(prompt, str | Part | Mapping) or image_of(prompt) is not None:
+    if isinstance(prompt, Part | Mapping) or image_of(prompt) is not None:
         return [Message.user(prompt)]
     # Not everything that has items: a frame has the names of its columns, a set no order.
     if isinstance(prompt, bytes) or not isinstance(prompt, Sequence | Iterator):

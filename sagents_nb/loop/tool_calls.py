@@ -209,7 +209,7 @@ async def _prepare(
             )
     elif isinstance(outcome, Interrupt):
         prepared.interrupt = outcome
-    elif chain.allows_always(call.name, ctx):
+    elif ctx.local and chain.allows_always(call.name, ctx):
         prepared.decided = decision_data(Approve(always=True), ALWAYS)
     return prepared
 

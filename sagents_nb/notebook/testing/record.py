@@ -37,6 +37,8 @@ def run_tests(paths: Sequence[str], *, short: bool = False) -> int:
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # it is imported already
     if short:
         options += ["--tb=no", "-rfE"]
+        for name in ("CI", "BUILD_NUMBER"):  # where they are set pytest cuts no line short
+            os.environ.pop(name, None)
     if os.environ.get("NO_COLOR"):  # https://no-color.org; nbval colours by pytest's option alone
         options.append("--color=no")
     return int(
