@@ -84,8 +84,10 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     return _without_keys(text, KEY, _KEYS)
 
 
-def redacted_json(text: bytes, secrets: Iterable[str] = ()) -> bytes:
+def redacted_json(text: bytes, secrets: Iterable[str] = (), words: Iterable[str] = ()) -> bytes:
     """JSON ``text`` without ``secrets``, what begins like one of them, or looks like a key.
+
+    Of ``words``, which may begin as others do, all of one has to be there.
 
     >>> redacted_json(b'"use sk-0123456789abcdef0123 for it"')
     b'"use [redacted] for it"'
@@ -96,6 +98,9 @@ def redacted_json(text: bytes, secrets: Iterable[str] = ()) -> bytes:
             text = text.replace(written, mark)
         for start in _as_json(secret[:SHORTEST]) if len(secret) >= 2 * SHORTEST else ():
             text = re.sub(re.escape(start) + b"[A-Za-z0-9._~+/=-]*", mark, text)
+    for word in _longest_first(words):
+        for written in _as_json(word):
+            text = text.replace(written, mark)
     return _without_keys(text, mark, _JSON_KEYS)
 
 
@@ -232,6 +237,13 @@ def secret_variables() -> list[str]:
         for name, value in _environment().items()
         if is_secret(name) or hides(name, value) or _looks_like_one(value)
     ]
+
+
+def secrets_of_environment() -> Secrets:
+    """Of these the texts, the longest first, without the paths of files that hold one."""
+    texts = {os.environ.get(name, "").strip() for name in secret_variables()}
+    kept = (t for t in texts if len(t) >= SHORTEST and not t.startswith(("/", "~", ".")))
+    return Secrets(_longest_first(sorted(kept)))
 
 
 def hides(name: Any, value: Any) -> bool:

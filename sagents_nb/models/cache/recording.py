@@ -22,7 +22,14 @@ import msgspec
 from msgspec.structs import replace
 
 from ...messages import Message, Part, ToolResult
-from ...redaction import SHORTEST, Secrets, is_secret, redacted_json, without_login
+from ...redaction import (
+    SHORTEST,
+    Secrets,
+    is_secret,
+    redacted_json,
+    secrets_of_environment,
+    without_login,
+)
 from ...serialization import escaped, to_data
 from ..base import ChatModel, ModelRequest, asked_by
 from ..providers import SDKS
@@ -57,12 +64,14 @@ _TRANSPORT = frozenset({"timeout"})
 class Asked(NamedTuple):
     """A request in canonical form: its ``key`` (64 hex digits) and the form as JSON text.
 
-    ``secrets`` are the keys in use; ``text`` holds none of them.
+    ``secrets`` are the keys in use, ``environment`` what else the process's environment holds of
+    them; ``text`` holds none.
     """
 
     key: str
     text: bytes
     secrets: Secrets
+    environment: Secrets = Secrets()
 
 
 def asked(model: ChatModel, request: ModelRequest) -> Asked:
@@ -75,7 +84,7 @@ def asked(model: ChatModel, request: ModelRequest) -> Asked:
     (64, False)
     """
     secrets = secrets_of(model, request)
-    return _redacted(*_text(model, request), secrets)
+    return _redacted(*_text(model, request), secrets, secrets_of_environment())
 
 
 # Beginnings of long requests in which nothing was redacted: length, digest, hash of the secrets.
@@ -86,23 +95,29 @@ _MOST_CLEAN = 64
 _LONG = 8_000  # bytes; what is shorter is looked through as quickly
 
 
-def _redacted(text: bytes, end: int, secrets: Secrets) -> Asked:
+def _redacted(text: bytes, end: int, secrets: Secrets, environment: Secrets) -> Asked:
     """``text``, whose messages stand before ``end``, without the secrets.
 
     No secret and nothing like a key reaches over the end of a message, where a quote stands that
     is none of a text's. So what comes after a clean beginning can be looked at alone.
     """
-    digest, view, done, start, who = hashlib.sha256(), memoryview(text), 0, 0, hash(secrets)
+    digest, view, done, start, who = (
+        hashlib.sha256(),
+        memoryview(text),
+        0,
+        0,
+        hash((secrets, environment)),
+    )
     for length in sorted({n for n, _, whose in tuple(_clean) if n <= end and whose == who}):
         digest.update(view[done:length])
         done = length
         if (length, digest.digest(), who) in _clean:
             start = length
     rest = text[start:]
-    redacted = redacted_json(rest, secrets)
+    redacted = redacted_json(rest, secrets, environment)
     if redacted != rest:
         text = text[:start] + redacted
-        return Asked(hashlib.sha256(text).hexdigest(), text, secrets)
+        return Asked(hashlib.sha256(text).hexdigest(), text, secrets, environment)
     digest.update(view[done:end])
     if end >= _LONG:
         with _clean_lock:
@@ -112,7 +127,7 @@ def _redacted(text: bytes, end: int, secrets: Secrets) -> Asked:
             if len(_clean) > _MOST_CLEAN:
                 del _clean[next(iter(_clean))]
     digest.update(view[end:])
-    return Asked(digest.hexdigest(), text, secrets)
+    return Asked(digest.hexdigest(), text, secrets, environment)
 
 
 # Of the environment: where the SDKs look for keys.
@@ -338,7 +353,7 @@ def recording_of(asked: Asked, message: Message, shape: str) -> Recording:
 
     Raises TypeError or ValueError for a message that JSON cannot carry.
     """
-    text = redacted_json(msgspec.json.encode(message), asked.secrets)
+    text = redacted_json(msgspec.json.encode(message), asked.secrets, asked.environment)
     return Recording(
         asked.key, msgspec.Raw(asked.text), msgspec.json.decode(text, type=Message), shape
     )

@@ -11,6 +11,7 @@ from ...models.cache import Cassette
 from ...models.named import default_spec
 from ...models.providers import SDKS
 from ...models.recorded import CASSETTE, REPLAY
+from ...redaction import secret_variables
 
 MODEL = "SAGENTS_MODEL"
 DEFAULT = "default_model"  # in a cassette's header: what to replay where nobody names a model
@@ -28,10 +29,13 @@ def cassette_of(notebook: Path) -> Path:
 
 
 def replaying(cassette: Path) -> dict[str, str | None]:
-    """The changes for a kernel that replays: no keys, and the model that was recorded."""
+    """The changes for a kernel that replays: no keys, and the model that was recorded.
+
+    Whatever has the name or the looks of a secret is a key, whoever it is for.
+    """
     model = Cassette(cassette).header.get(DEFAULT)
     return {
-        **dict.fromkeys(_KEYS),
+        **dict.fromkeys([*_KEYS, *secret_variables()]),
         MODEL: model,
         REPLAY: "replay",
         CASSETTE: str(cassette.absolute()),

@@ -1,4 +1,4 @@
-"""No connection leaves a kernel under test.
+"""No connection of Python's sockets leaves the process of a kernel under test.
 
 An audit hook sees every connection that Python's sockets make, whoever makes it, and cannot be
 taken away again. The kernel's own channels are libzmq's and are not seen, nor are other

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...errors import ConfigurationError
 from ...models.cache import Cassette
+from ...redaction import without_known
 from .environment import DEFAULT, MODEL, cassette_of, changed, recording, replaying
 from .guard import GUARD
 
@@ -87,7 +88,8 @@ def record(paths: Sequence[str]) -> int:
         try:
             print(f"{notebook}: {_recorded(notebook)}")
         except CellExecutionError as error:
-            print(f"{notebook}: not recorded, because a cell failed.\n{error}", file=sys.stderr)
+            why = without_known(str(error))
+            print(f"{notebook}: not recorded, because a cell failed.\n{why}", file=sys.stderr)
             return 1
         except DeadKernelError:
             print(f"{notebook}: not recorded, because its kernel ended.", file=sys.stderr)

@@ -31,7 +31,7 @@ def note(text: str) -> str:
 
 model = sa.resolve_model("openai-chat:tiny", base_url="{url}/v1")
 agent = sa.Agent(model, tools=[note], interrupt_on={{"note": True}},
-                 replace_default_middleware=True)
+                 defaults=False)
 session = sa.Session(agent, id="notes")
 session.headless = [sa.Approve()]
 %agent use session
@@ -228,3 +228,59 @@ def test_short_says_a_line_of_each_cell_that_fails_and_no_color_is_heeded(
     assert "FAILED wrong.ipynb::Cell 1" in short.stdout
     assert len(short.stdout.splitlines()) < len(whole.stdout.splitlines())
     assert "\x1b[" not in notebooks.run("wrong.ipynb", "--short", NO_COLOR="1").stdout
+
+
+FOREIGN_KEYS = {
+    "C_SECRET_API_KEY": "hush-0001-abcdefgh",
+    "C_GITHUB_TOKEN": "hush-0002-abcdefgh",
+    "C_DB_PASSWORD": "hush-0003",
+    "C_DATABASE_URL": "postgres://me:hush-0004@host/db",
+    "C_PLAIN": "ghp_" + "hush0005" * 5,
+}
+QUOTING = """
+%load_ext sagents_nb
+import os, sys
+import sagents_nb as sa
+agent = sa.Agent(sa.resolve_model("openai-chat:tiny", base_url="{url}/v1"),
+                 defaults=False)
+%agent use agent
+"""
+
+
+def test_a_kernel_of_a_test_has_no_key_and_what_quotes_one_is_recorded_without(
+    notebooks: Notebooks,
+) -> None:
+    provider = Provider()
+
+    def quoting(request: Recorded) -> Answer:
+        said = " ".join([f"Of {len(request.body['messages'])}:", *FOREIGN_KEYS.values()])
+        chunk = {"choices": [{"index": 0, "delta": {"content": said}, "finish_reason": "stop"}]}
+        return Answer(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode(), framing="chunked")
+
+    provider.answer = quoting
+    cells = [
+        QUOTING.format(url=provider.url),
+        "%%agent\nHello!",
+        "%%agent\nAgain!",
+        "print('Keys:', [name for name in os.environ if name.startswith('C_')])",
+        "print('PATH' in os.environ)",
+    ]
+    notebooks.write("quotes.ipynb", cells)
+    done = notebooks.run("quotes.ipynb", "--record", OPENAI_API_KEY=KEY, **FOREIGN_KEYS)
+    provider.close()
+    assert done.returncode == 0, done.stderr
+    saved = nbformat.read(notebooks.folder / "quotes.ipynb", as_version=4)
+    outputs = json.dumps([cell.outputs for cell in saved.cells])
+    assert "Of 1: [redacted] [redacted] [redacted] [redacted]" in outputs
+    assert "Of 3: [redacted]" in outputs
+    assert "Keys: []" in outputs
+    assert "hush" not in outputs
+    assert "hush" not in (notebooks.folder / "quotes.cassette.json").read_text()
+    for environment in ({}, FOREIGN_KEYS):
+        done = notebooks.run("quotes.ipynb", **environment)
+        assert done.returncode == 0, done.stdout
+    notebooks.write("raises.ipynb", ["import os\nraise ValueError(os.environ['C_DB_PASSWORD'])"])
+    done = notebooks.run("raises.ipynb", "--record", **FOREIGN_KEYS)
+    assert done.returncode == 1
+    assert "ValueError" in done.stderr
+    assert "hush" not in done.stderr
