@@ -33,6 +33,7 @@ from ..interrupts import (
 )
 from ..messages import ALWAYS, DECISION, EDITED, NOT_RUN, Message, ToolCall, ToolResult
 from ..middleware.chain import Chain
+from ..middleware.human_in_the_loop import PASSING
 from ..runtime.telemetry import current
 from ..runtime.thread import runtime
 from ..state import State
@@ -209,7 +210,7 @@ async def _prepare(
             )
     elif isinstance(outcome, Interrupt):
         prepared.interrupt = outcome
-    elif ctx.local and chain.allows_always(call.name, ctx):
+    elif PASSING in ctx.local and chain.allows_always(call.name, ctx):
         prepared.decided = decision_data(Approve(always=True), ALWAYS)
     return prepared
 

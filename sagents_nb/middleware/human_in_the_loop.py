@@ -14,7 +14,7 @@ from .base import Middleware
 
 _DECISIONS = ("approve", "edit", "reject", "respond")
 # In ``ctx.local``, never in the state: no copy of a conversation takes its approvals along.
-_ALWAYS = "HumanInTheLoop.always"
+PASSING = "HumanInTheLoop.always"
 
 
 class Gates(dict[str, Any]):
@@ -60,7 +60,7 @@ class HumanInTheLoop(Middleware):
     def before_tool(self, call: ToolCall, ctx: RunContext) -> Interrupt | None:
         """An interrupt for a gated call, None for a free one."""
         decisions = self.allowed.get(call.name)
-        if decisions is None or call.name in ctx.local.get(_ALWAYS, ()):
+        if decisions is None or call.name in ctx.local.get(PASSING, ()):
             return None
         tool = ctx.tools.get(call.name)
         return Interrupt(
@@ -79,21 +79,21 @@ class HumanInTheLoop(Middleware):
 
 def let_pass(local: dict[str, Any], tool_name: str) -> None:
     """Ask no more about that tool in the conversation whose ``ctx.local`` this is."""
-    local.setdefault(_ALWAYS, set()).add(tool_name)
+    local.setdefault(PASSING, set()).add(tool_name)
 
 
 def passing(local: Mapping[str, Any]) -> Collection[str]:
     """The tools that are asked about no more in that conversation."""
-    names: Collection[str] = local.get(_ALWAYS, ())
+    names: Collection[str] = local.get(PASSING, ())
     return names
 
 
 def ask_again(local: dict[str, Any], tool_names: Iterable[str] | None = None) -> None:
     """Ask about these tools again, or about all: the conversation is another one, say."""
     if tool_names is None:
-        local.pop(_ALWAYS, None)
+        local.pop(PASSING, None)
     else:
-        local.get(_ALWAYS, set()).difference_update(tool_names)
+        local.get(PASSING, set()).difference_update(tool_names)
 
 
 def _allowed(name: str, value: Any) -> tuple[str, ...]:
