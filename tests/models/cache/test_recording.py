@@ -244,9 +244,9 @@ def test_a_request_that_goes_on_is_looked_through_from_where_it_does(
     looked_through: list[int] = []
     redact = recording_module.redacted_json
 
-    def noted(text: bytes, secrets: Any) -> bytes:
+    def noted(text: bytes, *secrets: Any) -> bytes:
         looked_through.append(len(text))
-        return redact(text, secrets)
+        return redact(text, *secrets)
 
     monkeypatch.setattr(recording_module, "redacted_json", noted)
     history = long_history("A history of this test's own.")
