@@ -88,6 +88,13 @@ def _state_of(before: State | RunResult | None) -> State | None:
     return None if before is None else getattr(before, "state", before)  # type: ignore[arg-type]
 
 
+def _gates_of(given: Mapping[str, Any] | Iterable[str] | None) -> Mapping[str, Any]:
+    """What asks people first, by the names of tools, that may be given alone."""
+    if isinstance(given, Mapping):
+        return given
+    return dict.fromkeys([given] if isinstance(given, str) else given or (), True)
+
+
 def _as_said(name: Any) -> str:
     return name if isinstance(name, str) and name.isprintable() else repr(name)
 
@@ -214,10 +221,8 @@ class Agent:
         subagent_options: Mapping[str, Any] | None = None,
         summarization_options: Mapping[str, Any] | None = None,
     ) -> None:
-        if interrupt_on is not None and not isinstance(interrupt_on, Mapping):
-            names = [interrupt_on] if isinstance(interrupt_on, str) else interrupt_on
-            interrupt_on = dict.fromkeys(names, True)
-        config = {k: v for k, v in locals().items() if k not in ("self", "__class__", "names")}
+        interrupt_on = _gates_of(interrupt_on)
+        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         put = super().__setattr__
         config["model"] = default_model() if model is None else resolve_model(model)
         put("_own", {})
@@ -255,7 +260,7 @@ class Agent:
         chain = Chain(stack)
         put("own_tools", tuple(map(as_tool, tools)))
         every = [*self.own_tools, *chain.tools()]
-        gated = with_gates(stack, every, interrupt_on or {})
+        gated = with_gates(stack, every, interrupt_on)
         put("middleware_chain", chain if gated is stack else Chain(gated))
         put("middleware", self.middleware_chain.middleware)
 
@@ -267,7 +272,7 @@ class Agent:
                 )
             by_name[tool.name] = tool
         put("tools_by_name", by_name)
-        given = interrupt_on if isinstance(interrupt_on, Gates) else Gates(interrupt_on or {})
+        given = interrupt_on if isinstance(interrupt_on, Gates) else Gates(interrupt_on)
         put("interrupt_on", given)
         asked = [n for n, v in self.interrupt_on.items() if v or isinstance(v, Mapping)]
         self._check_names("interrupt_on", asked)
@@ -388,7 +393,9 @@ class Agent:
     ) -> RunResult:
         """Run to the end and return the result; from any thread, also in a notebook cell.
 
-        ``state`` is what came before: a State, or the result of an earlier run.
+        ``prompt`` is text, a Message, a list of both, or a State; an empty list says nothing new.
+        ``state`` is what it goes on from: a State, or the result of an earlier run.
+
         With ``wait`` it is shown below the cell, what it asks is answered in the panel there while
         the cell runs, and the result is that of the whole run; ``should_pause`` is not for such a
         run. Raises :class:`~sagents_nb.errors.ConfigurationError` where no panel would be heard
@@ -403,8 +410,6 @@ class Agent:
         :class:`~sagents_nb.errors.AgentError` subclasses, with the result so far in ``.result``;
         an interrupt is a result.
 
-        ``prompt`` is text, a Message, a list of both, or a State; ``state`` what it goes on from,
-        where an empty list as ``prompt`` says nothing new.
 
         >>> from sagents_nb import Agent, ScriptedModel
         >>> agent = Agent(ScriptedModel(["Hello!", "Bye!"]))

@@ -160,14 +160,7 @@ def _of_role(given: Mapping[str, Any]) -> Iterator[Message]:
     if results:
         yield Message("tool", tuple(results))
     if parts or not results:
-        role = "system" if given["role"] == "developer" else given["role"]
-        if role not in ("user", "assistant", "system"):
-            raise ConfigurationError(
-                "A message as a dict has a role of 'user', 'assistant', 'system', 'developer' or "
-                f"'tool', and this one has {role!r}; Message(role, …) takes one of your own, which "
-                "no model is sent."
-            )
-        yield Message(role, tuple(parts))
+        yield Message.of({"role": given["role"], "content": parts})
 
 
 def _result(call_id: Any, content: Any, is_error: bool = False) -> ToolResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -80,34 +81,31 @@ def messages(conversations: Conversations) -> Values:
     runs: list[str | None] = []
     times: list[float | None] = []
     inside: list[str | None] = []
-
-    def add(message: Message, end: MessageEnd | None) -> None:
-        text, thought, calls = _contents(message)
-        roles.append(message.role)
-        texts.append(text)
-        thoughts.append(thought)
-        called.append(calls)
-        reasons.append(message.stop_reason)
-        usages.append(message.usage)
-        errors.append(message.error)
-        runs.append((end and end.run_id) or None)
-        times.append(end.ts if end else None)
-
     for c in conversations:
         ended = {id(e.message): e for e in c.events if type(e) is MessageEnd}
-        messages = c.state.messages
-        positions += range(len(messages))
-        inside += [None] * len(messages)
-        for message in messages:
-            add(message, ended.get(id(message)))
-        said: dict[str, int] = {}
+        own = c.state.messages
+        told: list[tuple[Message, MessageEnd | None]] = [(m, ended.get(id(m))) for m in own]
+        positions += range(len(own))
+        inside += [None] * len(own)
+        said = Counter[str]()
         for who, event in unwrapped(c.events):
             if who is not None and type(event) is MessageEnd:
+                told.append((event.message, event))
+                positions.append(said[who])
                 inside.append(who)
-                positions.append(said.setdefault(who, 0))
                 said[who] += 1
-                add(event.message, event)
-        whose += [c.session_id] * (len(positions) - len(whose))
+        whose += [c.session_id] * len(told)
+        for message, end in told:
+            text, thought, calls = _contents(message)
+            roles.append(message.role)
+            texts.append(text)
+            thoughts.append(thought)
+            called.append(calls)
+            reasons.append(message.stop_reason)
+            usages.append(message.usage)
+            errors.append(message.error)
+            runs.append((end and end.run_id) or None)
+            times.append(end.ts if end else None)
     return {
         "session_id": whose,
         "position": positions,

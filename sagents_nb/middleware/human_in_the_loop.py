@@ -60,7 +60,7 @@ class HumanInTheLoop(Middleware):
     def before_tool(self, call: ToolCall, ctx: RunContext) -> Interrupt | None:
         """An interrupt for a gated call, None for a free one."""
         decisions = self.allowed.get(call.name)
-        if decisions is None or call.name in ctx.local.get(PASSING, ()):
+        if decisions is None or call.name in passing(ctx.local):
             return None
         tool = ctx.tools.get(call.name)
         return Interrupt(

@@ -118,6 +118,27 @@ class ChatModel:
         return f"{type(self).__name__}({self.name!r})"
 
 
+class ModelAround(ChatModel):
+    """Base of a model that asks another one, its ``inner``, and goes by that one's name."""
+
+    def __init__(self, inner: ChatModel) -> None:
+        self.inner = inner
+        self.name = inner.name
+        self.chosen_because = inner.chosen_because
+        self.reads_images = inner.reads_images
+
+    def __repr__(self) -> str:
+        return repr(self.inner)  # whose errors people read
+
+    def identity(self) -> dict[str, Any]:
+        """As the model itself."""
+        return self.inner.identity()
+
+    def preload(self) -> None:
+        """As the model itself."""
+        self.inner.preload()
+
+
 def tells_cost(model: ChatModel) -> bool:
     """Whether the answers of ``model`` may say what they cost (``Usage.cost_usd``)."""
     if model.tells_cost is not None:

@@ -12,13 +12,13 @@ from typing import Any
 
 from .. import kinds
 from ..errors import ConfigurationError
-from .base import ChatModel, ModelRequest, StreamItem, stream_of
+from .base import ChatModel, ModelAround, ModelRequest, StreamItem, stream_of
 from .resolve import resolve_model
 
 _MINUTE = 60.0
 
 
-class Limited(ChatModel):
+class Limited(ModelAround):
     """``model``, asked by at most ``concurrent`` at once and ``per_minute`` times in any minute.
 
     All agents that are given this object share its limits, also their sub-agents and the rows of
@@ -51,10 +51,7 @@ class Limited(ChatModel):
             raise ConfigurationError(
                 "Limited(…) without a limit limits nothing; give it concurrent=… or per_minute=…."
             )
-        self.inner = resolve_model(model)
-        self.name = self.inner.name
-        self.chosen_because = self.inner.chosen_because
-        self.reads_images = self.inner.reads_images
+        super().__init__(resolve_model(model))
         self.asks_again = self.inner.asks_again
         self.retries = self.inner.retries
         self._asked = self.inner
@@ -64,22 +61,11 @@ class Limited(ChatModel):
         self._sleep = sleep
         self._clock = clock
 
-    def __repr__(self) -> str:
-        return repr(self.inner)  # whose errors people read
-
-    def identity(self) -> dict[str, Any]:
-        """As the model itself."""
-        return self.inner.identity()
-
     def asked_once(self) -> ChatModel:
         """The same limits, without the retries inside."""
         once = copy(self)  # the places are shared
         once._asked = self.inner.asked_once()
         return once
-
-    def preload(self) -> None:
-        """As the model itself."""
-        self.inner.preload()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the answer once there is a place."""

@@ -22,7 +22,7 @@ from .. import kinds
 from ..errors import ConfigurationError, ReplayMiss
 from ..messages import Message
 from ..runtime.workers import workers
-from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, asked_by, stream_of
+from .base import ChatModel, ModelAround, ModelRequest, RetryNotice, StreamItem, asked_by, stream_of
 from .cache import Asked, Cassette, Recording, ResponseCache, asked
 from .cache.nearest import nearest
 from .cache.recording import recording_of
@@ -42,7 +42,7 @@ CASSETTE = "SAGENTS_CASSETTE"
 _NOT_RECORDED = (None, "error", "aborted")
 
 
-class RecordedModel(ChatModel):
+class RecordedModel(ModelAround):
     """``model``, a ChatModel or a name for one, with its answers in ``cache``.
 
     ``cache`` is a :class:`~sagents_nb.ResponseCache`, the path of its directory, or, ending
@@ -90,25 +90,15 @@ class RecordedModel(ChatModel):
         *,
         pacing: Literal["none", "original"] = "none",
     ) -> None:
-        self.inner = named_model(model)
+        super().__init__(named_model(model))
         self.cache = recordings_at(cache)
         self.mode = mode
         if mode == "auto" and os.environ.get(REPLAY) and not is_offline(self.inner):
             self.mode = _checked(os.environ[REPLAY])
         self.pacing = pacing
-        self.name = self.inner.name
-        self.chosen_because = self.inner.chosen_because
-        self.reads_images = self.inner.reads_images
         self.tells_cost = True  # what is replayed costs nothing
         self._asked = retried(self.inner)
         self._recorded: set[str] = set()  # keys that were asked anew in mode "record"
-
-    def __repr__(self) -> str:
-        return repr(self.inner)  # whose errors people read
-
-    def identity(self) -> dict[str, Any]:
-        """As the model itself."""
-        return self.inner.identity()
 
     def asked_once(self) -> ChatModel:
         """The same recordings, without the retries inside."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import kinds
 from ..errors import ModelError
-from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
+from .base import ChatModel, ModelAround, ModelRequest, RetryNotice, StreamItem, stream_of
 
 WORTH_IT = frozenset({"connection", "timeout", "rate_limit", "overloaded", "server"})
 """Kinds of :class:`~sagents_nb.errors.ModelError` that may be gone on the next attempt."""
@@ -18,7 +18,7 @@ _FIRST_WAIT = 1.0  # seconds; doubled for each further attempt
 _LONGEST_WAIT = 30.0  # seconds, where the provider names no time itself
 
 
-class RetryingModel(ChatModel):
+class RetryingModel(ModelAround):
     """``model``, asked up to ``attempts`` times while it fails in a way that may pass.
 
     Between attempts it waits 1, 2, 4 … seconds, less up to half of it by chance, or as long as
@@ -46,30 +46,16 @@ class RetryingModel(ChatModel):
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self.inner = model
+        super().__init__(model)
         self._once = model.asked_once()  # its own attempts would be multiplied by these
         self.attempts = attempts
         self.max_wait = max_wait
-        self.name = model.name
-        self.chosen_because = model.chosen_because
-        self.reads_images = model.reads_images
         self._sleep = sleep
         self._chance = chance
-
-    def __repr__(self) -> str:
-        return repr(self.inner)  # whose errors people read
-
-    def identity(self) -> dict[str, Any]:
-        """As the model itself."""
-        return self.inner.identity()
 
     def asked_once(self) -> ChatModel:
         """The model itself."""
         return self._once
-
-    def preload(self) -> None:
-        """As the model itself."""
-        self.inner.preload()
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the first attempt that says anything; raises the last attempt's error."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from ..messages import Field, names_in
 from ..redaction import KEY, Secrets, hides, masked_start, may_hide, secrets_of_names
+from ..text import nearest
 
 _SHOWN = 4000
 _BRIEF = 60
@@ -72,8 +72,7 @@ def misspelt(prompt: str, names: Mapping[str, Any]) -> dict[str, str]:
     words = [path.partition(".")[0] for path in names_in(prompt)]
     own = [name for name in names if not name.startswith("_")]
     unknown = [word for word in words if word not in names and len(word) > 2]
-    near = {word: get_close_matches(word, own, 1, 0.75) for word in unknown}
-    return {word: found[0] for word, found in near.items() if found}
+    return {word: near for word in unknown if (near := nearest(word, own))}
 
 
 def describe(value: Any, limit: int = _SHOWN, secrets: Iterable[str] = ()) -> str:

@@ -35,7 +35,7 @@ class EventStream:
         self._missed = 0
         self._on_read = on_read  # called where an event is read
         self._lock = threading.Lock()  # without it a wake-up can be lost between two threads
-        self._wake: Callable[[], None] = _nobody
+        self._wake: Callable[[], None] | None = None
         self.closed = False
 
     def push(self, event: Event) -> None:
@@ -43,15 +43,17 @@ class EventStream:
         with self._lock:
             self._missed += len(self._events) == LONGEST
             self._events.append(event)
-            wake, self._wake = self._wake, _nobody
-        wake()
+            wake, self._wake = self._wake, None
+        if wake is not None:
+            wake()
 
     def close(self) -> None:
         """No more events: the reader ends after those that are there."""
         with self._lock:
             self.closed = True
-            wake, self._wake = self._wake, _nobody
-        wake()
+            wake, self._wake = self._wake, None
+        if wake is not None:
+            wake()
 
     def __aiter__(self) -> EventStream:
         return self
@@ -60,36 +62,41 @@ class EventStream:
         while True:
             with self._lock:
                 if self._events or self.closed:
+                    taken = self._take()
                     break
                 loop = asyncio.get_running_loop()
                 future = loop.create_future()
                 self._wake = partial(_wake_on, loop, future)
             await future
-        return self._read(StopAsyncIteration)
+        if taken is None:
+            raise StopAsyncIteration
+        return self._read(*taken)
 
     def blocking(self, wait: Callable[[Future[None]], object]) -> Iterator[Event]:
         """The events for a thread; ``wait`` returns once the future that it is given is done."""
         while True:
+            arrival: Future[None] | None = None
             with self._lock:
-                there = self._events or self.closed
-                if not there:
-                    future: Future[None] = Future()
-                    self._wake = partial(future.set_result, None)
-            if not there:
-                wait(future)
-                continue
-            try:
-                yield self._read(StopIteration)
-            except StopIteration:
+                if self._events or self.closed:
+                    taken = self._take()
+                else:
+                    arrival = Future()
+                    self._wake = partial(arrival.set_result, None)
+            if arrival is not None:
+                wait(arrival)
+            elif taken is None:
                 return
+            else:
+                yield self._read(*taken)
 
-    def _read(self, end: type[Exception]) -> Event:
-        """The next one, of those that are there; raises ``end`` if there are none."""
-        with self._lock:
-            if not self._events:
-                raise end
-            event = self._events.popleft()
-            missed, self._missed = self._missed, 0
+    def _take(self) -> tuple[Event, int] | None:
+        """The next event and how many were missed before it, None at the end; with the lock."""
+        if not self._events:
+            return None
+        missed, self._missed = self._missed, 0
+        return self._events.popleft(), missed
+
+    def _read(self, event: Event, missed: int) -> Event:
         if missed:
             logger.warning(
                 "The reader of events missed %d, the oldest of those that were not read yet; "
@@ -145,10 +152,6 @@ class _Said:
                 text = event.message.text[len(self._text) :]
             self._text = ""
         return text
-
-
-def _nobody() -> None:
-    """Nobody waits."""
 
 
 def _wake_on(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:

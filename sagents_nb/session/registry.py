@@ -9,8 +9,7 @@ from typing import Any
 from .. import kinds
 from ..agent import Agent
 from ..errors import ConfigurationError, NotFound
-from .opening import is_stored, store_of
-from .session import Session
+from .session import Session, new_unless_stored
 
 
 class Sessions:
@@ -92,17 +91,9 @@ class Sessions:
 
 
 def _opened_or_made(agent: Agent, id: str, take_over: bool, options: dict[str, Any]) -> Session:
-    options = {**options, "store": store_of(options.get("store"))}
-
-    def is_there() -> bool:
-        return is_stored(options["store"], options.get("scope"), id)
-
-    if not is_there():
-        try:
-            return Session(agent, id=id, **options)
-        except ConfigurationError:
-            if not is_there():  # else somebody else was faster
-                raise
+    new = new_unless_stored(agent, id, **options)
+    if new is not None:
+        return new
     return Session.open(id, agent=agent, take_over=take_over, **options)
 
 

@@ -278,12 +278,8 @@ class Session:
         _load()
         store = store_of(store)
         options = SessionOptions(store=store, **around)
-        if create and not is_stored(store, options.scope, id):
-            try:
-                return cls(agent, id=id, store=store, **around)
-            except ConfigurationError:
-                if not is_stored(store, options.scope, id):  # else somebody else was faster
-                    raise
+        if create and (new := new_unless_stored(agent, id, store=store, **around)) is not None:
+            return new
         try:
             opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
         except Owned as owned:
@@ -1177,6 +1173,24 @@ def _close_unneeded(owned: Owned, id: str) -> None:
         database.run(lambda connection: None)  # what nobody has was let go before that
     elif not session.close_if_unneeded():
         raise owned
+
+
+def new_unless_stored(agent: Agent, id: str, *, store: Any = None, **around: Any) -> Session | None:
+    """A new session; None if the store has that conversation, also since another was faster."""
+    _load()
+    store = store_of(store)
+
+    def is_there() -> bool:
+        return is_stored(store, around.get("scope"), id)
+
+    if is_there():
+        return None
+    try:
+        return Session(agent, id=id, store=store, **around)
+    except ConfigurationError:
+        if not is_there():
+            raise
+        return None
 
 
 def _may_wait() -> bool:

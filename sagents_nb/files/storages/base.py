@@ -6,16 +6,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from .. import paths
 from ..entry import FileEntry
 from ..errors import FileError, InvalidPath, NotStorable
-
-if TYPE_CHECKING:
-    pass
 
 
 @runtime_checkable
