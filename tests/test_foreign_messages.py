@@ -161,11 +161,8 @@ def test_a_session_writes_what_is_read_again() -> None:
         ({"role": "assistant", "tool_calls": [{"id": "c1"}]}, "'function'"),
         ({"role": "tool", "content": "1"}, "'tool_call_id'"),
         (
-            {
-                "role": "assistant",
-                "tool_calls": [CALL | {"function": {"name": "a", "arguments": "{"}}],
-            },
-            "",
+            {"role": "assistant", "tool_calls": [CALL | {"function": CUT}]},
+            "Message 2 cannot be read",
         ),
         ({"role": "assistant", "tool_calls": [CALL | {"id": 5}]}, "is text, not 5"),
         ({"role": "user", "content": "x", "colour": "red"}, "'colour'"),
