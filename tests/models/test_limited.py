@@ -13,19 +13,23 @@ from tests.talking import run
 
 
 class Crowded(sa.ChatModel):
-    """Knows how many ask it at once."""
+    """Knows how many ask it at once; answers nobody before ``company`` have asked at once."""
 
     name = "crowded"
 
-    def __init__(self, *, fails: int = 0) -> None:
+    def __init__(self, *, fails: int = 0, company: int = 1) -> None:
         self.now = self.most = self.asked = 0
         self.fails = fails
+        self.company = company
 
     async def stream(self, request: Any) -> Any:
         self.now += 1
         self.asked += 1
         self.most = max(self.most, self.now)
         try:
+            async with asyncio.timeout(30):
+                while self.most < self.company:
+                    await asyncio.sleep(0)
             for _ in range(5):
                 await asyncio.sleep(0)
             if self.asked <= self.fails:
@@ -61,13 +65,13 @@ def asked(model: sa.ChatModel, times: int) -> list[str]:
 
 @pytest.mark.parametrize("most", [1, 3, 20])
 def test_so_many_are_asked_at_once_and_all_get_their_answer(most: int) -> None:
-    model = Crowded()
+    model = Crowded(company=most)
     assert asked(sa.Limited(model, concurrent=most), 20) == ["Yes."] * 20
     assert model.most == most
 
 
 def test_agents_share_the_places_of_one_model() -> None:
-    model = Crowded()
+    model = Crowded(company=2)
     limited = sa.Limited(model, concurrent=2)
     agents = [sa.Agent(limited, replace_default_middleware=True) for _ in range(6)]
 
