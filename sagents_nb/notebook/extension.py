@@ -34,7 +34,7 @@ from .cells import (
 )
 from .completion import Completion
 from .conversations import Conversations
-from .interpolate import fields_in, misspelt
+from .interpolate import fields_in, unknown_names
 from .magics import AgentMagics
 from .status_text import MimeBundle, folded_output
 from .unattended import unattended
@@ -107,8 +107,9 @@ class Extension:
         typed = body.strip()
         prompt: str | Message = typed
         if not options.raw:
-            for name, meant in misspelt(typed, self.shell.user_ns).items():
-                print(f"{{{name}}} was sent as it stands; did you mean {{{meant}}}?")
+            shell = self.shell
+            for sentence in unknown_names(typed, shell.user_ns, shell.user_ns_hidden):
+                print(sentence)
             message = message_of(typed, fields_in(typed, self.shell.user_ns))
             if message.text != typed:
                 prompt = message

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..messages import Field, names_in
@@ -16,6 +17,9 @@ _BRIEF = 60
 _FRAMES = ("pandas.DataFrame", "pandas.core.frame.DataFrame")
 _SERIES = ("pandas.Series", "pandas.core.series.Series")
 _LABELS = 1000  # of a series that are read
+# Code and formulas of a prompt, in which braces mean something else.
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$", re.DOTALL)
+_AS_WORD = re.compile(r"(?<![^\s(,;])\{([^{}\s]+)\}(?![^\s).,;:!?'’])")
 _ROWS = 20  # of a column, by whose looks it holds secrets where its name alone does not say it
 
 
@@ -61,18 +65,37 @@ def _shape(frame: Any) -> str:
     return f"{rows:,} row{'' if rows == 1 else 's'} × {width:,} column{'' if width == 1 else 's'}"
 
 
-def misspelt(prompt: str, names: Mapping[str, Any]) -> dict[str, str]:
-    """The unknown names in braces that are nearly one of the variables, and which.
+def unknown_names(prompt: str, names: Mapping[str, Any], hidden: Collection[str] = ()) -> list[str]:
+    """What is said of the names in braces that stand for nothing, a sentence each.
 
-    Others are no mistakes, but code, JSON or a formula.
+    A name that is nearly a variable's is one wherever it stands. Any other is only where it stands
+    as a word does: in code, a path or a formula it is none, nor is a single letter or two.
+    ``hidden`` are the names that nobody gave to anything, such as ``open`` in IPython.
 
-    >>> misspelt("Plot {slaes} by {x}.", {"sales": [1, 2], "y": 1})
-    {'slaes': 'sales'}
+    >>> for sentence in unknown_names("Plot {slaes} by {x}, not {budget}.", {"sales": [1, 2]}):
+    ...     print(sentence)
+    {slaes} was sent as it stands; did you mean {sales}?
+    {budget} was sent as it stands; no variable has that name.
     """
-    words = [path.partition(".")[0] for path in names_in(prompt)]
-    own = [name for name in names if not name.startswith("_")]
-    unknown = [word for word in words if word not in names and len(word) > 2]
-    return {word: near for word in unknown if (near := nearest(word, own))}
+    own = [name for name in names if not name.startswith("_") and name not in hidden]
+    words = _AS_WORD.findall(_CODE.sub("", prompt))
+    said = []
+    for path in names_in(prompt):
+        first, *attributes = path.split(".")
+        sent = f"{{{path}}} was sent as it stands;"
+        if first in names:
+            value = names[first]
+            for attribute in attributes:
+                if not hasattr(value, attribute):
+                    said.append(f"{sent} {first} has no attribute {attribute}.")
+                    break
+                value = getattr(value, attribute)
+        elif len(first) > 2:
+            if near := nearest(first, own):
+                said.append(f"{sent} did you mean {{{'.'.join([near, *attributes])}}}?")
+            elif path in words:
+                said.append(f"{sent} no variable has that name.")
+    return said
 
 
 def describe(value: Any, limit: int = _SHOWN, secrets: Iterable[str] = ()) -> str:

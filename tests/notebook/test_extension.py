@@ -156,13 +156,41 @@ def test_a_variable_that_is_nearly_spelt_right_is_sent_as_it_stands_and_said(
     session = use(shell, session_of("Ok.", "Ok."))
     shell.user_ns["sales"] = [1, 2]
     with capture_output() as said:
-        shell.run_cell("%%agent\nPlot {slaes} by {x} as \\frac{a}{b}, not {other}.")
+        shell.run_cell("%%agent\nPlot {slaes} by {x} as \\frac{a}{b}, not {{other}}.")
     assert "{slaes}" in session.messages[0].text
     assert said.stdout.startswith("{slaes} was sent as it stands; did you mean {sales}?\n")
     assert said.stdout.count("did you mean") == 1
     with capture_output() as said:
         shell.run_cell("%%agent --raw\nPlot {slaes}.")
     assert "did you mean" not in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("Summarise {nope}.", "{nope} was sent as it stands; no variable has that name.\n"),
+        ("{nope} and {nope}", "{nope} was sent as it stands; no variable has that name.\n"),
+        (
+            "Plot {sales.colour}",
+            "{sales.colour} was sent as it stands; sales has no attribute colour.\n",
+        ),
+        ("Why is ({nope}) gone?", "{nope} was sent as it stands; no variable has that name.\n"),
+        ("Call `get({nope})`, then ```\nf{nope} {nope}\n```", ""),
+        ("Explain \\mathbf{nope} and $\\int {nope} dx$ and $$\n{nope}\n$$", ""),
+        ("GET /users/{nope}/posts, f'{nope}', x_{max}, {{nope}}, {k}, {red, green}", ""),
+    ],
+)
+def test_a_name_that_no_variable_has_is_said_where_it_stands_as_a_word(
+    shell: InteractiveShell, typed: str, said: str
+) -> None:
+    session = use(shell, session_of("Ok."))
+    shell.user_ns["sales"] = [1, 2]
+    with capture_output() as printed:
+        shell.run_cell(f"%%agent\n{typed}")
+    assert session.messages[0].text.count("nope") == typed.count("nope")
+    assert (
+        "".join(line for line in printed.stdout.splitlines(True) if "as it stands" in line) == said
+    )
 
 
 def test_the_magic_itself_refuses_a_cell(shell: InteractiveShell) -> None:
