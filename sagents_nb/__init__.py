@@ -55,8 +55,8 @@ _SELDOM = (
     "ActionRequest AgentContext AgentLoopConfig CallbackStorage DebugLog FallbackModel "
     "FileChanged FileMissing FileStorage FsspecStorage InvalidDecision InvalidPath "
     "ModelRequest Owned PatchToolCalls PathTaken ProviderPart ReadOnly ReplayMiss "
-    "RetryingModel RunContext SQLStorage SharedBudget StaleOwner TextDelta ThinkingDelta "
-    "ToolCallDelta VirtualFilesystem agent_loop load_ipython_extension "
+    "RetryingModel RunContext SQLStorage SharedBudget StaleOwner ThinkingDelta ToolCallDelta "
+    "UntilToolNotCalled VirtualFilesystem agent_loop load_ipython_extension "
     "unload_ipython_extension"
 )
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names.split()}

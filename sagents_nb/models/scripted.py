@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sized
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -27,18 +28,23 @@ class ScriptedModel(ChatModel):
     """Streams one turn after the other, in pieces of ``chunk`` characters, ``delay`` s apart.
 
     A turn is a str, a Message, a ToolCall, a list of str and ToolCall, an Exception (raised),
-    or a function of the request that gives a turn. ``requests`` holds what was asked. Raises
+    or a function of the request that gives a turn. An iterator, which may be endless, is read as it
+    is asked. ``requests`` holds what was asked, ``turns`` what is known of the script. Raises
     :class:`~sagents_nb.errors.ModelError` when asked once more than there are turns.
 
-    >>> ScriptedModel(["hello"]).requests
-    []
+    >>> from itertools import repeat
+    >>> from sagents_nb import Agent
+    >>> agent = Agent(ScriptedModel(repeat("hello")))
+    >>> [agent.run("hi").text for _ in range(3)]
+    ['hello', 'hello', 'hello']
     """
 
     name = "scripted"
 
     @kinds.checked(delay=kinds.number(0, "seconds"), chunk=kinds.whole(1))
     def __init__(self, turns: Iterable[Any], delay: float = 0.0, chunk: int = 4) -> None:
-        self.turns = list(turns)
+        self._unread = iter(turns)
+        self.turns = list(self._unread) if isinstance(turns, Sized) else []
         self.delay = delay
         self.chunk = chunk
         self.requests: list[ModelRequest] = []
@@ -47,6 +53,7 @@ class ScriptedModel(ChatModel):
         """Stream the next turn."""
         position = len(self.requests)
         self.requests.append(request)
+        self.turns += islice(self._unread, max(0, position + 1 - len(self.turns)))
         if position >= len(self.turns):
             raise ModelError(
                 f"The script has {len(self.turns)} turns, but the model was asked for turn "

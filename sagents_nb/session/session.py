@@ -311,11 +311,14 @@ class Session:
 
     @classmethod
     @kinds.checked
-    def restore(cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None) -> Session:
+    def restore(
+        cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None, **around: Any
+    ) -> Session:
         """A session that goes on from an exported state.
 
         What waited for people still waits, unless it was a sub-agent: its call is answered
-        as lost, and :meth:`retry` or a message goes on.
+        as lost, and :meth:`retry` or a message goes on. ``around`` is as for a new session: with
+        a ``store`` it is kept there from now on. Files are no part of an exported state.
 
         Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no exported state.
 
@@ -326,19 +329,21 @@ class Session:
         >>> len(sa.Session.restore(session.export_state(), agent=agent).messages)
         2
         """
-        return cls(agent, id=id, state=restore_state(exported, agent.middleware_chain.state_schema))
+        state = restore_state(exported, agent.middleware_chain.state_schema)
+        return cls(agent, id=id, state=state, **around)
 
     @classmethod
     @kinds.checked
-    def restore_or_new(cls, exported: Any, agent: Agent, id: str | None = None) -> Session:
+    def restore_or_new(
+        cls, exported: Any, agent: Agent, id: str | None = None, **around: Any
+    ) -> Session:
         """:meth:`restore`, or an empty session and a logged warning where that fails.
 
         For what a program of yours kept, such as a cache. None, where nothing was kept, is an
         empty session without a warning.
         """
-        return cls(
-            agent, id=id, state=restore_or_new(exported, agent.middleware_chain.state_schema)
-        )
+        state = restore_or_new(exported, agent.middleware_chain.state_schema)
+        return cls(agent, id=id, state=state, **around)
 
     # what it is now
 

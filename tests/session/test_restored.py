@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -262,3 +263,13 @@ def test_where_a_cache_is_broken_a_new_session_can_stand_in(
     assert (session.id, session.status, session.messages) == ("s1", "idle", [])
     (record,) = caplog.records
     assert "no 'state'" in record.getMessage()
+
+
+@pytest.mark.parametrize("restore", [sa.Session.restore, sa.Session.restore_or_new])
+def test_what_is_restored_into_a_store_is_kept_there(restore: Any, tmp_path: Path) -> None:
+    exported = sa.State().add_message(sa.Message.user("hi")).export()
+    agent = agent_of("on")
+    with restore(exported, agent, id="moved", store=tmp_path / "chats.db") as session:
+        session.retry().result()
+    with sa.Session.open("moved", agent=agent, store=tmp_path / "chats.db") as again:
+        assert [message.text for message in again.messages] == ["hi", "on"]
