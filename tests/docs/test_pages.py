@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from sybil.parsers.abstract.lexers import LexingException
 
 from tests.docs.pages import PAGES, ROOT, run_page
+
+RECIPES = ROOT / "docs" / "recipes"
 
 
 @pytest.fixture
@@ -22,13 +25,35 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def with_code() -> list[Path]:
     code = re.compile(r"^\s*```(?:python|(?:text)?\n%%?agent)", re.MULTILINE)
-    return [page for page in PAGES if code.search(page.read_text(encoding="utf-8"))]
+    return [
+        page
+        for page in PAGES
+        if page.parent != RECIPES and code.search(page.read_text(encoding="utf-8"))
+    ]
+
+
+def recipes() -> list[Any]:
+    """What stands below each heading of their pages."""
+    return [
+        pytest.param(text, id=f"{page.stem}: {text.partition(chr(10))[0]}")
+        for page in sorted(RECIPES.glob("*.md"))
+        for text in re.split(r"(?m)^## ", page.read_text(encoding="utf-8"))[1:]
+    ]
 
 
 @pytest.mark.parametrize("page", with_code(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(page: Path, shell: InteractiveShell, folder: Path) -> None:
     del shell.user_ns["sa"]  # the page imports what it uses
     run_page(page, shell)
+
+
+@pytest.mark.parametrize("text", recipes())
+def test_a_recipe_runs_by_itself_and_shows_what_comes(
+    text: str, shell: InteractiveShell, folder: Path
+) -> None:
+    del shell.user_ns["sa"]
+    assert "```output" in text
+    assert run_page(written(folder, text), shell) > 0
 
 
 def written(folder: Path, text: str) -> Path:
