@@ -5,6 +5,10 @@ work, and what a cell shows last is printed. A block without a language, or of `
 if it begins with ``%%agent`` or ``%agent``. What an ``output`` block says has to be what the cell
 before it printed, where ``...`` stands for anything. Shell commands are not run.
 
+A Python block whose title is the name of another package stands beside one of ours, is code for
+that package, and is compiled, not run: ```` ```python title="chatlas" ````. One with the title
+``sagents_nb`` is run like any other. A block with words of another kind is an error.
+
 Comments of Markdown, which no reader sees, say what else is meant::
 
     <!-- not run: why the next block is not -->
@@ -15,12 +19,14 @@ Comments of Markdown, which no reader sees, say what else is meant::
 
 from __future__ import annotations
 
+import ast
 import doctest
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from sybil import Document, Example, Region, Sybil
@@ -31,18 +37,25 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCES = RawFencedCodeBlockLexer(re.compile(r"[ \t]*(?P<language>[^\n`]*)$\n", re.MULTILINE))
 UNSEEN = DirectiveInHTMLCommentLexer("invisible-code-block", arguments="python")
+TITLED = re.compile(r'(?P<language>\S*)(?: title="(?P<title>[^"]+)")?')
 NOT_RUN = DirectiveInHTMLCommentLexer("not run", arguments=r"\S.*?")
 
+OURS = "sagents_nb"
 AS_DOCTEST = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def blocks(document: Document) -> Iterable[Region]:
     """What of a page is run or compared."""
     for region in FENCES(document):
-        language = region.lexemes["language"].strip()
+        words = region.lexemes["language"].strip()
+        fence = TITLED.fullmatch(words)
+        assert fence, f"{document.path}: ```{words} is no language with a title"
+        language, title = fence["language"], fence["title"] or OURS
         source = region.lexemes["source"].text
         magic = language in ("", "text") and source.startswith(("%%agent", "%agent"))
-        if language == "python" or magic:
+        if language == "python" and title != OURS:
+            yield Region(region.start, region.end, source, read)
+        elif language == "python" or magic:
             yield Region(region.start, region.end, source, run)
         elif language == "output":
             yield Region(region.start, region.end, source, compare)
@@ -55,6 +68,17 @@ def blocks(document: Document) -> Iterable[Region]:
 def leave_out(example: Example) -> None:
     """The next block is not run."""
     example.namespace["left_out"] = True
+
+
+def read(example: Example) -> None:
+    """Code of another package is Python, as a cell of a notebook is; nobody has to have it here."""
+    source = TransformerManager().transform_cell(example.parsed)
+    try:
+        compile(source, example.path, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except SyntaxError as error:
+        where = f"{example.path}:{example.line}"
+        raise AssertionError(f"{where}\n{example.parsed}\n{error}") from None
+    example.namespace["printed"] = None
 
 
 def run(example: Example) -> None:

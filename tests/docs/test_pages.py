@@ -79,6 +79,9 @@ def test_blocks_share_their_names_and_agent_cells_are_run(
         "```python\n1 / 0\n```\n",
         "```python\nprint(1)\n```\n\n```output\n2\n```\n",
         "```\n%%agent --no-such-option\nHi\n```\n",
+        '```python title="chatlas"\nchat = (\n```\n',
+        '```python title="sagents_nb"\n1 / 0\n```\n',
+        "```python hurry\n1\n```\n",
         "<!-- not run: -->\n```python\n1 / 0\n```\n",
         "<!-- not run: only the first -->\n```python\n1 / 0\n```\n```python\n1 / 0\n```\n",
     ],
@@ -91,3 +94,12 @@ def test_a_page_that_is_not_true_fails(text: str, shell: InteractiveShell, folde
 def test_what_is_not_run_says_why(shell: InteractiveShell, folder: Path) -> None:
     text = "<!-- not run: it has no key -->\n```python\n1 / 0\n```\n```sh\nfalse\n```\n"
     assert run_page(written(folder, text), shell) == 0
+
+
+def test_code_of_another_package_is_read_and_not_run(shell: InteractiveShell, folder: Path) -> None:
+    text = (
+        '```python title="chatlas"\nimport nowhere\n%ai list\n```\n'
+        '```python title="chatlas"\nawait chat.chat_async("Hi")\n```\n'
+        '```python title="sagents_nb"\nprint(1)\n```\n```output\n1\n```\n'
+    )
+    assert run_page(written(folder, text), shell) == 1
