@@ -41,9 +41,10 @@ class StopConditions:
         self._failures = self._failures + 1 if failed else 0
         if self._failures >= MAX_FAILURES and not self._config.until_success:
             raised = [item.raised for item in done if item.raised is not None]
+            said = failed[-1].text.rstrip(" .\n")[:200]
             raise FailuresExceeded(
                 f"Tools failed in {MAX_FAILURES} turns in a row, last {failed[-1].name}: "
-                f"{failed[-1].text[:200]}; run again with the result's state to continue."
+                f"{said}; run again with the result's state to continue."
             ) from (raised[-1] if raised else None)
 
     def check(self) -> None:

@@ -685,3 +685,17 @@ def test_the_description_of_a_frame_after_the_prompt_is_no_step_of_the_plan() ->
 def test_what_it_cannot_answer_as_a_type_is_an_error_and_no_invented_value(wanted: type) -> None:
     with pytest.raises(MaxRunsExceeded, match="calls, last: it gave text alone"):
         Agent(DemoModel()).extract("Which cities are in: Paris has 2 million people.", wanted)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "What will the weather be in Oslo? Calculate 2 + 3.",
+        "Calculate 2 + 3. What will the weather be in Oslo?",
+    ],
+)
+def test_a_question_that_a_tool_of_its_own_answers_is_asked_beside_what_another_does(
+    prompt: str,
+) -> None:
+    messages = converse([prompt], [t for t in ALL if t.name in ("get_weather", "calculate")], run)
+    assert {name for name, _ in calls_of(messages)} == {"get_weather", "calculate"}

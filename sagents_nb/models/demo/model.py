@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -206,11 +206,21 @@ class Plan:
         self.of_frames = {step for step in steps if self._is_of_frames(step, steps)}
         others = [step for step in steps if step not in self.of_frames]
         self.questions = [step for step in others if is_question(step)]
-        if any(self.chooser.gives_data(step) for step in others if step not in self.questions):
-            # "Which is the heaviest? Compare the masses": the first is what the second is for.
-            steps = [step for step in steps if step not in self.questions]
+        told = [step for step in others if step not in self.questions]
+        tools = {self.chooser.fitting(s)[0].name for s in told if self.chooser.gives_data(s)}
+        needless = [step for step in self.questions if self._is_for(step, tools)]
+        steps = [step for step in steps if step not in needless]
         self.left_out = steps[MAX_STEPS:]
         return steps[:MAX_STEPS]
+
+    def _is_for(self, question: str, tools: Collection[str]) -> bool:
+        """Whether a question only says what is asked of these tools.
+
+        "Which is the heaviest? Compare the masses": the first is what the second is for, but not
+        if a tool of its own answers it.
+        """
+        fitting = self.chooser.fitting(question)
+        return bool(tools) and (not fitting or fitting[0].name in tools)
 
     def _is_of_frames(self, step: str, steps: Sequence[str]) -> bool:
         if step in self.sources or not self.analysis.takes(step):
