@@ -183,6 +183,7 @@ class Agent:
         system_prompt=_INSTRUCTIONS,
         tools=kinds.LIST,
         middleware=kinds.LIST,
+        subagents=kinds.LIST,
         max_runs=kinds.whole(1),
         max_parallel_tools=kinds.whole(1),
         tool_timeout=kinds.or_none(kinds.number(0, "seconds", over=True)),

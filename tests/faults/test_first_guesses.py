@@ -237,6 +237,16 @@ def test_sub_agents_need_no_default_middleware() -> None:
     assert "historian: You know history." in agent.tools_by_name["task"].description
 
 
+def test_a_configured_sub_agent_is_one_of_an_agent_too() -> None:
+    scripted = sa.ScriptedModel(["In 1048."])
+    wise = sa.SubAgentConfig("historian", "Knows history.", "You do.", [look], model=scripted)
+    task = call("task", instructions="When?", subagent_type="historian")
+    agent = sa.Agent(sa.ScriptedModel([task, "Old."]), subagents=[wise])
+    assert agent.run("How old is Oslo?").sub_agents[0].text == "In 1048."
+    with pytest.raises(sa.ConfigurationError, match="SubAgentConfig"):
+        sa.Agent(sa.ScriptedModel([]), subagents=[3])  # type: ignore[list-item]
+
+
 def test_an_agent_is_a_tool_and_asks_in_the_name_of_who_has_it() -> None:
     gated = helper(call("look"), "Seen.", description="Looks.", tools=[look], interrupt_on=["look"])
     asks = call("ask_it", instructions="Look.")
