@@ -288,14 +288,12 @@ class SessionJournal:
             self.run(end)
         elif self._run is not None and self._run.status == "completed":  # a message came
             self.run(replace(self._run, status="running"))
-        self.let_go()
-        return self.flush()
+        return self.let_go() or self.flush()
 
     def starting(self, call: ToolCall) -> Future[None] | None:
         """Write that the body of a call is run."""
         self._begin_call(call)
-        self.let_go()
-        return self.flush()
+        return self.let_go() or self.flush()
 
     def _begin_call(self, call: ToolCall) -> None:
         self._add("call", {"tool_call_id": call.id, "name": call.name}, tentative=True)
@@ -351,16 +349,17 @@ class SessionJournal:
         self._before = _Before(self._kept, len(self._numbers), self._run, dict(self._queued), [])
         return True
 
-    def let_go(self) -> None:
-        """Write what was held."""
+    def let_go(self) -> Future[None] | None:
+        """Write what was held; None if nothing was. The future raises StoreError.
+
+        It may have failed by now, and then nothing is left to be written that would say so.
+        """
         held, self._held = self._held, None
-        if held is not None:
-            self._write(held)
+        return None if held is None else self._write(held)
 
     async def committed(self) -> None:
         """Return once all that was noted is safe, and what a rider keeps; raises StoreError."""
-        self.let_go()
-        future = self.flush(all=True)
+        future = self.let_go() or self.flush(all=True)
         if future is not None:
             await asyncio.wrap_future(future)
 

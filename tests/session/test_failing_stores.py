@@ -26,6 +26,10 @@ def look(where: str) -> str:
     return f"{where} is fine"
 
 
+def full(connection: Any) -> None:
+    raise StoreError("The store cannot be used: the disk is full.")
+
+
 class Life:
     """One session, some threads that use it, and a disk that is full now and then."""
 
@@ -37,13 +41,11 @@ class Life:
         append = Journal.append
 
         def failing(journal: Journal, *what: Any) -> Any:
-            if self.chance.random() >= self.rate:
-                return append(journal, *what)
-
-            def fail(connection: Any) -> None:
-                raise StoreError("The store cannot be used: the disk is full.")
-
-            return journal.database.submit(fail)
+            works = self.chance.random() >= self.rate
+            future = append(journal, *what) if works else journal.database.submit(full)
+            if self.chance.random() < 0.3:  # it has answered before anybody listens
+                future.exception(PATIENCE)
+            return future
 
         patch.setattr(Journal, "append", failing)
         patch.setattr(journaling, "LAG", 0.01)
@@ -122,6 +124,31 @@ def live(count: int, patch: pytest.MonkeyPatch) -> None:
             life = Life(seed, patched, place)
             life.live()
             check(life, place, crashes=seed % 2 == 0)
+
+
+def test_who_hears_of_a_failure_at_once_does_not_take_it_for_success(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(journal: Journal, *what: Any) -> Any:
+        future = journal.database.submit(full)
+        assert future.exception(PATIENCE)
+        return future
+
+    asked: list[str] = []
+
+    def answer(request: ModelRequest) -> str:
+        asked.append(request.messages[-1].text)
+        return "fine"
+
+    with disk() as place, sa.Session(agent_of(answer, answer), store=place.store()) as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(Journal, "append", failing)
+            with pytest.raises(StoreError, match="the disk is full"):
+                session.send("lost").result(PATIENCE)
+        assert asked == []
+        assert session.messages == []
+        assert session.send("kept").result(PATIENCE).text == "fine"
+        assert asked == ["kept"]
 
 
 def test_what_is_acknowledged_is_there_and_what_is_refused_is_not(
