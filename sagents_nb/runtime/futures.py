@@ -61,6 +61,12 @@ class RunHandle:
         """Cancel it as Ctrl-C would: the main thread, if it waits for it, is interrupted too.
 
         From any thread, and harmless once it has ended.
+
+        >>> from sagents_nb import Agent, ScriptedModel, Session
+        >>> run = Session(Agent(ScriptedModel(["Hello! " * 99], delay=60))).send("hi")
+        >>> run.stop()
+        >>> run.result().status
+        'cancelled'
         """
         main_thread.release(self.awaited())
         for arrival in tuple(self._readers):
