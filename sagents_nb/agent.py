@@ -140,9 +140,9 @@ class Agent:
     - ``model``: a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the default
       model. What may pass (no connection, a time-out, a rate limit, a server that is overloaded or
       fails) is tried again up to four times with growing waits, or as often as the ``retries`` of
-      the model says; then ``fallback_models`` are asked in its place, ``before_fallback`` before each.
-      ``options`` are of each request: ``temperature``, ``max_tokens``, ``thinking``, and whatever
-      the provider knows.
+      the model says; then ``fallback_models`` are asked in its place, ``before_fallback`` before
+      each. ``options`` are of each request: ``temperature``, ``max_tokens``, ``thinking``, and
+      whatever the provider knows.
     - ``system_prompt``: text, or a function of the :class:`~sagents_nb.context.RunContext`, async
       or not, that is asked before each model call.
     - ``tools``: functions, and what :func:`~sagents_nb.tools.tool` makes of them. ``tool_context``

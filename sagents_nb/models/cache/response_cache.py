@@ -57,6 +57,18 @@ class ResponseCache:
     database, a full disk. The first time, a warning says so; ``stats()["problem"]`` keeps it.
 
     Give it to :class:`~sagents_nb.RecordedModel`. Needs ``pip install 'sagents-nb[cache]'``.
+
+    >>> import tempfile
+    >>> from sagents_nb import Agent, RecordedModel, ResponseCache, ScriptedModel
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> cache = ResponseCache(f"{folder.name}/answers")
+    >>> Agent(RecordedModel(ScriptedModel(["Hello!"]), cache)).run("hi").text
+    'Hello!'
+    >>> Agent(RecordedModel(ScriptedModel([]), cache, "replay")).run("hi").text
+    'Hello!'
+    >>> cache.stats()["hits"], len(list(cache.recordings())), cache.clear()
+    (1, 1, 1)
+    >>> folder.cleanup()
     """
 
     @kinds.checked(
