@@ -90,9 +90,9 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     def of(cls, value: Any) -> ImagePart:
         """An image of a path, its bytes, a PIL image, a matplotlib figure or a web address.
 
-        A text is an address if it begins with "http://", "https://" or "data:", else a path.
-        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no PNG, JPEG, GIF or WebP
-        image, and for what cannot be read.
+        A ``value`` of text is an address if it begins with "http://", "https://" or "data:", else
+        a path. Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no PNG, JPEG, GIF
+        or WebP image, and for what cannot be read.
 
         >>> ImagePart.of("https://example.com/plot.png").url
         'https://example.com/plot.png'

@@ -135,6 +135,14 @@ class SubAgents(Middleware):
 
     Tools and files that ask people first ask in the parent's name: its run is interrupted,
     and decisions go to the sub-agent that asked. While it waits it lives in this process only.
+
+    >>> from sagents_nb import Agent, ScriptedModel, SubAgents, ToolCall
+    >>> historian = Agent(ScriptedModel(["In 1048."]), name="historian", description="Knows dates.")
+    >>> task = {"instructions": "When was Oslo founded?", "subagent_type": "historian"}
+    >>> model = ScriptedModel([ToolCall("c1", "task", task), "It is old."])
+    >>> agent = Agent(model, middleware=[SubAgents([historian])], defaults=False)
+    >>> agent.run("How old is Oslo?").messages[2].tool_results[0].text
+    'In 1048.'
     """
 
     @kinds.checked(max_parallel=kinds.whole(1))

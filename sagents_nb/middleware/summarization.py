@@ -64,6 +64,14 @@ class Summarization(Middleware):
     number of messages}`` and its own usage, after a user message with ``{"summary_request":
     True}``. Kept turns lose their thinking: providers refuse thinking that followed another
     beginning (platform.claude.com/docs/build-with-claude/preserved-thinking).
+
+    >>> from sagents_nb import Agent, Message, ScriptedModel, Summarization
+    >>> short = Summarization(max_tokens=3, keep=1, token_counter=lambda message: 1)
+    >>> model = ScriptedModel(["They greeted.", "Bye!"])  # the summary, then the answer
+    >>> agent = Agent(model, middleware=[short], defaults=False)
+    >>> said = [Message.user("hi"), Message.assistant("Hello!"), Message.user("bye")]
+    >>> [message.text for message in agent.run(said).state.messages][1:]
+    ['They greeted.', 'bye', 'Bye!']
     """
 
     @kinds.checked(max_tokens=kinds.whole(1), keep=kinds.whole(0))
