@@ -93,7 +93,13 @@ class SharedBudget(Budget, frozen=True, kw_only=True, omit_defaults=True, eq=Fal
         return Meter(self)
 
     def shared(self) -> SharedBudget:
-        """Itself."""
+        """Itself.
+
+        >>> from sagents_nb import Budget
+        >>> day = Budget(model_calls=2).shared()
+        >>> day.shared() is day
+        True
+        """
         return self
 
 
