@@ -59,8 +59,9 @@ def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
 
 @kinds.checked(path=kinds.PATH)
 def load_frame(kind: str, path: str | os.PathLike[str]) -> pandas.DataFrame:
-    """Read what :func:`save_frame` wrote, with the columns and dtypes of that kind.
+    """Read the frame of that ``kind`` that :func:`save_frame` wrote to ``path``.
 
+    It has the columns and dtypes of that kind.
     Columns stand in the order of the file. Those of your own have from Parquet and JSON the
     dtypes that they were saved with, lists and dicts are such again, and from CSV and Excel they
     are text. A list of rows as JSON, as earlier versions wrote it, is read too, with columns of

@@ -58,7 +58,8 @@ class Summarization(Middleware):
     result. System messages stay, first. ``model`` (a ChatModel or a spec) is the agent's own
     unless given; ``prompt`` its system prompt. ``token_counter`` gives the tokens of one
     message; each message is counted once. If no summary comes about, everything is kept, a
-    warning is logged, and it is tried again when the history has grown a little.
+    warning is logged, and it is tried again when the history has grown a little. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for numbers below 1.
 
     The summary is an assistant message with the metadata ``{"summary": True, "summarized":
     number of messages}`` and its own usage, after a user message with ``{"summary_request":

@@ -140,7 +140,10 @@ class RunHandle:
                 self.cancel()
 
     def refuse_inside(self, what: str, instead: str) -> None:
-        """Raise Busy where the caller is a tool or hook that this run has to wait for."""
+        """Raise Busy where the caller is a tool or hook that this run has to wait for.
+
+        ``what`` would wait for ever, and ``instead`` says what to do.
+        """
         inside = executing.get()
         if inside is None or inside.future.done():
             return

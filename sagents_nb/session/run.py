@@ -115,7 +115,10 @@ class Run(RunHandle):
             self._in_line.set_running_or_notify_cancel()
 
     def stand(self, status: str) -> None:
-        """Nothing before it runs any more, and nothing is under way that would start it."""
+        """Nothing before it runs any more, and nothing is under way that would start it.
+
+        ``status`` is that of its session.
+        """
         if self._in_line is not None and not self._in_line.done():
             self._in_line.set_exception(
                 NotRunning(
@@ -202,7 +205,7 @@ class Run(RunHandle):
             self.future.set_exception(error)
 
     def never_began(self, state: State) -> None:
-        """It was taken out of the queue."""
+        """It was taken out of the queue; ``state`` is that of its session."""
         cancelled = RunResult(
             status="cancelled",
             state=state,
@@ -214,7 +217,7 @@ class Run(RunHandle):
         self.future.set_result(cancelled)
 
     def refused(self, error: BaseException) -> None:
-        """Its message was not taken."""
+        """Its message was not taken, as ``error`` says."""
         self.future.set_exception(error)
 
     def cancel(self) -> None:

@@ -144,8 +144,8 @@ class Session:
     ``around`` are the other fields of :class:`~sagents_nb.session.options.SessionOptions`.
     Every public method may be called from any thread and any loop. With an ``id`` and an
     ``agent_persistence``, and neither ``state`` nor ``store``, it goes on with what that has kept.
-    Raises :class:`~sagents_nb.errors.ConfigurationError` for an ``id`` that is empty or taken in
-    the store, and for an option that it does not know.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for an ``id`` that is empty or that the
+    store has already.
 
     With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:
     what :meth:`send`, a decision or any other change said is committed when the call returns.

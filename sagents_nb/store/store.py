@@ -538,7 +538,7 @@ class ScopedStore:
 
     @kinds.checked
     def history(self, id: str) -> Framed:
-        """What frames are made of for one conversation: its state, and events of what is known."""
+        """What frames are made of for ``id``: its state, and events of what is known."""
         return self._run_on(id, framing.one, id).read()
 
     @kinds.checked(path=_PATH, filesystem=_FILESYSTEM)
@@ -634,13 +634,16 @@ class ScopedStore:
     async def save_state(
         self, scope: Any, conversation_id: str, exported: dict[str, Any], context: Lifecycle
     ) -> None:
-        """Keep a state that has no journal, and the title that a generated one gives."""
+        """Keep the ``exported`` state of ``conversation_id``, which has no journal.
+
+        Also the title that a generated one gives. ``context`` says when in its life that is.
+        """
         self._check(scope)
         work = self._work(states.keep, conversation_id, exported, context)
         await asyncio.wrap_future(self.database.submit(work, about=conversation_id))
 
     async def load_state(self, scope: Any, conversation_id: str) -> dict[str, Any] | None:
-        """The exported state, or None where there is none to be seen."""
+        """The exported state of ``conversation_id``, or None where there is none to be seen."""
         self._check(scope)
         work = _if_there(self._work(states.load, conversation_id))
         return await asyncio.wrap_future(self.database.submit(work, about=conversation_id))
@@ -648,14 +651,14 @@ class ScopedStore:
     async def save_message(
         self, scope: Any, conversation_id: str, message: Message
     ) -> list[DisplayMessage]:
-        """Keep what there is to see of a message."""
+        """Keep what there is to see of a ``message`` of ``conversation_id``."""
         saved: list[DisplayMessage] = await self._awaited(
             "save_message", scope, conversation_id, message
         )
         return saved
 
     async def save_row(self, scope: Any, conversation_id: str, row: Row) -> DisplayMessage:
-        """Keep what no message says."""
+        """Keep a ``row`` of ``conversation_id``: what no message says."""
         saved: DisplayMessage = await self._awaited("save_row", scope, conversation_id, row)
         return saved
 
@@ -667,7 +670,10 @@ class ScopedStore:
         status: str,
         info: dict[str, Any],
     ) -> DisplayMessage | None:
-        """The row of a tool call that has another status now, or None."""
+        """The row of the call ``tool_call_id`` that has another ``status`` now, or None.
+
+        The call is of ``conversation_id``, and ``info`` is what the row says of it.
+        """
         saved: DisplayMessage | None = await self._awaited(
             "update_tool_status", scope, conversation_id, tool_call_id, status, info
         )
@@ -681,7 +687,11 @@ class ScopedStore:
         decision: str,
         said: dict[str, Any],
     ) -> DisplayMessage | None:
-        """The row of a tool call that somebody "approved", "rejected" or "answered", or None."""
+        """The row of the call ``tool_call_id`` that somebody decided, or None.
+
+        ``decision`` is "approved", "rejected" or "answered", and ``said`` what else is kept of it.
+        The call is of ``conversation_id``.
+        """
         saved: DisplayMessage | None = await self._awaited(
             "record_decision", scope, conversation_id, tool_call_id, decision, said
         )
@@ -690,7 +700,10 @@ class ScopedStore:
     async def resolve_tool_result(
         self, scope: Any, conversation_id: str, tool_call_id: str, content: str
     ) -> DisplayMessage | None:
-        """The row of a result that is interrupted no more, or None."""
+        """The row of the result of ``tool_call_id`` that is interrupted no more, or None.
+
+        It is ``content`` now. The call is of ``conversation_id``.
+        """
         saved: DisplayMessage | None = await self._awaited(
             "resolve_tool_result", scope, conversation_id, tool_call_id, content
         )
@@ -704,7 +717,9 @@ class ScopedStore:
     def work_of(self, method: str, scope: Any, id: str, *args: Any) -> Callable[..., Any]:
         """What one of these five methods does, for a transaction of somebody else's.
 
-        Or "remove_rows": undo what the first two did, where nobody knows whether it was committed.
+        ``method`` is its name; ``scope``, ``id`` (of the conversation) and ``args`` are its
+        arguments. Or "remove_rows": undo what the first two did, where nobody knows whether it was
+        committed.
         """
         self._check(scope)
         if method == "remove_rows":

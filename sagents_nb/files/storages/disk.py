@@ -66,7 +66,7 @@ class DiskStorage:
     Nothing outside of the directory is touched: links are not followed, and neither these
     nor devices and files with several names are listed, read, replaced or removed. Two names
     that some disk takes for one (by case or Unicode form) cannot be beside each other.
-    What the disk refuses raises FileError, and what is no directory
+    What the disk refuses raises FileError, and no path
     :class:`~sagents_nb.errors.ConfigurationError`.
 
     >>> import pathlib, tempfile

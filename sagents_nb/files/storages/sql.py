@@ -37,8 +37,8 @@ class SQLStorage:
     ``url`` is that of a database of SQLAlchemy ("sqlite:///files.db",
     "postgresql://user@host/name"), or an engine that you have, with its own settings. A save
     is one transaction, and on the disk when it returns. What the database refuses raises
-    FileError, and a database or name of a table that cannot be
-    :class:`~sagents_nb.errors.ConfigurationError`.
+    FileError, and a ``url`` that SQLAlchemy cannot use
+    :class:`~sagents_nb.errors.ConfigurationError`, as does SQLAlchemy that is not there.
 
     >>> from sagents_nb.files.entry import new_file
     >>> storage = SQLStorage("sqlite://")
