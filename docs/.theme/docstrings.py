@@ -44,7 +44,10 @@ class Docstrings(griffe.Extension):
                 default=field.value,
             )
             for name, field in cls.members.items()
-            if field.is_attribute and field.annotation and "property" not in field.labels
+            if field.is_attribute
+            and field.annotation
+            and "property" not in field.labels
+            and not str(field.annotation).startswith("ClassVar")
         ]
         own = griffe.Parameter("self", kind=griffe.ParameterKind.positional_or_keyword)
         made = griffe.Function("__init__", parameters=griffe.Parameters(own, *fields))

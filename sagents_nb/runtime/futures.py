@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import kinds
 from ..errors import Busy
-from ..events import Event
+from ..events import AnyEvent
 from ..result import RunResult
 from .caller import blocking
 from .event_stream import EventStream
@@ -87,7 +87,7 @@ class RunHandle:
         self.received(result)
         return result
 
-    def read(self, events: EventStream) -> Iterator[Event]:
+    def read(self, events: EventStream) -> Iterator[AnyEvent]:
         """Its events, for a thread that waits for each; a KeyboardInterrupt meanwhile cancels it.
 
         Raises :class:`~sagents_nb.errors.Busy` as :meth:`result` does.

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from .. import kinds
 from ..errors import AgentError, NotRunning
-from ..events import Event
+from ..events import AnyEvent, Event
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import Interrupt
 from ..messages import Usage
@@ -177,7 +177,7 @@ class Run(RunHandle):
         if type(event) is InterruptEvent:
             self.session.hand(event.interrupt)
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[AnyEvent]:
         """Its events in a thread, up to its end; to leave the loop stops nothing."""
         return self.read(self.__aiter__())
 
