@@ -36,7 +36,7 @@ class Conversing(Protocol):
     def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
         """Feed ``stream`` with the events of one run, up to its next end."""
 
-    def subscribe(self, callback: Callable[[Event], Any]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[AnyEvent], Any]) -> Callable[[], None]:
         """Call ``callback`` for every further event; gives the unsubscribe."""
 
     def hand(self, interrupt: Interrupt) -> None:
@@ -233,7 +233,7 @@ class Run(RunHandle):
         self.session.cancel_run(self)
 
     @kinds.checked
-    def events(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+    def events(self, callback: Callable[[AnyEvent], None]) -> Callable[[], None]:
         """Call ``callback`` for each further event of this run; returns the unsubscribe.
 
         It is called on the runtime loop, so it must not block.

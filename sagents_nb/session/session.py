@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from .. import kinds
 from ..agent import Agent
 from ..errors import Busy, ConfigurationError, NotRunning, Owned, StaleApproval
-from ..events import Event, Frozen
+from ..events import AnyEvent, Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
@@ -1213,7 +1213,7 @@ class Session:
 
     @kinds.checked(since=kinds.or_none(kinds.whole(0)))
     def subscribe(
-        self, callback: Callable[[Event], Any], since: int | None = None, *, debug: bool = False
+        self, callback: Callable[[AnyEvent], Any], since: int | None = None, *, debug: bool = False
     ) -> Callable[[], None]:
         """Call ``callback`` on the runtime loop for every further event; it must not block.
 
