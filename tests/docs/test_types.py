@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT
-from tests.docs.typed import module_of
+from tests.docs.typed import modules_of
 
-# A cell may await, and who reads a page knows that something waits there.
+# A cell may await and has the value of the one before it, and who reads a page knows that something
+# waits there.
 RIGHT_IN_A_PAGE = (
+    re.compile(r'Name "_" is not defined'),
     re.compile(r'"(await|async for)" outside (async )?function'),
     re.compile(r'Item "None" of "(Interrupt|Run) \| None" has no attribute'),
 )
@@ -21,9 +23,10 @@ RIGHT_IN_A_PAGE = (
 
 def complaints(pages: list[Path], folder: Path) -> list[str]:
     """What mypy says of the pages, as ``docs/guides/tools.md:12: error: …``."""
-    modules = {f"page_{number}.py": page for number, page in enumerate(pages)}
-    for name, page in modules.items():
-        (folder / name).write_text(module_of(page), encoding="utf-8")
+    every = [(page, module) for page in pages for module in modules_of(page)]
+    modules = {f"page_{number}.py": page for number, (page, _) in enumerate(every)}
+    for name, (_, module) in zip(modules, every, strict=True):
+        (folder / name).write_text(module, encoding="utf-8")
     files = [str(folder / name) for name in modules]
     command = [
         sys.executable,

@@ -1,36 +1,46 @@
-"""The Python of a page as a module that a type checker reads.
+"""The Python of a page as modules that a type checker reads.
 
-Each block stands at its own lines, so that what is said of the module is said of the page. Magics
-are left out.
+Each block stands at its own lines, so that what is said of a module is said of the page. A magic
+is an expression of any type.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 from sybil import Document
 from sybil.region import Region
 
-from tests.docs.pages import FENCES, UNSEEN
+from tests.docs.pages import FENCES, OURS, RECIPES, TITLED, UNSEEN
 
-MAGIC = re.compile(r"^(\s*)[%!].*", re.MULTILINE)
+MAGIC = re.compile(r"^(\s*(?:\w+ = )?)[%!].*", re.MULTILINE)
 
 
-def module_of(page: Path) -> str:
-    """The code of a page, those blocks too that are not run or not shown."""
+def modules_of(page: Path) -> Iterator[str]:
+    """The code of a page, those blocks too that are not run or not shown; each recipe by itself."""
     text = page.read_text(encoding="utf-8")
-    document = Document(text, str(page))
-    shown = [block for block in FENCES(document) if language(block) == "python"]
-    lines = [""] * (text.count("\n") + 1)
-    for block in (*shown, *UNSEEN(document)):
+    first = 0
+    for part in re.split(r"(?m)^(?=## )", text) if page.parent == RECIPES else [text]:
+        if code := code_of(Document(part, str(page))):
+            yield "\n" * first + code
+        first += part.count("\n")
+
+
+def code_of(document: Document) -> str:
+    """The blocks of a text at their lines; "" if there are none."""
+    lines = [""] * (document.text.count("\n") + 1)
+    for block in (*filter(is_ours, FENCES(document)), *UNSEEN(document)):
         source = block.lexemes["source"]
-        first = text.count("\n", 0, block.start + source.offset)
-        code = MAGIC.sub(r"\1pass", textwrap.dedent(source.text)).splitlines()
+        first = document.text.count("\n", 0, block.start + source.offset)
+        code = MAGIC.sub(r'\1eval("")', textwrap.dedent(source.text)).splitlines()
         lines[first : first + len(code)] = code
-    return "\n".join(lines)
+    return "\n".join(lines) if any(lines) else ""
 
 
-def language(block: Region) -> str:
-    return str(block.lexemes["language"]).strip()
+def is_ours(block: Region) -> bool:
+    """Whether it is Python, and not another package's."""
+    words = TITLED.fullmatch(str(block.lexemes["language"]).strip())
+    return words is not None and words["language"] == "python" and words["title"] in (None, OURS)
