@@ -52,7 +52,7 @@ class SubAgentConfig(msgspec.Struct, frozen=True):
     >>> counter = SubAgentConfig("counter", "Counts rows.", "You count.", [count], helper)
     >>> task = {"instructions": "Count the cities.", "subagent_type": "counter"}
     >>> model = ScriptedModel([ToolCall("c1", "task", task), "3 cities."])
-    >>> agent = Agent(model, subagent_options={"subagents": [counter]})
+    >>> agent = Agent(model, subagents=[counter])
     >>> agent.run("How many cities?").messages[2].tool_results[0].text
     'There are 3.'
     """
@@ -120,7 +120,7 @@ class CompiledSubAgent(msgspec.Struct, frozen=True):
     >>> writer = CompiledSubAgent("writer", "Writes poems.", poet)
     >>> task = {"instructions": "Write about roses.", "subagent_type": "writer"}
     >>> model = ScriptedModel([ToolCall("c1", "task", task), "Done."])
-    >>> agent = Agent(model, subagent_options={"subagents": [writer]})
+    >>> agent = Agent(model, subagents=[writer])
     >>> agent.run("A poem, please.").messages[2].tool_results[0].text
     'Roses are red.'
     """
