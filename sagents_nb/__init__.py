@@ -76,14 +76,14 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Make ``%%agent`` and ``%agent`` available; called by ``%load_ext sagents_nb``."""
+    """Make ``%%agent`` and ``%agent`` known in ``shell``; called by ``%load_ext sagents_nb``."""
     from .notebook.extension import load
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take them away again; called by ``%unload_ext sagents_nb``."""
+    """Take them away again from ``shell``; called by ``%unload_ext sagents_nb``."""
     from .notebook.extension import unload
 
     unload(shell)

@@ -138,10 +138,11 @@ class Agent:
     """What an agent can do. Frozen and shareable; it holds no conversation.
 
     - ``model``: a spec such as "anthropic:claude-sonnet-4-5", a ChatModel, or None for the default
-      model. What may pass, such as a rate limit, is tried again up to four times (``retries`` of a
-      model); then ``fallback_models`` are asked in its place, ``before_fallback`` before each.
-      ``options`` are of each request: ``temperature``, ``max_tokens``, ``thinking``, and whatever
-      the provider knows.
+      model. What may pass (no connection, a time-out, a rate limit, a server that is overloaded or
+      fails) is tried again up to four times with growing waits, or as often as the ``retries`` of
+      the model says; then ``fallback_models`` are asked in its place, ``before_fallback`` before
+      each. ``options`` are of each request: ``temperature``, ``max_tokens``, ``thinking``, and
+      whatever the provider knows.
     - ``system_prompt``: text, or a function of the :class:`~sagents_nb.context.RunContext`, async
       or not, that is asked before each model call.
     - ``tools``: functions, and what :func:`~sagents_nb.tools.tool` makes of them. ``tool_context``
@@ -152,11 +153,14 @@ class Agent:
       ``result.output``.
     - ``max_runs``: how often a run may call the model at most; ``budget`` limits more. A run ends
       with the result of an ``until_tool``, or with one that is no error of ``until_tool_success``.
-    - ``middleware``: more capabilities, after the default ones, which ``todo_options``,
-      ``filesystem_options``, ``subagent_options`` and ``summarization_options`` configure and
-      ``defaults=False`` (or ``replace_default_middleware=True``) leaves out. These bring ten tools:
-      ``write_todos``, eight for virtual files, and ``task`` for sub-agents; and they sum up a long
-      history.
+    - ``middleware``: more capabilities, after the default ones. These are, in this order:
+      :class:`~sagents_nb.TodoList` (the tool ``write_todos``), :class:`~sagents_nb.FileSystem`
+      (``ls``, ``read_file``, ``write_file``, ``edit_file``, ``search_text``, ``edit_lines``,
+      ``delete_file`` and ``move_file``, for virtual files), :class:`~sagents_nb.SubAgents`
+      (``task``), :class:`~sagents_nb.Summarization` of a long history, and
+      :class:`~sagents_nb.PatchToolCalls`. ``todo_options``, ``filesystem_options``,
+      ``subagent_options`` and ``summarization_options`` are arguments of the first four;
+      ``defaults=False`` (or ``replace_default_middleware=True``) leaves all out.
     - ``subagents``: agents with a ``name`` and a ``description``, to which the model may delegate
       by the tool ``task``; also SubAgentConfig and CompiledSubAgent objects.
     - ``filesystem_scope``: whose files it works in, such as ``("user", 1)``; None is its own.
@@ -176,6 +180,8 @@ class Agent:
     >>> [tool.name for tool in agent.tools]  # doctest: +NORMALIZE_WHITESPACE
     ['write_todos', 'ls', 'read_file', 'write_file', 'edit_file', 'search_text', 'edit_lines',
      'delete_file', 'move_file', 'task']
+    >>> Agent(ScriptedModel(["Hello!"]), defaults=False).tools
+    []
     """
 
     @kinds.checked(
@@ -345,7 +351,10 @@ class Agent:
         return list(self.tools_by_name.values())
 
     def with_(self, **changes: Any) -> Agent:
-        """A changed copy; takes the arguments of :class:`Agent`, and raises what that does.
+        """A changed copy; takes the arguments of :class:`Agent` as ``changes``.
+
+        What is not among them stays as it is, the ``agent_id`` too. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` as :class:`Agent` does.
 
         >>> from sagents_nb import Agent, ScriptedModel
         >>> Agent(ScriptedModel([])).with_(max_runs=3).max_runs
@@ -378,7 +387,20 @@ class Agent:
         return tool_of(self, name, description)
 
     def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
-        """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
+        """The decisions ``given`` by call id, if they answer ``interrupt``.
+
+        They are given as to :meth:`resume`. Raises :class:`~sagents_nb.errors.InvalidDecision` for
+        what does not fit; nothing has changed then.
+
+        >>> from sagents_nb import Agent, Approve, ScriptedModel, ToolCall
+        >>> def book(city: str) -> str:
+        ...     "Book a room."
+        ...     return f"Booked in {city}."
+        >>> model = ScriptedModel([ToolCall("c1", "book", {"city": "Oslo"})])
+        >>> agent = Agent(model, tools=[book], interrupt_on=["book"])
+        >>> agent.checked(agent.run("Book a room.").interrupt, Approve())
+        {'c1': Approve(always=False)}
+        """
         return check_decisions(interrupt, given, self.tools_by_name, self.middleware_chain)
 
     # running it
@@ -429,6 +451,8 @@ class Agent:
     ) -> RunResult:
         """:meth:`run`, to await on any loop. Cancelling the await cancels the run.
 
+        ``prompt``, ``state``, ``overrides`` and the errors are those of :meth:`run`.
+
         >>> import asyncio
         >>> from sagents_nb import Agent, ScriptedModel
         >>> asyncio.run(Agent(ScriptedModel(["Hello!"])).arun("hi")).text
@@ -443,9 +467,9 @@ class Agent:
         """The events of a run as they happen; leaving the loop early cancels the run.
 
         It is for ``for`` and for ``async for``, and has a ``result`` at its end, as what an
-        interrupted run is resumed with. A run that failed raises after its last event, the errors
-        of :meth:`run`; ``overrides`` are those too. ``text_stream()`` gives the pieces of the
-        answer alone.
+        interrupted run is resumed with. ``prompt``, ``state`` and ``overrides`` are those of
+        :meth:`run`. A run that failed raises after its last event, the errors of :meth:`run`.
+        ``text_stream()`` gives the pieces of the answer alone.
 
         >>> from sagents_nb import Agent, ScriptedModel
         >>> stream = Agent(ScriptedModel(["Hello!"])).stream("hi")
@@ -461,9 +485,10 @@ class Agent:
     def resume(self, result: RunResult, decisions: Decisions) -> RunResult:
         """Go on after an interrupt; the result of the rest of the run, which may ask again.
 
-        ``decisions`` are one for all that waits, a list in the order of the requests, or a dict by
-        their ``tool_call_id``. Raises :class:`~sagents_nb.errors.InvalidDecision` for what does
-        not fit, and then nothing has changed, and what :meth:`run` raises.
+        ``result`` is that of the interrupted run. ``decisions`` are one for all that waits, a list
+        in the order of the requests, or a dict by their ``tool_call_id``. Raises
+        :class:`~sagents_nb.errors.InvalidDecision` for what does not fit, and then nothing has
+        changed, and what :meth:`run` raises.
 
         A result is resumed once in a process, since what was approved has run then: again it
         raises :class:`~sagents_nb.errors.StaleApproval`. A session of a store promises that
@@ -486,7 +511,23 @@ class Agent:
 
     @kinds.checked(decisions=kinds.ANYTHING)
     async def aresume(self, result: RunResult, decisions: Decisions) -> RunResult:
-        """:meth:`resume`, to await on any loop."""
+        """:meth:`resume`, to await on any loop. Cancelling the await cancels the run.
+
+        ``result``, ``decisions`` and the errors are those of :meth:`resume`.
+
+        >>> import asyncio
+        >>> from sagents_nb import Agent, Reject, ScriptedModel, ToolCall
+        >>> def book(city: str) -> str:
+        ...     "Book a room."
+        ...     return f"Booked in {city}."
+        >>> model = ScriptedModel([ToolCall("c1", "book", {"city": "Oslo"}), "I leave it."])
+        >>> agent = Agent(model, tools=[book], interrupt_on=["book"])
+        >>> async def ask_and_decide():
+        ...     result = await agent.arun("Book a room in Oslo.")
+        ...     return await agent.aresume(result, Reject("Too late."))
+        >>> asyncio.run(ask_and_decide()).text
+        'I leave it.'
+        """
         return await self._resume(result, decisions)
 
     @overload
@@ -518,14 +559,16 @@ class Agent:
         full: bool = False,
         type: Any = None,
     ) -> Any:
-        """The answer as a value of ``output_type``, in at most ``max_runs`` model calls.
+        """The answer to ``prompt`` as a value of ``output_type``, in at most ``max_runs`` calls.
 
-        It is a dataclass, TypedDict, msgspec.Struct or pydantic model, or any type of
-        plain data such as ``list[str]`` or ``Literal["yes", "no"]``. An answer that does not
-        fit goes back to the model with what is wrong. The agent's tools can be used on the way.
-        With ``full`` it comes as ``.value``, beside its ``.usage`` and the ``.result`` of the run.
-        ``type`` is an older name of ``output_type``.
-        Raises :class:`~sagents_nb.errors.AgentError`, with ``.result``, if there is none.
+        The type is a dataclass, TypedDict, msgspec.Struct or pydantic model, or any type of plain
+        data such as ``list[str]`` or ``Literal["yes", "no"]``. An answer that does not fit goes
+        back to the model with what is wrong. The agent's tools can be used on the way. With
+        ``full`` it comes as ``.value``, beside its ``.usage`` and the ``.result`` of the run.
+        ``type`` is an older name of ``output_type``. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` without a type or for one that cannot be
+        asked for, and :class:`~sagents_nb.errors.AgentError`, with ``.result``, if there is no
+        value.
 
         >>> from sagents_nb import Agent, ScriptedModel, ToolCall
         >>> model = ScriptedModel([ToolCall("c1", "submit", {"value": ["Oslo", "Bergen"]})])
@@ -566,7 +609,17 @@ class Agent:
         full: bool = False,
         type: Any = None,
     ) -> Any:
-        """:meth:`extract`, to await on any loop."""
+        """:meth:`extract`, to await on any loop.
+
+        ``prompt``, ``output_type``, ``max_runs``, ``full``, ``type`` and the errors are those of
+        :meth:`extract`.
+
+        >>> import asyncio
+        >>> from sagents_nb import Agent, ScriptedModel, ToolCall
+        >>> model = ScriptedModel([ToolCall("c1", "submit", {"value": 1048})])
+        >>> asyncio.run(Agent(model).aextract("When was Oslo founded?", int))
+        1048
+        """
         from .extract import aextract, type_given
 
         found = await aextract(self, prompt, type_given(output_type, type, "type"), max_runs)
@@ -596,6 +649,7 @@ class Agent:
         columns too (``output_text`` if there is a ``text`` already). An error is in its row, and
         the other rows go on.
 
+        Up to ``concurrency`` rows are run at a time, and ``progress`` shows how far it is.
         ``cache`` names a file, a directory or a ResponseCache that keeps finished rows: those
         are not run again, after a restart or a power cut either. Without one, what a stopped
         map had finished is kept until the next map of this process. ``budget`` is for all rows
@@ -638,7 +692,18 @@ class Agent:
         budget: Budget | None = None,
         engine: Engine | None = None,
     ) -> pandas.DataFrame:
-        """:meth:`map`, to await on any loop."""
+        """:meth:`map`, to await on any loop.
+
+        ``inputs``, ``prompt``, ``output_type``, ``output``, ``concurrency``, ``cache``,
+        ``progress``, ``budget``, ``engine`` and the errors are those of :meth:`map`.
+
+        >>> import asyncio
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> agent = Agent(ScriptedModel(["Hei"]))
+        >>> rows = asyncio.run(agent.amap(["Hello"], "Say it in Norwegian: {}", progress=False))
+        >>> rows["text"].tolist()
+        ['Hei']
+        """
         from .batch import amap_rows
 
         return await amap_rows(
@@ -668,8 +733,11 @@ class Agent:
     ) -> Loop:
         """The turn loop of one run of this agent, to be run on the runtime loop.
 
-        ``notify`` takes what hooks and tools tell a middleware; by default the run delivers it
-        itself, as what is in ``middleware_messages``. ``config`` holds further fields of
+        ``state`` is what it goes on from, ``emitter`` sends its events. ``files`` and ``scope`` are
+        what its context has, by default the agent's own files; ``local`` holds values that live as
+        long as the process; ``meter`` counts what it uses. ``notify`` takes what hooks and tools
+        tell a middleware; by default the run delivers it itself, as what is in
+        ``middleware_messages``. ``config`` holds further fields of
         :class:`~sagents_nb.loop.config.LoopConfig`; None leaves the default.
         """
         if self._asking is not None:
@@ -761,7 +829,16 @@ class Agent:
         return Execution(loop, [], decisions, result.overrides)
 
     def overridden(self, overrides: Mapping[str, Any]) -> Agent:
-        """This agent as one run is to have it; see :meth:`run`. None leaves the agent's own."""
+        """This agent as one run is to have it, with the ``overrides`` of :meth:`run`.
+
+        None among them leaves the agent's own. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` for what a run cannot have of its own.
+
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> agent = Agent(ScriptedModel([]), options={"max_tokens": 100})
+        >>> agent.overridden({"options": {"temperature": 0}, "max_runs": 3}).options
+        {'max_tokens': 100, 'temperature': 0}
+        """
         given = {name: value for name, value in overrides.items() if value is not None}
         unknown = sorted(set(given) - set(_OVERRIDES))
         if unknown:

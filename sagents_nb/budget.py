@@ -24,14 +24,15 @@ _LIMITS = {
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Hard limits; None is no limit.
+    """Hard limits of a run; None is no limit.
 
-    A run stops before the call that would go beyond a limit, so it overshoots by what one call
-    uses at most. ``seconds`` is wall time of the run itself: a model that still answers then is
-    stopped, a tool is not. Sub-agents draw on the budget of their parent. ``cost_usd`` needs a
-    model whose answers say what they cost (``Usage.cost_usd``): with one that never does, as
-    those of Anthropic and OpenAI, no call is made, and any other stops at its first answer
-    without it.
+    ``model_calls`` and ``tool_calls`` are how many may be made, ``tokens`` how many those calls may
+    use, cached ones included. A run stops before the call that would go beyond a limit, so it
+    overshoots by what one call uses at most. ``seconds`` is wall time of the run itself: a model
+    that still answers then is stopped, a tool is not. Sub-agents draw on the budget of their
+    parent. ``cost_usd`` needs a model whose answers say what they cost (``Usage.cost_usd``): with
+    one that never does, as those of Anthropic and OpenAI, no call is made, and any other stops at
+    its first answer without it.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a limit that is no number from 0. A
     run that is at one ends with :class:`~sagents_nb.errors.BudgetExceeded`.
@@ -70,7 +71,21 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SharedBudget(Budget, frozen=True, kw_only=True, omit_defaults=True, eq=False, dict=True):
-    """What :meth:`Budget.shared` returns: many runs draw on it."""
+    """What :meth:`Budget.shared` returns: many runs draw on it.
+
+    Its limits (``model_calls``, ``tool_calls``, ``tokens``, ``cost_usd``, ``seconds``) are those of
+    the budget, and ``meter`` says what was used.
+
+    >>> from sagents_nb import Agent, Budget, BudgetExceeded, ScriptedModel
+    >>> day = Budget(model_calls=1).shared()
+    >>> Agent(ScriptedModel(["Hello!"]), budget=day).run("hi").text
+    'Hello!'
+    >>> try:
+    ...     Agent(ScriptedModel(["Hello!"]), budget=day).run("hi")
+    ... except BudgetExceeded as error:
+    ...     print(error)
+    The budget of 1 model_calls is used up; raise it with Budget(model_calls=…) to go on.
+    """
 
     @cached_property
     def meter(self) -> Meter:
@@ -78,7 +93,13 @@ class SharedBudget(Budget, frozen=True, kw_only=True, omit_defaults=True, eq=Fal
         return Meter(self)
 
     def shared(self) -> SharedBudget:
-        """Itself."""
+        """Itself.
+
+        >>> from sagents_nb import Budget
+        >>> day = Budget(model_calls=2).shared()
+        >>> day.shared() is day
+        True
+        """
         return self
 
 

@@ -83,13 +83,24 @@ class RunContext:
     given as it is or as a function that makes it, which is called when it is first asked for;
     ``cancelled`` a :class:`threading.Event` that is set when the run is cancelled, and
     ``is_cancelled`` whether it is; ``agent`` the agent that runs, ``tools`` its tools by name.
+    ``scope`` is whose the conversation is, or None, and ``state`` the conversation now.
     ``local`` holds values of this conversation that live as long as the process and are never
     stored. ``usage`` is the sum over the model calls of this run so far, those of sub-agents and
     summaries too. ``spawn`` starts a background task on the runtime loop, and
     ``notify(middleware_id, message)`` calls that middleware's ``handle_message`` between turns, or
     soon after the run; both from the runtime loop only. ``decided`` is what people decided on
     calls of this run, by call id, as their results keep it: with who did and when.
-    ``sub_agents`` are those that have ended in it.
+    ``sub_agents`` are those that have ended in it. ``emitter`` sends its events, and ``meter``
+    counts what it uses of its budget.
+
+    >>> from sagents_nb import Agent, Middleware, RunContext, ScriptedModel, State
+    >>> class Greets(Middleware):
+    ...     def before_run(self, state: State, ctx: RunContext):
+    ...         return state.put_metadata("user", ctx.values["user"])
+    >>> model = ScriptedModel(["Hello!"])
+    >>> agent = Agent(model, middleware=[Greets()], tool_context={"user": "Ada"})
+    >>> agent.run("hi").state.metadata
+    {'user': 'Ada'}
     """
 
     def __init__(
@@ -166,17 +177,31 @@ class RunContext:
         return self.emitter.run_id
 
     def spend(self, usage: Usage | None) -> None:
-        """Count what a model call of this run used."""
+        """Count ``usage``, that of a model call of this run."""
         if usage is not None:
             self.meter.add(usage)
             self.usage += usage
 
     def publish(self, kind: type[Event], /, **fields: Any) -> None:
-        """Emit an event; from the runtime loop only."""
+        """Emit an event of class ``kind`` with these ``fields``; from the runtime loop only.
+
+        >>> import sagents_nb as sa
+        >>> class Step(sa.events.Event, frozen=True, tag="step"):
+        ...     number: int
+        >>> class Counts(sa.Middleware):
+        ...     def before_model(self, state, ctx):
+        ...         ctx.publish(Step, number=len(state.messages))
+        >>> agent = sa.Agent(sa.ScriptedModel(["Hello!"]), middleware=[Counts()])
+        >>> [event.number for event in agent.stream("hi") if isinstance(event, Step)]
+        [1]
+        """
         self.emitter.emit(kind, **fields)
 
     def publish_kept(self, kind: type[Event], /, **fields: Any) -> None:
-        """Emit an event once the state that this hook returns is safe, so that it stays true."""
+        """:meth:`publish` once the state that this hook returns is safe, so that it stays true.
+
+        ``kind`` and ``fields`` are as there.
+        """
         if self.held is None:
             self.emitter.emit(kind, **fields)
         else:
@@ -194,7 +219,9 @@ class _Told:
 class ToolContext:
     """One tool call, as the tool sees it.
 
-    A parameter annotated ``ToolContext`` receives it and is absent from the tool's schema.
+    A parameter annotated ``ToolContext`` receives it and is absent from the tool's schema. It is
+    made of the ``run``, the ``state`` before the call, the ``tool_call_id``, and ``on_progress``,
+    which hears of :meth:`progress`.
 
     >>> from sagents_nb import Agent, ScriptedModel, ToolCall, ToolContext
     >>> def who(ctx: ToolContext) -> str:
@@ -245,6 +272,18 @@ class ToolContext:
 
     @kinds.checked
     def progress(self, text: str, fraction: float | None = None) -> Awaitable[None]:
-        """Tell people how far the tool is; ``fraction`` is 0 to 1. Awaiting it is optional."""
+        """Tell people in a ``text`` how far the tool is; ``fraction`` is 0 to 1.
+
+        Awaiting it is optional.
+
+        >>> from sagents_nb import Agent, ScriptedModel, ToolCall, ToolContext
+        >>> def load(ctx: ToolContext) -> str:
+        ...     "Load data."
+        ...     ctx.progress("Half of it is there.", 0.5)
+        ...     return "Loaded."
+        >>> agent = Agent(ScriptedModel([ToolCall("c1", "load", {}), "Done."]), tools=[load])
+        >>> [event.text for event in agent.stream("Load.") if event.type == "tool_execution_update"]
+        ['Half of it is there.']
+        """
         self._on_progress(text, fraction)
         return _Told()

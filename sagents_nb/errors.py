@@ -16,7 +16,7 @@ LONGEST = 2_000
 
 
 class SagentsError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package; ``said`` is the sentence."""
 
     def __init__(self, *said: Any) -> None:
         super().__init__(*map(_readable, said))
@@ -37,7 +37,10 @@ class NotFound(SagentsError, LookupError):
 
 
 class AgentError(SagentsError):
-    """A run failed; ``result`` is the :class:`~sagents_nb.result.RunResult` so far, or None."""
+    """A run failed, as ``message`` says.
+
+    ``result`` is the :class:`~sagents_nb.result.RunResult` so far, or None.
+    """
 
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message)
@@ -145,7 +148,7 @@ class StaleOwner(NotRunning):
 
 
 class Owned(AgentError):
-    """The conversation is open in a session that lives.
+    """The conversation is open in a session that lives, as ``message`` says.
 
     ``host``, ``pid`` and ``since`` (a datetime in UTC) say where and since when, ``owner`` which
     store of that process has it; ``take_over=True`` takes it away from there.

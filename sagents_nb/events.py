@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
@@ -28,10 +28,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
     session_id: str = ""
     run_id: str = ""
 
-    @property
-    def type(self) -> str:
-        """The event's name, such as "message_update"."""
-        return str(self.__struct_config__.tag)
+    if TYPE_CHECKING:  # a literal in each class: so a checker knows it by its name, too
+        type: ClassVar[str]
+    else:
+
+        @property
+        def type(self) -> str:
+            """The event's name, such as "message_update"."""
+            return str(self.__struct_config__.tag)
 
 
 # A run, in the order in which they come.
@@ -40,15 +44,24 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 class AgentStart(Event, frozen=True, tag="agent_start"):
     """A run begins."""
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["agent_start"]]
+
 
 class TurnStart(Event, frozen=True, tag="turn_start"):
     """One model call and its tools begin."""
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["turn_start"]]
 
 
 class MessageStart(Event, frozen=True, tag="message_start"):
     """A message begins; an assistant's is still empty."""
 
     message: Message
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["message_start"]]
 
 
 class ModelRetry(Event, frozen=True, tag="model_retry"):
@@ -63,17 +76,26 @@ class ModelRetry(Event, frozen=True, tag="model_retry"):
     reason: str
     model: str = ""
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["model_retry"]]
+
 
 class MessageUpdate(Event, frozen=True, tag="message_update"):
     """A piece of the assistant message that is being streamed."""
 
     delta: Delta
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["message_update"]]
+
 
 class MessageEnd(Event, frozen=True, tag="message_end"):
     """A message is complete and part of the conversation."""
 
     message: Message
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["message_end"]]
 
 
 class ToolExecutionStart(Event, frozen=True, tag="tool_execution_start"):
@@ -82,6 +104,9 @@ class ToolExecutionStart(Event, frozen=True, tag="tool_execution_start"):
     tool_call: ToolCall
     display_text: str | None = None
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["tool_execution_start"]]
+
 
 class ToolExecutionUpdate(Event, frozen=True, tag="tool_execution_update"):
     """Progress of a running tool; ``fraction`` is 0 to 1 where it is known."""
@@ -89,6 +114,9 @@ class ToolExecutionUpdate(Event, frozen=True, tag="tool_execution_update"):
     tool_call_id: str
     text: str
     fraction: float | None = None
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["tool_execution_update"]]
 
 
 class ToolExecutionEnd(Event, frozen=True, tag="tool_execution_end"):
@@ -104,12 +132,18 @@ class ToolExecutionEnd(Event, frozen=True, tag="tool_execution_end"):
     status: str
     duration: float = 0.0
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["tool_execution_end"]]
+
 
 class TurnEnd(Event, frozen=True, tag="turn_end"):
     """One model call and its tools are done."""
 
     message: Message
     tool_results: tuple[ToolResult, ...] = ()
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["turn_end"]]
 
 
 class AgentEnd(Event, frozen=True, tag="agent_end"):
@@ -118,6 +152,9 @@ class AgentEnd(Event, frozen=True, tag="agent_end"):
     messages: tuple[Message, ...]
     status: str
     error: str | None = None
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["agent_end"]]
 
 
 # What middleware does to the history.
@@ -135,6 +172,9 @@ class Compaction(Event, frozen=True, tag="compaction"):
     tokens_before: int = 0
     tokens_after: int = 0
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["compaction"]]
+
 
 CompactionDone = Compaction  # its name of before
 
@@ -143,6 +183,9 @@ class ToolCallsPatched(Event, frozen=True, tag="tool_calls_patched"):
     """A history that no provider would take was repaired; ``count`` results were missing."""
 
     count: int
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["tool_calls_patched"]]
 
 
 # A session.
@@ -163,11 +206,17 @@ class StatusChanged(Event, frozen=True, tag="status_changed"):
     previous: str = ""
     reason: str | None = None
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["status_changed"]]
+
 
 class TodosUpdated(Event, frozen=True, tag="todos_updated"):
     """The full list of todos, after a change."""
 
     todos: tuple[Todo, ...]
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["todos_updated"]]
 
 
 class TokenUsage(Event, frozen=True, tag="token_usage"):
@@ -176,11 +225,17 @@ class TokenUsage(Event, frozen=True, tag="token_usage"):
     usage: Usage
     model: str = ""
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["token_usage"]]
+
 
 class Interrupt(Event, frozen=True, tag="interrupt"):
     """The run waits for people."""
 
     interrupt: InterruptData
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["interrupt"]]
 
 
 class DecisionMade(Event, frozen=True, tag="decision"):
@@ -190,11 +245,17 @@ class DecisionMade(Event, frozen=True, tag="decision"):
     decision: Decision
     by: str = "user"
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["decision"]]
+
 
 class TitleGenerated(Event, frozen=True, tag="title_generated"):
     """The conversation has a title."""
 
     title: str
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["title_generated"]]
 
 
 class DisplayMessageSaved(Event, frozen=True, tag="display_message_saved"):
@@ -202,11 +263,17 @@ class DisplayMessageSaved(Event, frozen=True, tag="display_message_saved"):
 
     display_message: dict[str, Any]
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["display_message_saved"]]
+
 
 class DisplayMessageUpdated(Event, frozen=True, tag="display_message_updated"):
     """A row of the transcript changed in the store."""
 
     display_message: dict[str, Any]
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["display_message_updated"]]
 
 
 class MessageQueued(Event, frozen=True, tag="message_queued"):
@@ -218,15 +285,24 @@ class MessageQueued(Event, frozen=True, tag="message_queued"):
     message: Message
     when: str = "queue"
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["message_queued"]]
+
 
 class MessageWithdrawn(Event, frozen=True, tag="message_withdrawn"):
     """A message waits no more, and is no part of the conversation; ``run_id`` is as it was."""
 
     message: Message
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["message_withdrawn"]]
+
 
 class Frozen(Event, frozen=True, tag="frozen"):
     """What shows the session is to become static, as it is now."""
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["frozen"]]
 
 
 class AgentShutdown(Event, frozen=True, tag="agent_shutdown"):
@@ -241,17 +317,26 @@ class AgentShutdown(Event, frozen=True, tag="agent_shutdown"):
     shutdown_at: float
     restorable: bool = False
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["agent_shutdown"]]
+
 
 class NodeTransferring(Event, frozen=True, tag="node_transferring"):
     """The session leaves this process."""
 
     node: str
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["node_transferring"]]
+
 
 class NodeTransferred(Event, frozen=True, tag="node_transferred"):
     """The session arrived in this process."""
 
     node: str
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["node_transferred"]]
 
 
 class Debug(Event, frozen=True, tag="debug"):
@@ -264,6 +349,9 @@ class Debug(Event, frozen=True, tag="debug"):
     kind: str
     data: dict[str, Any] = {}
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["debug"]]
+
 
 # Files.
 
@@ -274,11 +362,17 @@ class FileUpdated(Event, frozen=True, tag="file_updated"):
     path: str
     entry: dict[str, Any] = {}
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["file_updated"]]
+
 
 class FileDeleted(Event, frozen=True, tag="file_deleted"):
     """A file is gone."""
 
     path: str
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["file_deleted"]]
 
 
 class FileMoved(Event, frozen=True, tag="file_moved"):
@@ -287,6 +381,9 @@ class FileMoved(Event, frozen=True, tag="file_moved"):
     old_path: str
     path: str
 
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["file_moved"]]
+
 
 class SubagentEvent(Event, frozen=True, tag="subagent_event"):
     """An event of a sub-agent, as it happened there."""
@@ -294,6 +391,46 @@ class SubagentEvent(Event, frozen=True, tag="subagent_event"):
     sub_agent_id: str
     tool_call_id: str
     event: Any
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["subagent_event"]]
+
+
+AnyEvent = (
+    AgentStart
+    | TurnStart
+    | MessageStart
+    | ModelRetry
+    | MessageUpdate
+    | MessageEnd
+    | ToolExecutionStart
+    | ToolExecutionUpdate
+    | ToolExecutionEnd
+    | TurnEnd
+    | AgentEnd
+    | Compaction
+    | ToolCallsPatched
+    | StatusChanged
+    | TodosUpdated
+    | TokenUsage
+    | Interrupt
+    | DecisionMade
+    | TitleGenerated
+    | DisplayMessageSaved
+    | DisplayMessageUpdated
+    | MessageQueued
+    | MessageWithdrawn
+    | Frozen
+    | AgentShutdown
+    | NodeTransferring
+    | NodeTransferred
+    | Debug
+    | FileUpdated
+    | FileDeleted
+    | FileMoved
+    | SubagentEvent
+)
+"""What a run or a session tells of itself: ``event.type`` says which of these it is."""
 
 
 class Emitter:

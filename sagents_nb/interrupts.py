@@ -26,7 +26,20 @@ InterruptType = Literal["hitl", "subagent_hitl", "ask_user", "tool", "multiple",
 class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """One tool call that waits for a decision.
 
-    ``digest`` binds an answer to exactly these arguments; see :func:`digest_of`.
+    It is the call ``tool_call_id`` of the tool ``tool_name``, with its ``arguments``;
+    ``display_text`` is how the tool says it to people, and ``allowed_decisions`` are of "approve",
+    "edit" and "reject". ``digest`` binds an answer to exactly these arguments; see
+    :func:`digest_of`.
+
+    >>> import sagents_nb as sa
+    >>> def book(city: str) -> str:
+    ...     "Book a room."
+    ...     return f"Booked in {city}."
+    >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"})])
+    >>> result = sa.Agent(model, tools=[book], interrupt_on=["book"]).run("Book a room.")
+    >>> request = result.interrupt.action_requests[0]
+    >>> request.tool_name, request.arguments, request.allowed_decisions
+    ('book', {'city': 'Oslo'}, ('approve', 'edit', 'reject'))
     """
 
     tool_call_id: str
@@ -40,10 +53,24 @@ class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a run waits. ``data`` belongs to whoever raised it; ``message`` is for people.
 
-    ``type`` is an :data:`InterruptType`, or a word of whoever raised it.
+    ``type`` is an :data:`InterruptType`, or a word of whoever raised it. ``id`` is given to it
+    where it is raised.
 
     Where several calls of one turn wait, ``parts`` holds each one's own interrupt and
-    ``action_requests`` all their requests.
+    ``action_requests`` all their requests. A tool that returns one waits for people, whose answer
+    is its result:
+
+    >>> import sagents_nb as sa
+    >>> def pay(amount: int) -> sa.Interrupt:
+    ...     "Pay an amount."
+    ...     return sa.Interrupt("payment", message=f"Pay {amount}?", data={"amount": amount})
+    >>> model = sa.ScriptedModel([sa.ToolCall("c1", "pay", {"amount": 5}), "It is paid."])
+    >>> agent = sa.Agent(model, tools=[pay])
+    >>> result = agent.run("Pay 5.")
+    >>> result.interrupt.message
+    'Pay 5?'
+    >>> agent.resume(result, sa.Respond("paid")).text
+    'It is paid.'
     """
 
     type: str
@@ -90,6 +117,15 @@ class Approve(
     in this conversation and in this process only, until ``interrupt_on`` is given anew or
     :meth:`Session.ask_again() <sagents_nb.Session.ask_again>`. A tool or middleware that asks for
     reasons of its own asks on.
+
+    >>> import sagents_nb as sa
+    >>> def book(city: str) -> str:
+    ...     "Book a room."
+    ...     return f"Booked in {city}."
+    >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"}), "It is booked."])
+    >>> agent = sa.Agent(model, tools=[book], interrupt_on=["book"])
+    >>> agent.resume(agent.run("Book a room."), sa.Approve()).text
+    'It is booked.'
     """
 
     always: bool = False
@@ -99,7 +135,18 @@ class Approve(
 
 
 class Edit(msgspec.Struct, frozen=True, tag="edit", forbid_unknown_fields=True):
-    """Run the call with these arguments instead."""
+    """Run the call with these ``arguments`` instead.
+
+    >>> import sagents_nb as sa
+    >>> def book(city: str) -> str:
+    ...     "Book a room."
+    ...     return f"Booked in {city}."
+    >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"}), "It is booked."])
+    >>> agent = sa.Agent(model, tools=[book], interrupt_on=["book"])
+    >>> result = agent.resume(agent.run("Book a room."), sa.Edit({"city": "Bergen"}))
+    >>> result.messages[0].tool_results[0].text
+    'Booked in Bergen.'
+    """
 
     arguments: dict[str, Any]
 
@@ -113,6 +160,16 @@ class Reject(
     """Do not run the call; ``message`` is told to the model.
 
     ``unattended`` says that nobody was there to decide: then no person is said to have.
+
+    >>> import sagents_nb as sa
+    >>> def book(city: str) -> str:
+    ...     "Book a room."
+    ...     return f"Booked in {city}."
+    >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"}), "I leave it."])
+    >>> agent = sa.Agent(model, tools=[book], interrupt_on=["book"])
+    >>> result = agent.resume(agent.run("Book a room."), sa.Reject("Too late."))
+    >>> "Too late." in result.messages[0].tool_results[0].text, result.text
+    (True, 'I leave it.')
     """
 
     message: str = ""
@@ -125,7 +182,15 @@ class Reject(
 class Respond(
     msgspec.Struct, frozen=True, tag="respond", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """The answer to a question, for interrupts that ask one."""
+    """The ``answer`` to a question, for interrupts that ask one.
+
+    >>> import sagents_nb as sa
+    >>> question = {"question": "Which city?", "response_type": "freeform"}
+    >>> model = sa.ScriptedModel([sa.ToolCall("c1", "ask_user", question), "To Oslo, then."])
+    >>> agent = sa.Agent(model, middleware=[sa.AskUser()])
+    >>> agent.resume(agent.run("Book a room."), sa.Respond("Oslo")).text
+    'To Oslo, then.'
+    """
 
     answer: Any = None
 

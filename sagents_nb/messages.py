@@ -44,13 +44,26 @@ CUT_SHORT = {
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text"):
-    """Text that a person or a model wrote."""
+    """``text`` that a person or a model wrote.
+
+    >>> from sagents_nb import Message, TextPart
+    >>> Message.user("Hello").parts == (TextPart("Hello"),)
+    True
+    """
 
     text: str
 
 
 class ThinkingPart(msgspec.Struct, frozen=True, tag="thinking", omit_defaults=True):
-    """A model's reasoning. ``signature`` and ``raw`` go back to ``provider`` unchanged."""
+    """A model's reasoning, its ``text``.
+
+    ``signature`` and ``raw`` go back to ``provider`` unchanged.
+
+    >>> from sagents_nb import Message, TextPart, ThinkingPart
+    >>> answer = Message("assistant", [ThinkingPart("It is a greeting."), TextPart("Hello!")])
+    >>> answer.thinking, answer.text
+    ('It is a greeting.', 'Hello!')
+    """
 
     text: str
     signature: str | None = None
@@ -62,6 +75,11 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     """An image: either base64 ``data`` with its ``mime_type``, or a ``url``.
 
     :meth:`of` makes one of a file, bytes or a figure.
+
+    >>> from sagents_nb import ImagePart, Message
+    >>> message = Message.user(["What is this?", ImagePart(url="https://example.org/cat.png")])
+    >>> message.text, len(message.parts)
+    ('What is this?', 2)
     """
 
     data: str | None = None
@@ -72,9 +90,9 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     def of(cls, value: Any) -> ImagePart:
         """An image of a path, its bytes, a PIL image, a matplotlib figure or a web address.
 
-        A text is an address if it begins with "http://", "https://" or "data:", else a path.
-        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no PNG, JPEG, GIF or WebP
-        image, and for what cannot be read.
+        A ``value`` of text is an address if it begins with "http://", "https://" or "data:", else
+        a path. Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no PNG, JPEG, GIF
+        or WebP image, and for what cannot be read.
 
         >>> ImagePart.of("https://example.com/plot.png").url
         'https://example.com/plot.png'
@@ -99,7 +117,15 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
 
 
 class FilePart(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
-    """A document: base64 ``data`` with its ``mime_type`` and a ``name``, or a ``url``."""
+    """A document: base64 ``data`` with its ``mime_type`` and a ``name``, or a ``url``.
+
+    >>> import base64
+    >>> from sagents_nb import FilePart, Message
+    >>> data = base64.b64encode(b"%PDF-1.7").decode()
+    >>> message = Message.user(["Sum it up.", FilePart(data, "application/pdf", "report.pdf")])
+    >>> message.parts[1].name
+    'report.pdf'
+    """
 
     data: str | None = None
     mime_type: str = "application/octet-stream"
@@ -108,13 +134,24 @@ class FilePart(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
 
 
 class JsonPart(msgspec.Struct, frozen=True, tag="json"):
-    """Structured data; a model that only reads text is given it as JSON text."""
+    """Structured ``data``; a model that only reads text is given it as JSON text.
+
+    >>> from sagents_nb import JsonPart, ToolResult
+    >>> ToolResult("c1", "load", [JsonPart({"rows": 3})]).text
+    '{"rows":3}'
+    """
 
     data: Any
 
 
 class ProviderPart(msgspec.Struct, frozen=True, tag="provider"):
-    """A block only ``provider`` understands, kept and sent back verbatim."""
+    """A block only ``provider`` understands, whose ``data`` are kept and sent back verbatim.
+
+    >>> from sagents_nb import Message, ProviderPart
+    >>> block = ProviderPart("anthropic", {"type": "redacted_thinking", "data": "…"})
+    >>> Message("assistant", [block]).text
+    ''
+    """
 
     provider: str
     data: dict[str, Any]
@@ -124,10 +161,18 @@ ContentPart = TextPart | ThinkingPart | ImagePart | FilePart | JsonPart | Provid
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True):
-    """A model's wish to run a tool.
+    """A model's wish to run the tool ``name`` with these ``arguments``; ``id`` is that of the call.
 
     ``error`` says why the arguments could not be read (cut stream, bad JSON); such a call
     is answered with that error and never run.
+
+    >>> from sagents_nb import Agent, ScriptedModel, ToolCall
+    >>> def add(a: int, b: int) -> int:
+    ...     "Add two numbers."
+    ...     return a + b
+    >>> model = ScriptedModel([ToolCall("c1", "add", {"a": 2, "b": 3}), "It is 5."])
+    >>> Agent(model, tools=[add]).run("What is 2 + 3?").messages[1].tool_calls[0].arguments
+    {'a': 2, 'b': 3}
     """
 
     id: str
@@ -137,7 +182,21 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True)
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=True):
-    """What a tool call came to; ``content`` is text or parts for the model."""
+    """What the call ``tool_call_id`` of the tool ``name`` came to.
+
+    ``content`` is text or parts for the model. ``is_error`` says that it failed, and
+    ``is_interrupt`` that it stands for a question that waits for people. ``metadata`` are kept with
+    it, and no model sees them.
+
+    >>> from sagents_nb import Agent, ScriptedModel, ToolCall
+    >>> def add(a: int, b: int) -> int:
+    ...     "Add two numbers."
+    ...     return a + b
+    >>> model = ScriptedModel([ToolCall("c1", "add", {"a": 2, "b": 3}), "It is 5."])
+    >>> result = Agent(model, tools=[add]).run("What is 2 + 3?").messages[2].tool_results[0]
+    >>> result.name, result.text, result.status
+    ('add', '5', 'completed')
+    """
 
     tool_call_id: str
     name: str
@@ -171,8 +230,9 @@ AnyPart = TypeVar("AnyPart", ImagePart, FilePart)
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens and money of one or more model calls.
 
-    ``input_tokens`` counts only what was neither read from nor written to the provider's
-    cache, so the three input figures add up and can be priced apart. ``cost_usd`` is None
+    ``input_tokens`` counts only what was neither read from the provider's cache
+    (``cache_read_tokens``) nor written to it (``cache_write_tokens``), so the three input figures
+    add up and can be priced apart. ``output_tokens`` are those of the answer. ``cost_usd`` is None
     where no price is known.
 
     >>> Usage(3, 4) + Usage(1, 1, cost_usd=0.5)
@@ -444,6 +504,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     ``role`` is "user", "assistant", "system", "tool", or a name of your own: messages of
     unknown roles are kept in the transcript and never sent to a model. ``parts`` may be given as
     :data:`Content`, such as text; raises :class:`~sagents_nb.errors.ConfigurationError` for others.
+    ``usage`` and ``stop_reason`` are those of a model's answer, and ``error`` says what it failed
+    with. ``metadata`` are kept with it, and no model sees them.
 
     >>> Message("user", "Hello").parts
     (TextPart(text='Hello'),)
@@ -466,12 +528,25 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
 
     @classmethod
     def user(cls, content: Content, **metadata: Any) -> Message:
-        """A person's message: text, a part, or several of them; see :data:`Content`."""
+        """A person's message: ``content`` is text, a part, or several of them; see :data:`Content`.
+
+        ``metadata`` are kept with it. Raises :class:`~sagents_nb.errors.ConfigurationError` for
+        what is no content.
+
+        >>> from sagents_nb import Message
+        >>> Message.user("Hello", source="mail").metadata
+        {'source': 'mail'}
+        """
         return cls("user", as_parts(content), metadata=metadata)
 
     @classmethod
     def system(cls, content: Content, **metadata: Any) -> Message:
-        """Instructions for the model."""
+        """Instructions for the model, as ``content``; ``metadata`` are kept with it.
+
+        >>> from sagents_nb import Message
+        >>> Message.system("Be brief.").role
+        'system'
+        """
         return cls("system", as_parts(content), metadata=metadata)
 
     @classmethod
@@ -484,7 +559,16 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
         stop_reason: StopReason | None = None,
         **metadata: Any,
     ) -> Message:
-        """A model's message; ``stop_reason`` follows from ``tool_calls`` unless given."""
+        """A model's message: what it says as ``content``, and its ``tool_calls``.
+
+        ``stop_reason`` follows from ``tool_calls`` unless given. ``usage`` is what it took, and
+        ``metadata`` are kept with it. Raises :class:`~sagents_nb.errors.ConfigurationError` for
+        calls that are none.
+
+        >>> from sagents_nb import Message
+        >>> Message.assistant("Hello!").stop_reason
+        'end_turn'
+        """
         # Not by kinds.checked: models make one in each turn.
         if not isinstance(tool_calls, list | tuple) and not kinds.LIST.fits(tool_calls):
             raise _no_calls(tool_calls)
@@ -505,14 +589,25 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     @classmethod
     @kinds.checked
     def tool(cls, results: Iterable[ToolResult], **metadata: Any) -> Message:
-        """The results of one turn's tool calls, in the order of the calls."""
+        """The ``results`` of one turn's tool calls, in the order of the calls.
+
+        ``metadata`` are kept with it.
+
+        >>> from sagents_nb import Message, ToolResult
+        >>> Message.tool([ToolResult("c1", "add", "5")]).tool_results[0].text
+        '5'
+        """
         return cls("tool", tuple(results), metadata=metadata)
 
     @classmethod
     def of(cls, value: Any) -> Message:
-        """A message as it is, or as providers write it: ``{"role": …, "content": …}``.
+        """The message that ``value`` is, also as providers write it: ``{"role": …, "content": …}``.
 
         Raises :class:`~sagents_nb.errors.ConfigurationError` for anything else.
+
+        >>> from sagents_nb import Message
+        >>> Message.of({"role": "user", "content": "Hello"}).text
+        'Hello'
         """
         if isinstance(value, Mapping) and isinstance(value.get("role"), str):
             left = value.keys() - {"role", "content"}
@@ -653,19 +748,42 @@ def brief_of(fields: Iterable[Field]) -> str:
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag="text"):
-    """A piece of the answer."""
+    """A piece of the answer, its ``text``.
+
+    >>> from sagents_nb import Agent, ScriptedModel, TextDelta
+    >>> events = Agent(ScriptedModel(["Hello!"])).stream("hi")
+    >>> deltas = [event.delta for event in events if event.type == "message_update"]
+    >>> deltas == [TextDelta("Hell"), TextDelta("o!")]
+    True
+    """
 
     text: str
 
 
 class ThinkingDelta(msgspec.Struct, frozen=True, tag="thinking"):
-    """A piece of reasoning."""
+    """A piece of reasoning, its ``text``.
+
+    >>> from sagents_nb import Agent, Message, ScriptedModel, ThinkingPart
+    >>> model = ScriptedModel([Message("assistant", [ThinkingPart("Hm …")])])
+    >>> events = Agent(model).stream("hi")
+    >>> [event.delta for event in events if event.type == "message_update"]
+    [ThinkingDelta(text='Hm …')]
+    """
 
     text: str
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True):
-    """A piece of a tool call: ``id`` and ``name`` come first, then JSON text of arguments."""
+    """A piece of the call at place ``index``.
+
+    ``id`` and ``name`` come first, then JSON ``text`` of arguments.
+
+    >>> from sagents_nb import Agent, ScriptedModel, ToolCall
+    >>> events = Agent(ScriptedModel([ToolCall("c1", "ls", {}), "None."])).stream("Which files?")
+    >>> deltas = [event.delta for event in events if event.type == "message_update"]
+    >>> deltas[0].name, deltas[0].id
+    ('ls', 'c1')
+    """
 
     index: int
     text: str = ""

@@ -60,7 +60,9 @@ class RunResult:
     ``duration`` is in seconds; ``artifacts`` holds what tools kept in the process, by
     tool call id; ``session_id`` names the session whose run it was, "" without one; ``usage`` is
     that of all its model calls; ``tool_result`` is that of an ``until_tool``; ``sub_agents`` are
-    those that ended in it, in that order.
+    those that ended in it, in that order. A resumption goes on with its ``overrides``, with the
+    values of the process in ``local``, and with the ``meter`` of what was used; ``typed`` says
+    whether the run had an ``output_type``.
 
     >>> from sagents_nb import Agent, ScriptedModel
     >>> result = Agent(ScriptedModel(["Hello!"])).run("hi")

@@ -44,6 +44,10 @@ class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
 
     An unknown ``status`` becomes "pending"; ``id`` None is given the next small integer by
     the state it is put into.
+
+    >>> from sagents_nb import State, Todo
+    >>> State(todos=[Todo("Find data"), Todo("Plot them", "completed")]).todos[1].id
+    2
     """
 
     content: str
@@ -97,7 +101,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Messages, todos, metadata and a pending interrupt. Every method returns a new State.
 
     ``messages`` and ``todos`` may be given as lists; ``todos=None`` is an empty list that
-    leaves the todos alone when it is merged into another state.
+    leaves the todos alone when it is merged into another state. ``metadata`` is a dict for whoever
+    has something to keep, and ``interrupt`` what waits for people, or None.
 
     >>> s = State().add_message(Message.user("hi")).put_todo(Todo("greet"))
     >>> len(s.messages), s.todos[0].id
@@ -135,23 +140,49 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     # messages
 
     def add_message(self, message: Message | Mapping[str, Any]) -> State:
-        """With ``message`` at the end."""
+        """With ``message`` at the end.
+
+        It may be a provider's, as a dict. Raises :class:`~sagents_nb.errors.ConfigurationError` for
+        what is none.
+
+        >>> from sagents_nb import Message, State
+        >>> State().add_message(Message.user("hi")).messages[-1].text
+        'hi'
+        """
         if not isinstance(message, Message):  # not kinds.checked: called in each turn
             return self.add_messages([message])
         return replace(self, messages=self.messages.append(message))
 
     def add_messages(self, messages: Iterable[Message | Mapping[str, Any]]) -> State:
-        """With ``messages`` at the end."""
+        """With ``messages`` at the end; what they may be is as for :meth:`add_message`.
+
+        >>> from sagents_nb import Message, State
+        >>> len(State().add_messages([Message.user("hi"), Message.assistant("Hello!")]).messages)
+        2
+        """
         return replace(self, messages=self.messages.extend(_checked(messages)))
 
     @kinds.checked(messages=kinds.ANYTHING)
     def set_messages(self, messages: Iterable[Message]) -> State:
-        """With these messages instead."""
+        """With these ``messages`` instead; what they may be is as for :meth:`add_message`.
+
+        >>> from sagents_nb import Message, State
+        >>> state = State(messages=[Message.user("hi"), Message.assistant("Hello!")])
+        >>> len(state.set_messages(state.messages[:1]).messages)
+        1
+        """
         return replace(self, messages=FrozenList(_checked(messages)))
 
     @kinds.checked
     def replace_tool_result(self, tool_call_id: str, result: ToolResult) -> State:
-        """With the result of that call replaced; unchanged if there is none."""
+        """With ``result`` in the place of that of ``tool_call_id``; unchanged if there is none.
+
+        >>> from sagents_nb import Message, State, ToolResult
+        >>> state = State(messages=[Message.tool([ToolResult("c1", "add", "4")])])
+        >>> state = state.replace_tool_result("c1", ToolResult("c1", "add", "5"))
+        >>> state.messages[0].tool_results[0].text
+        '5'
+        """
         for position in range(len(self.messages) - 1, -1, -1):
             message = self.messages[position]
             if any(r.tool_call_id == tool_call_id for r in message.tool_results):
@@ -168,7 +199,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     @kinds.checked
     def put_todo(self, todo: Todo) -> State:
-        """With ``todo`` in the place of the one with its id, or at the end."""
+        """With ``todo`` in the place of the one with its id, or at the end.
+
+        >>> from sagents_nb import State, Todo
+        >>> state = State().put_todo(Todo("Find data"))
+        >>> state.put_todo(Todo("Find data", "completed", id=1)).todos[0].status
+        'completed'
+        """
         todos = list(self.todos)
         for index, old in enumerate(todos):
             if todo.id is not None and old.id == todo.id:
@@ -180,34 +217,67 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     @kinds.checked
     def get_todo(self, id: int | str) -> Todo | None:
-        """The todo with that id, or None."""
+        """The todo with that ``id``, or None.
+
+        >>> from sagents_nb import State, Todo
+        >>> State(todos=[Todo("Find data")]).get_todo(1).content
+        'Find data'
+        """
         return next((todo for todo in self.todos if todo.id == id), None)
 
     @kinds.checked
     def delete_todo(self, id: int | str) -> State:
-        """Without that todo; unchanged if there is none."""
+        """Without the todo of that ``id``; unchanged if there is none.
+
+        >>> from sagents_nb import State, Todo
+        >>> State(todos=[Todo("Find data"), Todo("Plot them")]).delete_todo(1).todos[0].content
+        'Plot them'
+        """
         return replace(self, todos=FrozenList(t for t in self.todos if t.id != id))
 
     @kinds.checked
     def set_todos(self, todos: Iterable[Todo]) -> State:
-        """With these todos instead, in this order."""
+        """With these ``todos`` instead, in this order.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for what are none.
+
+        >>> from sagents_nb import State, Todo
+        >>> len(State(todos=[Todo("Find data")]).set_todos([]).todos)
+        0
+        """
         return replace(self, todos=numbered(todos))
 
     @kinds.checked
     def todos_by_status(self, status: TodoStatus) -> list[Todo]:
-        """The todos with that status, in order."""
+        """The todos with that ``status``, in order.
+
+        >>> from sagents_nb import State, Todo
+        >>> state = State(todos=[Todo("Find data", "completed"), Todo("Plot them")])
+        >>> [todo.content for todo in state.todos_by_status("pending")]
+        ['Plot them']
+        """
         return [todo for todo in self.todos if todo.status == status]
 
     # metadata
 
     @kinds.checked
     def put_metadata(self, key: str, value: Any) -> State:
-        """With ``metadata[key]`` set."""
+        """With ``metadata[key]`` set to ``value``.
+
+        >>> from sagents_nb import State
+        >>> State().put_metadata("city", "Oslo").metadata
+        {'city': 'Oslo'}
+        """
         return replace(self, metadata={**self.metadata, key: value})
 
     @kinds.checked
     def get_metadata(self, key: str, default: Any = None) -> Any:
-        """``metadata[key]``, or ``default``."""
+        """``metadata[key]``, or ``default``.
+
+        >>> from sagents_nb import State
+        >>> State(metadata={"city": "Oslo"}).get_metadata("country", "unknown")
+        'unknown'
+        """
         return self.metadata.get(key, default)
 
     # the whole
@@ -218,6 +288,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
         The todos of ``other`` count even if it has none, unless it was made with
         ``todos=None``. Its interrupt counts if it has one.
+
+        >>> from sagents_nb import Message, State, Todo
+        >>> before = State(messages=[Message.user("hi")], todos=[Todo("greet")])
+        >>> both = before.merge(State(messages=[Message.user("bye")], todos=None))
+        >>> len(both.messages), both.todos[0].content
+        (2, 'greet')
         """
         return State(
             messages=self.messages.extend(other.messages),
@@ -228,10 +304,14 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     @kinds.checked
     def update(self, changes: Mapping[str, Any]) -> State:
-        """With the partial update of a tool: "todos" replace, "metadata" merges.
+        """With the partial update of a tool (``changes``): "todos" replace, "metadata" merges.
 
         Raises :class:`~sagents_nb.errors.ConfigurationError` for any other key: the history
         is append-only, so a tool adds to it by what it returns.
+
+        >>> from sagents_nb import State
+        >>> State(metadata={"city": "Oslo"}).update({"metadata": {"rooms": 2}}).metadata
+        {'city': 'Oslo', 'rooms': 2}
         """
         unknown = sorted(set(changes) - {"todos", "metadata"})
         if unknown:
@@ -246,11 +326,21 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return state
 
     def with_interrupt(self, interrupt: Interrupt | None) -> State:
-        """With that interrupt pending, or none."""
+        """With that ``interrupt`` pending, or none.
+
+        >>> from sagents_nb import Interrupt, State
+        >>> State().with_interrupt(Interrupt("halt", message="Closed today.")).interrupt.message
+        'Closed today.'
+        """
         return replace(self, interrupt=interrupt)
 
     def reset(self) -> State:
-        """Empty: no messages, todos, metadata or interrupt."""
+        """Empty: no messages, todos, metadata or interrupt.
+
+        >>> from sagents_nb import Message, State
+        >>> len(State(messages=[Message.user("hi")]).reset().messages)
+        0
+        """
         return State()
 
     def clean_stale_interrupts(self) -> State:
@@ -258,6 +348,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
         For an interrupt that nobody can answer any more, such as that of a sub-agent whose
         process is gone.
+
+        >>> from sagents_nb import Interrupt, State
+        >>> State(interrupt=Interrupt("subagent_hitl")).clean_stale_interrupts().interrupt is None
+        True
         """
         messages = [_without_placeholders(message) for message in self.messages]
         if all(new is old for new, old in zip(messages, self.messages, strict=True)):
@@ -265,17 +359,38 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, messages=FrozenList(messages), interrupt=None)
 
     def export(self) -> dict[str, Any]:
-        """The state as JSON-ready data; see :func:`export_state`."""
+        """The state as JSON-ready data; see :func:`export_state`.
+
+        >>> from sagents_nb import Message, State
+        >>> exported = State(messages=[Message.user("hi")]).export()
+        >>> sorted(exported), len(exported["state"]["messages"])
+        (['serialized_at', 'state', 'version'], 1)
+        """
         return export_state(self)
 
     @classmethod
     def restore(cls, exported: Any) -> State:
-        """The state that :meth:`export` gave; see :func:`restore_state`."""
+        """The state that :meth:`export` gave as ``exported``; see :func:`restore_state`.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no exported state.
+
+        >>> from sagents_nb import Message, State
+        >>> state = State(messages=[Message.user("hi")])
+        >>> State.restore(state.export()) == state
+        True
+        """
         return restore_state(exported)
 
     @classmethod
     def restore_or_new(cls, exported: Any) -> State:
-        """:meth:`restore`, or an empty state where that fails; see :func:`restore_or_new`."""
+        """:meth:`restore` of ``exported``, or an empty state and a logged warning where that fails.
+
+        None, where nothing was kept, is an empty state without a warning.
+
+        >>> from sagents_nb import State
+        >>> State.restore_or_new(None) == State()
+        True
+        """
         return restore_or_new(exported)
 
 

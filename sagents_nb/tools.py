@@ -658,16 +658,30 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class Tool:
-    """A function with a name, a description and a JSON Schema; made by :func:`tool`.
+    """A ``function`` with a name, a description and a JSON Schema; made by :func:`tool`.
 
-    It stays callable as the function it wraps. ``run_on`` says where it runs: "loop" for
-    async functions, "pool" (a thread of its own while it runs) for sync ones, "main" for the
-    process's main thread, "caller" for an async function that uses what belongs to the loop
-    on which the run was started: a database pool, an HTTP session. ``timeout`` is in seconds.
-    ``idempotent`` means that running it again with the same arguments is harmless. With
-    ``needs_approval`` people are asked before it runs, unless ``interrupt_on`` of the agent says
-    otherwise. A turn with a ``sequential`` tool runs its calls one after the other.
-    ``display_text`` is what people read while it runs: text, or a function of the arguments.
+    ``name``, ``description`` and ``schema`` are those of the function unless given. It stays
+    callable as the function it wraps. ``run_on`` says where it runs: "loop" for async functions,
+    "pool" (a thread of its own while it runs) for sync ones, "main" for the process's main thread,
+    "caller" for an async function that uses what belongs to the loop on which the run was started:
+    a database pool, an HTTP session. ``timeout`` is in seconds. ``idempotent`` means that running
+    it again with the same arguments is harmless. With ``needs_approval`` people are asked before it
+    runs, unless ``interrupt_on`` of the agent says otherwise. A turn with a ``sequential`` tool
+    runs its calls one after the other. ``display_text`` is what people read while it runs: text, or
+    a function of the arguments. ``arguments`` says how those of a call are read; by default as the
+    function's annotations are.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a name that no provider takes, a
+    parameter without a type that JSON can say, and a ``run_on`` that does not fit.
+
+    >>> from sagents_nb import Agent, ScriptedModel, Tool, ToolCall
+    >>> def add(a: int, b: int) -> int:
+    ...     "Add two numbers."
+    ...     return a + b
+    >>> sums = Tool(add, name="sum_of", timeout=5)
+    >>> model = ScriptedModel([ToolCall("c1", "sum_of", {"a": 2, "b": 3}), "It is 5."])
+    >>> Agent(model, tools=[sums]).run("What is 2 + 3?").messages[2].tool_results[0].text
+    '5'
     """
 
     @kinds.checked(timeout=kinds.or_none(kinds.number(0, "seconds", over=True)))
@@ -767,7 +781,16 @@ class Tool:
 
     @kinds.checked
     def display(self, arguments: dict[str, Any]) -> str | None:
-        """What people read for a call with these arguments; they may be any a model sent."""
+        """What people read for a call with these arguments; they may be any a model sent.
+
+        >>> from sagents_nb import tool
+        >>> @tool(display_text=lambda arguments: f"Adding {arguments['a']} and {arguments['b']}")
+        ... def add(a: int, b: int) -> int:
+        ...     "Add two numbers."
+        ...     return a + b
+        >>> add.display({"a": 2, "b": 3})
+        'Adding 2 and 3'
+        """
         if not callable(self.display_text):
             return self.display_text
         try:
@@ -805,19 +828,29 @@ def tool(
     display_text: str | Callable[[dict[str, Any]], str] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Make a tool of a function; with or without options.
+    """Make a tool of a ``function``; with or without ``options``.
 
     The description is the docstring, the schema comes from the annotations, parameter
     descriptions from ``Annotated[int, "how many"]``, ``pydantic.Field``, ``msgspec.Meta`` or the
-    docstring's Args section. A method is a tool of its object: ``tools=[shop.price]``. Raises
-    :class:`~sagents_nb.errors.ConfigurationError` for a function without annotations.
+    docstring's Args section. A method is a tool of its object: ``tools=[shop.price]``. Options are
+    those of :class:`Tool`: ``name``, ``description``, ``schema``, ``idempotent``, ``run_on``,
+    ``timeout``, ``sequential``, ``needs_approval`` and ``display_text``. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for a function without annotations, and as
+    :class:`Tool` does.
 
+    >>> from sagents_nb import tool
     >>> @tool
     ... def add(a: int, b: int = 1) -> int:
     ...     "Add two numbers."
     ...     return a + b
     >>> add(2, 3), add.name, add.schema["required"]
     (5, 'add', ['a'])
+    >>> @tool(needs_approval=True, timeout=30)
+    ... def remove(path: str) -> str:
+    ...     "Remove a file."
+    ...     return f"{path} is gone."
+    >>> remove.needs_approval
+    True
     """
     if function is None:
         return lambda f: Tool(f, **options)

@@ -333,8 +333,10 @@ RETYPED = {
     "sagents_nb.OpenAIChatModel": ("**options", "**parameters"),
     "sagents_nb.OpenAIModel": ("**options", "**parameters"),
     "sagents_nb.Run": ("session: Session", "session: Conversing"),
+    "sagents_nb.Run.events": ("Callable[[Event]", "Callable[[AnyEvent]"),
     "sagents_nb.RunContext": ("Mapping[str, Tool]", "Mapping[str, Any]"),
     "sagents_nb.RunContext.tools": ("Mapping[str, Tool]", "Mapping[str, Any]"),
+    "sagents_nb.Session.subscribe": ("Callable[[Event]", "Callable[[AnyEvent]"),
     "sagents_nb.mapping.run_row": ("Agent | Asking,", "Agent | Asking[Agent],"),
 }
 

@@ -7,7 +7,10 @@ from ..text import said_by
 
 
 class FileError(SagentsError):
-    """A file operation was refused and changed nothing; ``path`` is the file it was about."""
+    """A file operation was refused and changed nothing; ``message`` says why.
+
+    ``path`` is the file it was about.
+    """
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)

@@ -56,11 +56,13 @@ _PERSIST = kinds.of(When)
 class VirtualFilesystem:
     """Files in memory and, where something is mounted, in its storage.
 
-    Thread-safe; every method may be called from any thread or loop, but those that use a
-    storage wait for it. Paths are virtual: see :func:`~sagents_nb.files.paths.normalize`.
-    Limits: bytes of one file and of all, number of entries (directories included), segments
-    of a path; they hold for what is written, not for what a storage has already, however much
-    that is. Of a file that was there, only what it grows by is counted.
+    ``scope`` says whose they are (None is nobody's), and ``mounts`` where they are kept.
+    Thread-safe; every method may be called from any thread or loop, but those that use a storage
+    wait for it. Paths are virtual: see :func:`~sagents_nb.files.paths.normalize`. Limits: bytes of
+    one file (``max_file_size``) and of all (``max_total_size``), number of entries, directories
+    included (``max_entries``), segments of a path (``max_depth``); they hold for what is written,
+    not for what a storage has already, however much that is. Of a file that was there, only what it
+    grows by is counted. ``clock`` is for tests.
 
     Every refusal is a :class:`~sagents_nb.files.errors.FileError` and has changed nothing.
     StorageFailed is one too, and says itself what has become of the file. A file in a mount
@@ -113,10 +115,17 @@ class VirtualFilesystem:
     # reading
 
     def read(self, path: str) -> FileEntry:
-        """The file with that path; its text or bytes are in ``.content``.
+        """The file with that ``path``; its text or bytes are in ``.content``.
 
-        Raises StorageFailed if the storage cannot give the content, which is read once, and
+        Raises :class:`~sagents_nb.files.errors.FileMissing` if there is none, WrongKind for a
+        directory, and StorageFailed if the storage cannot give the content, which is read once, and
         again when somebody else has changed it, if the storage tells.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A")
+        >>> fs.read("/a.md").content
+        '# A'
         """
         path = paths.normalize(path)
         self._look_again([path])
@@ -127,10 +136,19 @@ class VirtualFilesystem:
 
     @kinds.checked(path=kinds.ANYTHING)
     def reload(self, path: str) -> FileEntry:
-        """The file as its storage has it now; what was not saved of it is dropped.
+        """The file of that ``path`` as its storage has it now; what was not saved of it is dropped.
 
         For a file that somebody else changed while a change of yours waited to be saved: yours
         is not saved then, :meth:`flush` says so, and it is kept in memory until this is called.
+
+        >>> import pathlib, tempfile
+        >>> from sagents_nb import Mount, VirtualFilesystem
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> fs = VirtualFilesystem(mounts=[Mount("notes", folder)])
+        >>> _ = fs.write("/notes/a.md", "mine")
+        >>> _ = (folder / "a.md").write_text("theirs")
+        >>> fs.reload("/notes/a.md").content
+        'theirs'
         """
         path = paths.normalize(path)
         with self._lock:
@@ -141,9 +159,15 @@ class VirtualFilesystem:
 
     @kinds.checked(path=kinds.ANYTHING)
     def in_conflict(self, path: str) -> bool:
-        """Whether a change of yours is kept from being saved by what somebody else wrote.
+        """Whether your change of ``path`` is kept from being saved by what somebody else wrote.
 
         :meth:`reload` takes theirs.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A")
+        >>> fs.in_conflict("/a.md")  # nobody else writes into memory
+        False
         """
         path = paths.normalize(path)
         with self._lock:
@@ -171,8 +195,9 @@ class VirtualFilesystem:
     def read_lines(self, path: str, first: int = 1, limit: int = 2000) -> tuple[Paths, int | None]:
         r"""Up to ``limit`` lines of a text file, from ``first`` (from 1) on, and how many it has.
 
-        Of a large file on a disk that is not in memory only these are read, whatever its size;
-        then nobody knows how many there are (None). Raises WrongKind for a file that is no text.
+        ``path`` is the file. Of a large one on a disk that is not in memory only these are read,
+        whatever its size; then nobody knows how many there are (None). Raises WrongKind for a file
+        that is no text, and :class:`~sagents_nb.files.errors.FileError` as :meth:`read` does.
 
         >>> from sagents_nb.files import VirtualFilesystem
         >>> fs = VirtualFilesystem()
@@ -189,7 +214,14 @@ class VirtualFilesystem:
         return self._loading.lines(path, first, limit)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a directory with that path."""
+        """Whether there is a file or a directory with that ``path``.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/notes/a.md", "# A")
+        >>> fs.exists("/notes"), fs.exists("/b.md")
+        (True, False)
+        """
         path = paths.normalize(path)
         self._look_again([path])
         with self._lock:
@@ -198,20 +230,32 @@ class VirtualFilesystem:
 
     @kinds.checked
     def list(self, pattern: str | None = None) -> Paths:
-        """The paths of all files, or of those that match a glob, sorted.
+        """The paths of all files, or of those that match the glob ``pattern``, sorted.
 
         Globs are anchored at "/": "*" within one name, "**" any directories, "?" one
         character.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/notes/a.md", "# A"), fs.write("/b.csv", "1")
+        >>> fs.list(), fs.list("**/*.md")
+        (['/b.csv', '/notes/a.md'], ['/notes/a.md'])
         """
         return [entry.path for entry in self.entries(pattern) if not entry.is_directory]
 
     @kinds.checked
     def entries(self, pattern: str | None = None) -> Entries:
-        """Files and directories, sorted by path, all or those that match a glob.
+        """Files and directories, sorted by path, all or those that match the glob ``pattern``.
 
         A directory that nobody made, but that a file lies in, is listed too. A file that was
         not read yet is without content (``entry.loaded`` is False). What others have put into
         the directory of a disk that is mounted, or removed there, is seen.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/notes/a.md", "# A")
+        >>> [(entry.path, entry.is_directory) for entry in fs.entries()]
+        [('/notes', True), ('/notes/a.md', False)]
         """
         self._look_around("**" if pattern is None else pattern)
         with self._lock:
@@ -224,11 +268,17 @@ class VirtualFilesystem:
     def contents(
         self, pattern: str | None = None, failed: dict[str, FileError] | None = None
     ) -> Iterator[FileEntry]:
-        """The files, sorted by path, all or those that match a glob, with their contents.
+        """The files with their contents, all or those that match the glob ``pattern``.
 
-        They are read as they are asked for, several at a time; what cannot be read is logged
-        and left out, and why is put into ``failed``, by path. Contents are kept in memory up to
-        ``max_total_size`` of all files.
+        They are sorted by path, and read as they are asked for, several at a time; what cannot be
+        read is logged and left out, and why is put into ``failed``, by path. Contents are kept in
+        memory up to ``max_total_size`` of all files.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A"), fs.write("/b.md", "# B")
+        >>> [entry.content for entry in fs.contents("*.md")]
+        ['# A', '# B']
         """
         failed = {} if failed is None else failed
         return self._loading.each(self._current(pattern, failed), failed)
@@ -246,7 +296,15 @@ class VirtualFilesystem:
 
     @kinds.checked(path=kinds.ANYTHING)
     def location(self, path: str) -> str | None:
-        """Where on this machine's disk a file lies; None unless a mount keeps it on a disk."""
+        """Where on this machine's disk ``path`` lies; None unless a mount keeps it on a disk.
+
+        >>> import tempfile
+        >>> from sagents_nb import Mount, VirtualFilesystem
+        >>> fs = VirtualFilesystem(mounts=[Mount("notes", tempfile.mkdtemp())])
+        >>> _ = fs.write("/notes/a.md", "# A"), fs.write("/b.md", "# B")
+        >>> fs.location("/notes/a.md").endswith("/a.md"), fs.location("/b.md")
+        (True, None)
+        """
         path = paths.normalize(path)
         with self._lock:
             self._check_open()
@@ -255,7 +313,14 @@ class VirtualFilesystem:
         return None if mount is None or locate is None else locate(mount.inside(path))
 
     def stats(self) -> FileStats:
-        """How many entries there are, of which kind, and how many bytes."""
+        """How many entries there are, of which kind, and how many bytes.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/notes/a.md", "# A")
+        >>> fs.stats().total, fs.stats().size
+        (2, 3)
+        """
         with self._lock:
             return self._tree.stats(len(self._saving))
 
@@ -272,11 +337,19 @@ class VirtualFilesystem:
         *,
         overwrite: bool = True,
     ) -> FileEntry:
-        """Create a file or replace its content; missing directories are made.
+        """Create the file ``path`` or replace its ``content``; missing directories are made.
 
-        A file that is replaced keeps its creation time, and its title, custom metadata and
-        mime type unless they are given. The mime type of a new text is "text/markdown"
-        unless given. ``overwrite=False`` refuses to replace.
+        A file that is replaced keeps its creation time, and its ``title``, ``custom`` metadata and
+        ``mime_type`` unless they are given. The mime type of a new text is "text/markdown"
+        unless given. ``overwrite=False`` refuses to replace, with
+        :class:`~sagents_nb.files.errors.PathTaken`. Any other
+        :class:`~sagents_nb.files.errors.FileError` says what a limit, a path or a mount refuses.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> entry = fs.write("/notes/a.md", "# A", title="First")
+        >>> entry.title, entry.mime_type, entry.size
+        ('First', 'text/markdown', 3)
         """
         path = paths.normalize(path)
         _check_whole(path, title=title, mime_type=mime_type)
@@ -291,9 +364,16 @@ class VirtualFilesystem:
 
     @kinds.checked(path=kinds.ANYTHING)
     def edit(self, path: str, change: Callable[[FileEntry], str | bytes]) -> FileEntry:
-        """Replace the content of a file by what ``change`` makes of its entry.
+        """Replace the content of the file ``path`` by what ``change`` makes of its entry.
 
-        ``change`` is called again if somebody else wrote in between, so no edit is lost.
+        ``change`` is called again if somebody else wrote in between, so no edit is lost. Raises
+        :class:`~sagents_nb.files.errors.FileError` as :meth:`read` and :meth:`write` do.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A")
+        >>> fs.edit("/a.md", lambda entry: f"{entry.content} and B").content
+        '# A and B'
         """
         path = paths.normalize(path)
         return self._change(
@@ -305,7 +385,15 @@ class VirtualFilesystem:
 
     @kinds.checked(path=kinds.ANYTHING)
     def mkdir(self, path: str, title: str | None = None) -> FileEntry:
-        """Make a directory, and the ones above it; its title is its name unless given."""
+        """Make the directory ``path``, and those above it; its ``title`` is its name unless given.
+
+        Raises :class:`~sagents_nb.files.errors.PathTaken` where a file is.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> fs.mkdir("/notes/trips").path, fs.exists("/notes")
+        ('/notes/trips', True)
+        """
         path = paths.normalize(path)
         _check_whole(path, title=title)
 
@@ -325,9 +413,16 @@ class VirtualFilesystem:
         mime_type: str | None = None,
         persist: When = "now",
     ) -> FileEntry:
-        """Change what describes a file or directory; the content and its times stay.
+        """Change what describes the file or directory ``path``; the content and its times stay.
 
-        It is saved at once, or with ``persist="debounce"`` as late as a change of content.
+        That is its ``title``, ``file_type`` and ``mime_type``; what is None stays. It is saved at
+        once, or with ``persist="debounce"`` as late as a change of content.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A")
+        >>> fs.update_entry("/a.md", title="First").title
+        'First'
         """
         fields = {"title": title, "file_type": file_type, "mime_type": mime_type}
         _check_whole(path, **fields)
@@ -338,9 +433,15 @@ class VirtualFilesystem:
     def update_metadata(
         self, path: str, custom: Mapping[str, Any], persist: When = "now"
     ) -> FileEntry:
-        """Merge ``custom`` into the custom metadata of a file or directory.
+        """Merge ``custom`` into the custom metadata of the file or directory ``path``.
 
         It is saved at once, or with ``persist="debounce"`` as late as a change of content.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A", custom={"read": True})
+        >>> fs.update_metadata("/a.md", {"stars": 5}).custom
+        {'read': True, 'stars': 5}
         """
         return self._describe(
             path, lambda entry: replace(entry, custom={**entry.custom, **custom}), persist
@@ -352,21 +453,42 @@ class VirtualFilesystem:
 
         One without content (``loaded=False``) is a file that a mount's storage has, and that
         is read when it is asked for.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs, copy = VirtualFilesystem(), VirtualFilesystem()
+        >>> entry = fs.write("/a.md", "# A", title="First")
+        >>> _ = copy.register(entry)
+        >>> copy.read("/a.md").title, copy.read("/a.md").created_at == entry.created_at
+        ('First', True)
         """
         for entry in [entries] if isinstance(entries, FileEntry) else entries:
             self._register(replace(entry, path=paths.normalize(entry.path)))
 
     def move(self, old: str, new: str) -> Entries:
-        """Move a file, or a directory with all that is in it; the entries at their new paths.
+        """Move a file, or a directory with all that is in it, from ``old`` to ``new``.
 
-        Moving a path onto itself does nothing and moves no entries. In a storage files are
-        moved one by one: if the first cannot be, StorageFailed is raised and nothing was
-        moved; if a later one cannot be, all are moved here, and StorageFailed names it.
+        It gives the entries at their new paths. Moving a path onto itself does nothing and moves no
+        entries. In a storage files are moved one by one: if the first cannot be, StorageFailed is
+        raised and nothing was moved; if a later one cannot be, all are moved here, and
+        StorageFailed names it.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/notes/a.md", "# A")
+        >>> [entry.path for entry in fs.move("/notes", "/old")]
+        ['/old', '/old/a.md']
         """
         return self._move(paths.normalize(old), paths.normalize(new))
 
     def delete(self, path: str) -> FileEntry:
-        """Delete a file, or the entry of a directory but nothing in it; what was deleted."""
+        """Delete a file, or the entry of a directory but nothing in it; what was at ``path``.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A")
+        >>> fs.delete("/a.md").path, fs.list()
+        ('/a.md', [])
+        """
         return self._remove(paths.normalize(path))
 
     # what is mounted
@@ -384,6 +506,13 @@ class VirtualFilesystem:
         memory there are saved; one that the storage has too is refused, and nothing mounted.
         Raises :class:`~sagents_nb.errors.ConfigurationError` for what is mounted already, and
         StorageFailed.
+
+        >>> import tempfile
+        >>> from sagents_nb import Mount, VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> fs.mount(Mount("notes", tempfile.mkdtemp(), readonly=True))
+        >>> fs.mounts
+        (<Mount 'notes': DiskStorage>,)
         """
         with self._claims.on((), trees={"/"}):
             with self._lock:
@@ -402,9 +531,17 @@ class VirtualFilesystem:
 
     @kinds.checked
     def mount_missing(self, mounts: Iterable[Mount]) -> None:
-        """Mount those that are not mounted yet.
+        """Mount those of ``mounts`` that are not mounted yet.
 
         Raises ConfigurationError, and mounts nothing, where something else is mounted.
+
+        >>> import tempfile
+        >>> from sagents_nb import Mount, VirtualFilesystem
+        >>> mount = Mount("notes", tempfile.mkdtemp())
+        >>> fs = VirtualFilesystem(mounts=[mount])
+        >>> fs.mount_missing([mount])
+        >>> len(fs.mounts)
+        1
         """
         mounts = listed(mounts)
         with self._mounting:
@@ -421,7 +558,15 @@ class VirtualFilesystem:
                     self.mount(mount)
 
     def reset(self) -> None:
-        """Drop everything that is only in memory, unsaved changes too, and list anew."""
+        """Drop everything that is only in memory, unsaved changes too, and list anew.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A")
+        >>> fs.reset()
+        >>> fs.list()
+        []
+        """
         with self._claims.on((), trees={"/"}):
             listed = {mount: stored_in(mount, self._scope_text) for mount in self._mounts}
             with self._lock:
@@ -448,8 +593,16 @@ class VirtualFilesystem:
     def snapshot(self, label: str | None = None) -> str:
         """Remember all files as they are now; the id for :meth:`restore` and :meth:`diff`.
 
-        It costs a pointer per file. The last 100 are kept, in memory. While there are any, a
-        stored file is read before it is changed.
+        ``label`` is for people. It costs a pointer per file. The last 100 are kept, in memory.
+        While there are any, a stored file is read before it is changed.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> before = fs.snapshot("before the trip")
+        >>> _ = fs.write("/a.md", "# A")
+        >>> fs.restore(before)
+        >>> fs.list()
+        []
         """
         self._look_at_all()
         with self._lock:
@@ -457,7 +610,14 @@ class VirtualFilesystem:
             return self._snapshots.add(self._tree.copy(), self._tree.size, label)
 
     def snapshots(self) -> builtins.list[Snapshot]:
-        """The snapshots that are kept, the oldest first."""
+        """The snapshots that are kept, the oldest first.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.snapshot("empty")
+        >>> [snapshot.label for snapshot in fs.snapshots()]
+        ['empty']
+        """
         with self._lock:
             return [*self._snapshots]
 
@@ -495,12 +655,21 @@ class VirtualFilesystem:
 
     @kinds.checked
     def restore(self, id: str) -> None:
-        """Make all files what they were at a snapshot, those in read-only mounts aside.
+        """Make all files what they were at the snapshot ``id``, those in read-only mounts aside.
 
         Every change is one like any other: told to subscribers, refused by limits, and saved
         as a mount does; also what others have done to them since is undone. What they were
         until now is a snapshot too, with the label "before restore". Raises FileError, after all
         others were restored, that names the first file that could not be.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> _ = fs.write("/a.md", "# A")
+        >>> before = fs.snapshot()
+        >>> _ = fs.write("/a.md", "# B")
+        >>> fs.restore(before)
+        >>> fs.read("/a.md").content
+        '# A'
         """
         self._look_at_all()
         with self._lock:
@@ -532,6 +701,16 @@ class VirtualFilesystem:
 
         Raises StorageFailed that names what could not be saved, after all others were; it
         is kept, and tried again later.
+
+        >>> import pathlib, tempfile
+        >>> from sagents_nb import Mount, VirtualFilesystem
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> fs = VirtualFilesystem(mounts=[Mount("notes", folder, debounce=60)])
+        >>> _ = fs.write("/notes/a.md", "# A")  # a new file is saved at once, a change later
+        >>> _ = fs.write("/notes/a.md", "# B")
+        >>> fs.flush()
+        >>> (folder / "a.md").read_text()
+        '# B'
         """
         with self._lock:
             self._check_open()
@@ -541,6 +720,12 @@ class VirtualFilesystem:
         """Save all and end: subscribers are forgotten, later calls raise FilesystemClosed.
 
         Raises StorageFailed if something cannot be saved, and stays open.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> fs.close()
+        >>> fs.closed
+        True
         """
         while not self.closed:
             self._saving.flush()
@@ -555,6 +740,15 @@ class VirtualFilesystem:
 
         Events come in the order of the changes, on a thread that makes one; a callback
         should be quick and may use the filesystem. What it raises is logged.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> fs = VirtualFilesystem()
+        >>> types = []
+        >>> stop = fs.subscribe(lambda event: types.append(event.type))
+        >>> _ = fs.write("/a.md", "# A"), fs.delete("/a.md")
+        >>> stop()
+        >>> types
+        ['file_updated', 'file_deleted']
         """
         with self._lock:
             self._check_open()
@@ -565,6 +759,11 @@ class VirtualFilesystem:
         """Have ``changes`` note what becomes of files from now on; gives the way to stop it.
 
         Until then a stored file that is not large is read before it is first changed.
+
+        >>> from sagents_nb import VirtualFilesystem
+        >>> from sagents_nb.files.changes import Changes
+        >>> fs, changes = VirtualFilesystem(), Changes()
+        >>> stop = fs.track(changes)
         """
         with self._lock:
             self._check_open()

@@ -82,7 +82,14 @@ class Mount:
 
     @kinds.checked
     def is_like(self, other: Mount) -> bool:
-        """Whether it keeps the same files in the same way, as far as its storage shows."""
+        """Whether it keeps the same files as ``other`` in the same way, as far as storages show.
+
+        >>> import tempfile
+        >>> from sagents_nb import Mount
+        >>> folder = tempfile.mkdtemp()
+        >>> Mount("notes", folder).is_like(Mount("notes", folder))
+        True
+        """
         mine, theirs = self.storage, other.storage
         same = type(mine) is type(theirs) and (
             type(mine).__repr__ is object.__repr__ or repr(mine) == repr(theirs)
@@ -92,12 +99,24 @@ class Mount:
 
     @kinds.checked
     def inside(self, path: str) -> str:
-        """A path of the filesystem as the storage knows it."""
+        """A ``path`` of the filesystem as the storage knows it.
+
+        >>> import tempfile
+        >>> from sagents_nb import Mount
+        >>> Mount("notes", tempfile.mkdtemp()).inside("/notes/a.md")
+        'a.md'
+        """
         return path[1:] if self.root == "/" else path[len(self.root) + 1 :]
 
     @kinds.checked
     def outside(self, path: str) -> str:
-        """A path of the storage as the filesystem knows it; raises InvalidPath."""
+        """A ``path`` of the storage as the filesystem knows it; raises InvalidPath.
+
+        >>> import tempfile
+        >>> from sagents_nb import Mount
+        >>> Mount("notes", tempfile.mkdtemp()).outside("a.md")
+        '/notes/a.md'
+        """
         return paths.normalize(f"{self.root.rstrip('/')}/{path}")
 
 

@@ -26,11 +26,16 @@ class Filesystems:
 
     @kinds.checked(scope=kinds.ANYTHING)
     def open(self, scope: Scope, mounts: Iterable[Mount] = (), **limits: Any) -> VirtualFilesystem:
-        """The filesystem of that scope; the same one each time until it is closed.
+        """The filesystem of that ``scope``; the same one each time until it is closed.
 
         Of ``mounts``, those are mounted that are not yet; ConfigurationError is raised where
         something else is mounted. ``limits`` are those of :class:`VirtualFilesystem`, for one that
         is not open yet.
+
+        >>> from sagents_nb import filesystems
+        >>> filesystems.open(("example", 1)) is filesystems.open(("example", 1))
+        True
+        >>> filesystems.close(("example", 1))
         """
         check_scope(scope)
         mounts = listed(mounts)
@@ -43,7 +48,15 @@ class Filesystems:
         return filesystem
 
     def lend(self, scope: Scope) -> VirtualFilesystem:
-        """As :meth:`open`, but if nobody opens it, it is forgotten with the last who has it."""
+        """As :meth:`open`, but if nobody opens it, it is forgotten with the last who has it.
+
+        ``scope`` is as there.
+
+        >>> from sagents_nb import filesystems
+        >>> files = filesystems.lend(("example", 2))
+        >>> files.scope
+        ('example', 2)
+        """
         check_scope(scope)
         with self._lock:
             filesystem = self._found(scope)
@@ -58,22 +71,40 @@ class Filesystems:
         return next((fs for fs in known if fs is not None and not fs.closed), None)
 
     def list(self) -> list[Scope]:
-        """The scopes that have an open filesystem."""
+        """The scopes that have an open filesystem.
+
+        >>> from sagents_nb import filesystems
+        >>> _ = filesystems.open(("example", 3))
+        >>> ("example", 3) in filesystems.list()
+        True
+        >>> filesystems.close(("example", 3))
+        """
         with self._lock:
             found = {**self._lent, **self._open}
             return [fs.scope for fs in found.values() if fs.scope and not fs.closed]
 
     def get(self, scope: Scope) -> VirtualFilesystem | None:
-        """The open filesystem of that scope, or None."""
+        """The open filesystem of that ``scope``, or None.
+
+        >>> from sagents_nb import filesystems
+        >>> filesystems.get(("example", "unknown")) is None
+        True
+        """
         check_scope(scope)
         with self._lock:
             return self._found(scope)
 
     def close(self, scope: Scope) -> None:
-        """Save and close the filesystem of that scope, if it is open.
+        """Save and close the filesystem of that ``scope``, if it is open.
 
         Files in memory are gone. Raises StorageFailed if one in a mount cannot be saved, and
         leaves the filesystem open.
+
+        >>> from sagents_nb import filesystems
+        >>> files = filesystems.open(("example", 4))
+        >>> filesystems.close(("example", 4))
+        >>> files.closed
+        True
         """
         filesystem = self.get(scope)
         if filesystem is not None:
@@ -106,6 +137,9 @@ def open_filesystem(
     True
     >>> open_filesystem(("doc", 1)) is open_filesystem(("doc", "1"))
     True
+
+    >>> open_filesystem(("doc", 1)).write("/a.md", "# A").path
+    '/a.md'
     """
     if scope is None or (isinstance(scope, list) and isinstance(next(iter(scope), None), Mount)):
         files = VirtualFilesystem(("own", uuid.uuid4().hex[:12]), **limits)

@@ -43,13 +43,18 @@ _SOURCES = kinds.either(
 def to_frame(kind: Any, sources: Any = None) -> pandas.DataFrame:
     """One frame of several sessions or stores: of anything with a ``to_frame(kind)``.
 
-    They may be given in either order, and ``to_frame(session)`` is of its messages. ``kind`` is
-    "messages", "tool_calls", "todos", "usage", "events", "files" or "decisions"; the column
-    ``session_id`` tells whose each row is. Raises
+    ``kind`` and ``sources`` may be given in either order, and ``to_frame(session)`` is of its
+    messages. ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or
+    "decisions"; the column ``session_id`` tells whose each row is. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a kind that does not exist.
 
-    >>> to_frame("todos", []).columns.tolist()
-    ['session_id', 'id', 'content', 'status']
+    >>> from sagents_nb import Agent, ScriptedModel, Session, to_frame
+    >>> session = Session(Agent(ScriptedModel(["Hello!"])), id="trip")
+    >>> _ = session.send("hi").result()
+    >>> to_frame("messages", [session])[["session_id", "text"]]
+      session_id    text
+    0       trip      hi
+    1       trip  Hello!
     """
     if not isinstance(kind, str):
         kind, sources = ("messages" if sources is None else sources), kind

@@ -48,6 +48,14 @@ def plot_timeline(source: Any, ax: Axes | None = None) -> Axes:
     ``source`` is a session, or an "events" frame of one or several. What failed is hatched.
     Returns the Axes: of a new figure unless ``ax`` is given. Raises
     :class:`~sagents_nb.errors.ConfigurationError` if nothing in it took any time.
+
+    >>> import matplotlib
+    >>> from sagents_nb import Agent, ScriptedModel, Session, plot_timeline
+    >>> matplotlib.use("agg")  # without a window
+    >>> session = Session(Agent(ScriptedModel(["Hello!"], delay=0.01)))
+    >>> _ = session.send("hi").result()
+    >>> [label.get_text() for label in plot_timeline(session).get_yticklabels()]
+    ['model']
     """
     events = source.to_frame("events") if hasattr(source, "to_frame") else source
     spans = _spans(events)
@@ -136,6 +144,14 @@ def plot_usage(source: Any, by: str = "model", ax: Axes | None = None) -> Axes:
     ``by`` is a column of it, or "call" for a bar for each row. Returns the Axes: of a new
     figure unless ``ax`` is given. Raises :class:`~sagents_nb.errors.ConfigurationError` if
     there is no such column, or no usage.
+
+    >>> import matplotlib
+    >>> from sagents_nb import Agent, DemoModel, Session, plot_usage
+    >>> matplotlib.use("agg")  # without a window
+    >>> session = Session(Agent(DemoModel()))
+    >>> _ = session.send("Hello!").result()
+    >>> [label.get_text() for label in plot_usage(session).get_yticklabels()]
+    ['demo']
     """
     usage = source.to_frame("usage") if hasattr(source, "to_frame") else source
     if by != "call" and by not in usage.columns:

@@ -59,13 +59,22 @@ def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
 
 @kinds.checked(path=kinds.PATH)
 def load_frame(kind: str, path: str | os.PathLike[str]) -> pandas.DataFrame:
-    """Read what :func:`save_frame` wrote, with the columns and dtypes of that kind.
+    """Read the frame of that ``kind`` that :func:`save_frame` wrote to ``path``.
 
+    It has the columns and dtypes of that kind.
     Columns stand in the order of the file. Those of your own have from Parquet and JSON the
     dtypes that they were saved with, lists and dicts are such again, and from CSV and Excel they
     are text. A list of rows as JSON, as earlier versions wrote it, is read too, with columns of
     your own as ``object``. Raises :class:`~sagents_nb.errors.ConfigurationError` for another
     ending, a file that holds no frame and one that lacks a column of the kind.
+
+    >>> import tempfile
+    >>> from sagents_nb import Agent, ScriptedModel, Session, load_frame, save_frame
+    >>> session = Session(Agent(ScriptedModel(["Hello!"])))
+    >>> _ = session.send("hi").result()
+    >>> path = save_frame(session.to_frame(), f"{tempfile.mkdtemp()}/messages.json")
+    >>> load_frame("messages", path)["text"].tolist()
+    ['hi', 'Hello!']
     """
     path, columns = Path(path), columns_of(kind)
     read = _by_ending(path, _READERS)(path)

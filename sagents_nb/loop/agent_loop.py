@@ -28,7 +28,16 @@ Source = Callable[[], Prompt | Awaitable[Prompt]]
 
 
 class AgentContext(msgspec.Struct, frozen=True):
-    """What the model knows when the loop begins; the loop does not change it."""
+    """What the model knows when the loop begins; the loop does not change it.
+
+    ``system_prompt`` is its text, ``messages`` are what was said before, and ``tools`` are
+    functions or what :func:`~sagents_nb.tools.tool` makes of them.
+
+    >>> from sagents_nb import AgentContext, Message
+    >>> context = AgentContext("You are brief.", [Message.user("hi"), Message.assistant("Hello!")])
+    >>> len(context.messages)
+    2
+    """
 
     system_prompt: str = ""
     messages: Sequence[Message] = ()
@@ -41,14 +50,31 @@ class AgentContext(msgspec.Struct, frozen=True):
 class AgentLoopConfig(msgspec.Struct, frozen=True):
     """How the loop works; every function may be sync or async.
 
-    ``transform_context`` and then ``convert_to_llm`` change what the model is shown, never
-    what is kept; one with a second parameter is given a :class:`threading.Event` that is set
-    when the run is cancelled. ``get_api_key`` is given the model's name before each model call.
-    ``get_steering_messages`` is asked before each model call and before each tool call;
-    what it gives goes to the model next, and with ``steering_batch="skip"`` the calls of the
-    turn that have not started are skipped. ``get_follow_up_messages`` is asked when the loop
-    would end. ``should_stop_after_turn`` is given each turn's message and tool results.
-    ``tool_context`` is what tools see as ``ctx.values``.
+    ``model`` is a ChatModel or a spec. ``transform_context`` and then ``convert_to_llm`` change
+    what the model is shown, never what is kept; one with a second parameter is given a
+    :class:`threading.Event` that is set when the run is cancelled. ``get_api_key`` is given the
+    model's name before each model call. ``get_steering_messages`` is asked before each model call
+    and before each tool call; what it gives goes to the model next, and with
+    ``steering_batch="skip"`` the calls of the turn that have not started are skipped.
+    ``get_follow_up_messages`` is asked when the loop would end. ``should_stop_after_turn`` is given
+    each turn's message and tool results. ``max_parallel_tools``, ``max_runs`` and ``options`` are
+    as for an :class:`~sagents_nb.Agent`; ``tool_context`` is what tools see as ``ctx.values``.
+    ``session_id`` is that of its events. Raises :class:`~sagents_nb.errors.ConfigurationError` for
+    what cannot work.
+
+    >>> import asyncio
+    >>> from sagents_nb import AgentContext, AgentLoopConfig, ScriptedModel, agent_loop
+    >>> model = ScriptedModel(["Hello!", "Bye!"])
+    >>> waiting = ["bye"]
+    >>> def more():
+    ...     return waiting.pop() if waiting else []
+    >>> async def talk():
+    ...     config = AgentLoopConfig(model, get_follow_up_messages=more)
+    ...     async for event in agent_loop("hi", AgentContext(), config):
+    ...         if event.type == "agent_end":
+    ...             return [message.text for message in event.messages]
+    >>> asyncio.run(talk())
+    ['hi', 'Hello!', 'bye', 'Bye!']
     """
 
     model: ChatModel | str
@@ -75,9 +101,22 @@ class AgentLoopConfig(msgspec.Struct, frozen=True):
 def agent_loop(messages: Prompt, context: AgentContext, config: AgentLoopConfig) -> AgentLoopEvents:
     """The events of one run that begins with ``messages``, to iterate on any loop.
 
-    Empty ``messages`` continue the context: from a user or tool message, else with what the
-    queues hold, else :class:`~sagents_nb.errors.NotRunning` is raised. The last event,
-    "agent_end", has the new messages. A failed run raises its error after that one.
+    ``context`` is what the model knows already, and ``config`` says how the loop works. Empty
+    ``messages`` continue the context: from a user or tool message, else with what the queues hold,
+    else :class:`~sagents_nb.errors.NotRunning` is raised. The last event, "agent_end", has the new
+    messages. A failed run raises its error after that one.
+    :class:`~sagents_nb.errors.ConfigurationError` is raised for what cannot work, such as two tools
+    of one name.
+
+    >>> import asyncio
+    >>> from sagents_nb import AgentContext, AgentLoopConfig, ScriptedModel, agent_loop
+    >>> async def say(text):
+    ...     config = AgentLoopConfig(ScriptedModel(["Hello!"]))
+    ...     async for event in agent_loop(text, AgentContext("You are brief."), config):
+    ...         if event.type == "agent_end":
+    ...             return event.messages[-1].text
+    >>> asyncio.run(say("hi"))
+    'Hello!'
     """
     if config.steering_batch not in ("skip", "wait"):
         raise ConfigurationError(

@@ -13,7 +13,7 @@ from typing import Any
 from ..budget import Meter
 from ..context import RunContext
 from ..errors import AgentError, ConfigurationError, NotRunning, pass_on
-from ..events import Event
+from ..events import AnyEvent, Event
 from ..foreign_messages import is_foreign_message, messages_from
 from ..interrupts import Decision
 from ..messages import Message, Part, TextPart, image_of
@@ -188,7 +188,7 @@ class ExecutionEvents:
     def __aiter__(self) -> ExecutionEvents:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> AnyEvent:
         if self._execution is None:
             begun = self._begin(self._events)
             self._began(begun if isinstance(begun, Execution) else await begun)
@@ -202,7 +202,7 @@ class ExecutionEvents:
             self.abort()
             raise
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[AnyEvent]:
         if self._execution is None:
             begun = self._begin(self._events)
             if not isinstance(begun, Execution):

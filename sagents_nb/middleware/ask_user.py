@@ -83,8 +83,18 @@ class AskUser(Middleware):
     An answer is ``Respond({"selected": ["a"], "other_text": …})`` or
     ``Respond({"cancel": True})``; for short, text for a question in free words, a value for a
     single choice, a list of values for several. Rejecting leaves the question unanswered, like
-    cancelling. ``response_types`` are those the model may use. ``allow_other`` and
-    ``allow_cancel``, if given, hold for every question, and the model is not asked about them.
+    cancelling. ``response_types`` are those the model may use, of "single_select", "multi_select"
+    and "freeform". ``allow_other`` and ``allow_cancel``, if given, hold for every question, and the
+    model is not asked about them. Raises :class:`~sagents_nb.errors.ConfigurationError` for a type
+    that does not exist.
+
+    >>> from sagents_nb import Agent, AskUser, Respond, ScriptedModel, ToolCall
+    >>> question = {"question": "Which city?", "response_type": "freeform"}
+    >>> model = ScriptedModel([ToolCall("c1", "ask_user", question), "To Oslo, then."])
+    >>> agent = Agent(model, middleware=[AskUser()])
+    >>> result = agent.run("Plan a trip.")
+    >>> result.interrupt.type, agent.resume(result, Respond("Oslo")).text
+    ('ask_user', 'To Oslo, then.')
     """
 
     @kinds.checked

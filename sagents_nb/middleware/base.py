@@ -23,12 +23,18 @@ class Middleware:
     new State, or an Interrupt that stops the run until people answer. An exception in a hook
     ends the run with a :class:`~sagents_nb.errors.MiddlewareError` that names it.
 
-    >>> from sagents_nb import Agent, ScriptedModel
+    Hooks are given the conversation as ``state`` (:class:`~sagents_nb.State`) and the run as
+    ``ctx`` (:class:`~sagents_nb.RunContext`); those around a tool its ``call`` and its ``result``.
+
+    >>> from sagents_nb import Agent, Middleware, ScriptedModel
     >>> class Polite(Middleware):
     ...     def system_prompt(self):
     ...         return "Say please."
-    >>> Agent(ScriptedModel([]), middleware=[Polite()]).assembled_system_prompt[-11:]
-    'Say please.'
+    ...     def before_model(self, state, ctx):
+    ...         return state.put_metadata("asked", len(state.messages))
+    >>> result = Agent(ScriptedModel(["Hello!"]), middleware=[Polite()]).run("hi")
+    >>> result.state.metadata
+    {'asked': 1}
     """
 
     id: str = ""
@@ -47,7 +53,7 @@ class Middleware:
         return []
 
     def check_agent(self, agent: Any) -> None:
-        """Raise ConfigurationError if it cannot work in this agent, which was just made."""
+        """Raise ConfigurationError if it cannot work in this ``agent``, which was just made."""
 
     def before_run(self, state: State, ctx: RunContext) -> Any:
         """Once per run or resume, before anything else; in list order."""
@@ -58,7 +64,7 @@ class Middleware:
     def before_model_request(self, request: ModelRequest, ctx: RunContext) -> Any:
         """What the model is about to be asked, once more for each call of it; in list order.
 
-        None, or a changed request for this call alone, which ``msgspec.structs.replace`` makes:
+        None, or a changed ``request`` for this call alone, which ``msgspec.structs.replace`` makes:
         other ``messages``, ``system`` or ``options``, fewer ``tools`` (one that is left out is not
         run in that turn), or another ``model``, by its spec ("openai:gpt-6.1-sol") or a ChatModel.
         """
@@ -76,18 +82,21 @@ class Middleware:
         """After a call: None, or another result; in reverse order."""
 
     def on_event(self, event: Event, ctx: RunContext) -> Any:
-        """Sees every event, on the runtime loop: sync only, and quick."""
+        """Sees every ``event``, on the runtime loop: sync only, and quick."""
 
     def on_session_start(self, state: State, ctx: RunContext) -> Any:
         """Once, when a session starts."""
 
     def handle_message(self, message: Any, state: State, ctx: RunContext) -> Any:
-        """What ``ctx.notify`` or ``session.notify_middleware`` sent here: None or a State."""
+        """The ``message`` that ``ctx.notify`` or ``session.notify_middleware`` sent here.
+
+        It gives None or a State.
+        """
 
     def check_decisions(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> None:
-        """Raise InvalidDecision for answers that do not fit an interrupt of this middleware.
+        """Raise InvalidDecision for answers that do not fit an ``interrupt`` of this middleware.
 
-        Called before anything changes, with the decisions by ``tool_call_id``; sync.
+        Called before anything changes, with the ``decisions`` by ``tool_call_id``; sync.
         """
 
     def handle_resume(
@@ -97,10 +106,10 @@ class Middleware:
         state: State,
         ctx: RunContext,
     ) -> Any:
-        """Go on after an interrupt of this middleware.
+        """Go on after an ``interrupt`` of this middleware.
 
-        None means that it is somebody else's; a State that it is resolved (its placeholder
-        results replaced); an Interrupt that something still waits.
+        ``decisions`` are by ``tool_call_id``. None means that it is somebody else's; a State that
+        it is resolved (its placeholder results replaced); an Interrupt that something still waits.
         """
 
     def __repr__(self) -> str:

@@ -45,8 +45,19 @@ class ConversationTitle(Middleware):
     the last thing the user said. The title becomes ``state.metadata["conversation_title"]``
     and is told as ``title_generated``. If ``model`` fails, the ``fallback_models`` are asked,
     one after the other; if all fail that is logged and nothing else happens. Models are
-    ChatModels or specs. ``examples`` are titles of the kind you want, in place of ours. Raises
-    :class:`~sagents_nb.errors.ConfigurationError` without a model.
+    ChatModels or specs. ``prompt`` is their system prompt, and ``examples`` are titles of the kind
+    you want, in place of ours. Raises :class:`~sagents_nb.errors.ConfigurationError` without a
+    model.
+
+    >>> import threading
+    >>> from sagents_nb import Agent, ConversationTitle, ScriptedModel, Session
+    >>> title = ConversationTitle(ScriptedModel(["A short greeting"]))
+    >>> session = Session(Agent(ScriptedModel(["Hello!"]), middleware=[title]))
+    >>> told = threading.Event()
+    >>> stop = session.subscribe(lambda event: event.type == "title_generated" and told.set())
+    >>> _ = session.send("hi").result()
+    >>> told.wait(60), session.state.metadata["conversation_title"]
+    (True, 'A short greeting')
     """
 
     @kinds.checked

@@ -49,6 +49,14 @@ class DebugLog(Middleware):
     in the agent's ``tool_context`` and what looks like a key is replaced by ``[key]``, long
     texts are shortened, and control characters are written out. A file that cannot be
     written is given up with one warning. ``enabled=False`` writes nothing.
+
+    >>> import tempfile
+    >>> from sagents_nb import Agent, DebugLog, ScriptedModel, Session
+    >>> log = DebugLog(tempfile.mkdtemp())
+    >>> session = Session(Agent(ScriptedModel(["Hello!"]), middleware=[log]), id="trip")
+    >>> _ = session.send("hi").result()
+    >>> log.path("trip").name, "Hello!" in log.path("trip").read_text()
+    ('trip.log', True)
     """
 
     @kinds.checked
@@ -79,7 +87,7 @@ class DebugLog(Middleware):
 
     @kinds.checked
     def path(self, session_id: str) -> Path:
-        """The file of that session."""
+        """The file of the session ``session_id``."""
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", session_id)[:80].lstrip(".") or "session"
         if name != session_id:  # two ids must not share a file
             name = f"{name}-{digest(session_id)[:8]}"

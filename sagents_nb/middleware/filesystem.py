@@ -133,15 +133,27 @@ def _answers(tools: FileSystem, function: Callable[..., Any]) -> Callable[..., A
 
 
 class FileSystem(Middleware):
-    """Eight file tools: ls, read_file, write_file, edit_file, search_text, edit_lines,
-    delete_file and move_file.
+    """Eight file tools, for the virtual files of a session.
+
+    They are ls, read_file, write_file, edit_file, search_text, edit_lines, delete_file and
+    move_file.
 
     They work on the virtual files of the session (``ctx.files``), never on this computer's
     disk. ``enabled_tools`` names the ones to offer; ``custom_tool_descriptions`` replaces
     descriptions by tool name; ``entry_to_map`` says what the model is told of an entry.
     ``must_read_before_edit`` refuses to edit a file that the model has not read in this
-    conversation since the process began; writing one is not reading it.
-    """  # noqa: D205
+    conversation since the process began; writing one is not reading it. ``id`` tells two of them
+    apart. Raises :class:`~sagents_nb.errors.ConfigurationError` for a tool that does not exist.
+
+    An agent has one by default, which ``filesystem_options`` configures.
+
+    >>> from sagents_nb import Agent, FileSystem, ScriptedModel, ToolCall
+    >>> write = ToolCall("c1", "write_file", {"file_path": "/a.md", "content": "# A"})
+    >>> only = FileSystem(enabled_tools=["ls", "write_file"])
+    >>> agent = Agent(ScriptedModel([write, "Done."]), middleware=[only], defaults=False)
+    >>> agent.run("Write a note.").text, agent.files.read("/a.md").content
+    ('Done.', '# A')
+    """
 
     @kinds.checked
     def __init__(
@@ -376,7 +388,8 @@ class FileSystem(Middleware):
     def overtaken(self, ctx: ToolContext, error: FileChanged) -> ToolOutput | None:
         """What the model is told of a change that was refused; None if it is to be tried again.
 
-        Nothing that was reported as done is dropped before the model was told.
+        ``error`` says which. Nothing that was reported as done is dropped before the model was
+        told.
         """
         path, reads = error.path, "read_file" in self.enabled_tools
         refused = f"{path} was changed by somebody else, and nothing of yours was written over that"

@@ -32,6 +32,16 @@ class HumanInTheLoop(Middleware):
     A value is True for approve, edit and reject; False for never; or a dict whose
     "allowed_decisions" lists what is allowed. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a decision that does not exist.
+
+    >>> from sagents_nb import Agent, Approve, HumanInTheLoop, ScriptedModel, ToolCall
+    >>> def book(city: str) -> str:
+    ...     "Book a room."
+    ...     return f"Booked in {city}."
+    >>> gate = HumanInTheLoop({"book": {"allowed_decisions": ["approve", "reject"]}})
+    >>> model = ScriptedModel([ToolCall("c1", "book", {"city": "Oslo"}), "It is booked."])
+    >>> agent = Agent(model, tools=[book], middleware=[gate])
+    >>> agent.resume(agent.run("Book a room."), Approve()).text
+    'It is booked.'
     """
 
     @kinds.checked

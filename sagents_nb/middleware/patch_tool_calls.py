@@ -27,6 +27,13 @@ class PatchToolCalls(Middleware):
     Providers want each call answered in the very next message. Histories from elsewhere,
     lists of messages given as a prompt, and other middleware may break that. Each message is
     looked at once. A repair is told as ``tool_calls_patched``.
+
+    >>> from sagents_nb import Agent, Message, PatchToolCalls, ScriptedModel, ToolCall
+    >>> asked = Message.assistant(tool_calls=[ToolCall("c1", "ls", {})])  # that nobody answered
+    >>> agent = Agent(ScriptedModel(["Hello!"]), middleware=[PatchToolCalls()], defaults=False)
+    >>> result = agent.run([Message.user("Which files?"), asked, Message.user("hi")])
+    >>> [message.role for message in result.state.messages]
+    ['user', 'assistant', 'tool', 'user', 'assistant']
     """
 
     # Not before_run: then the calls that a resumed run is about to answer are still open, and

@@ -34,19 +34,27 @@ GENERAL = "You carry out tasks of several steps with the tools you have, careful
 class SubAgentConfig(msgspec.Struct, frozen=True):
     """A sub-agent that is made anew for each task.
 
-    ``model`` is the parent's unless given. ``middleware`` is all that it has besides its
-    ``tools``: nothing is inherited, so list ``FileSystem()`` here if it is to read files.
-    ``interrupt_on`` names tools that ask people first; they are asked in the parent.
-    ``until_tool`` names the tool, or tools, whose result is the answer. ``display_text`` is what
-    people read while it works. ``suppress_debug_events`` keeps its events to itself.
-    ``use_instructions`` is a longer text on how to instruct it, which the parent's model can
-    ask for. Raises :class:`~sagents_nb.errors.ConfigurationError` for what cannot work.
+    ``name`` is what the model calls it by, and ``description`` says what it is for.
+    ``system_prompt``, ``max_runs`` and ``model`` are as for an :class:`~sagents_nb.Agent`; the
+    model is the parent's unless given. ``middleware`` is all that it has besides its ``tools``:
+    nothing is inherited, so list ``FileSystem()`` here if it is to read files. ``interrupt_on``
+    names tools that ask people first; they are asked in the parent. ``until_tool`` names the tool,
+    or tools, whose result is the answer. ``display_text`` is what people read while it works.
+    ``suppress_debug_events`` keeps its events to itself. ``use_instructions`` is a longer text on
+    how to instruct it, which the parent's model can ask for. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for what cannot work.
 
+    >>> from sagents_nb import Agent, ScriptedModel, SubAgentConfig, ToolCall
     >>> def count(by: str) -> str:
     ...     "Count rows."
     ...     return "3"
-    >>> SubAgentConfig("counter", "Counts rows.", "You count.", [count]).tools
-    (<Tool count>,)
+    >>> helper = ScriptedModel([ToolCall("c2", "count", {"by": "city"}), "There are 3."])
+    >>> counter = SubAgentConfig("counter", "Counts rows.", "You count.", [count], helper)
+    >>> task = {"instructions": "Count the cities.", "subagent_type": "counter"}
+    >>> model = ScriptedModel([ToolCall("c1", "task", task), "3 cities."])
+    >>> agent = Agent(model, subagents=[counter])
+    >>> agent.run("How many cities?").messages[2].tool_results[0].text
+    'There are 3.'
     """
 
     name: str
@@ -98,15 +106,23 @@ class SubAgentConfig(msgspec.Struct, frozen=True):
 
 
 class CompiledSubAgent(msgspec.Struct, frozen=True):
-    """A sub-agent that is an agent of its own.
+    """A sub-agent that is an ``agent`` of its own.
 
+    ``name`` is what the model calls it by, and ``description`` says what it is for.
     ``initial_messages`` stand before the instructions of each task. ``extract_result`` makes
     the answer from the final :class:`~sagents_nb.state.State`; sync (in a worker thread) or
-    async. Raises :class:`~sagents_nb.errors.ConfigurationError` for what cannot work.
+    async. ``display_text``, ``suppress_debug_events`` and ``use_instructions`` are as for
+    :class:`SubAgentConfig`. Raises :class:`~sagents_nb.errors.ConfigurationError` for what cannot
+    work.
 
-    >>> from sagents_nb import Agent, ScriptedModel
-    >>> CompiledSubAgent("writer", "Writes.", Agent(ScriptedModel([]))).name
-    'writer'
+    >>> from sagents_nb import Agent, CompiledSubAgent, ScriptedModel, ToolCall
+    >>> poet = Agent(ScriptedModel(["Roses are red."]))
+    >>> writer = CompiledSubAgent("writer", "Writes poems.", poet)
+    >>> task = {"instructions": "Write about roses.", "subagent_type": "writer"}
+    >>> model = ScriptedModel([ToolCall("c1", "task", task), "Done."])
+    >>> agent = Agent(model, subagents=[writer])
+    >>> agent.run("A poem, please.").messages[2].tool_results[0].text
+    'Roses are red.'
     """
 
     name: str

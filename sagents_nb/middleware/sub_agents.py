@@ -135,6 +135,16 @@ class SubAgents(Middleware):
 
     Tools and files that ask people first ask in the parent's name: its run is interrupted,
     and decisions go to the sub-agent that asked. While it waits it lives in this process only.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for what cannot work.
+
+    >>> from sagents_nb import Agent, ScriptedModel, SubAgents, ToolCall
+    >>> historian = Agent(ScriptedModel(["In 1048."]), name="historian", description="Knows dates.")
+    >>> task = {"instructions": "When was Oslo founded?", "subagent_type": "historian"}
+    >>> model = ScriptedModel([ToolCall("c1", "task", task), "It is old."])
+    >>> agent = Agent(model, middleware=[SubAgents([historian])], defaults=False)
+    >>> agent.run("How old is Oslo?").messages[2].tool_results[0].text
+    'In 1048.'
     """
 
     @kinds.checked(max_parallel=kinds.whole(1))
@@ -265,8 +275,10 @@ class SubAgents(Middleware):
     ) -> ToolOutput | Interrupt:
         """Run a sub-agent from an async tool of your own, which returns what this returns.
 
-        ``messages`` stand between the sub-agent's own initial messages and the instructions;
-        raises :class:`~sagents_nb.errors.ConfigurationError` if they are no list of messages.
+        ``subagent_type`` is its name, ``instructions`` are its task, and ``system_prompt`` is for
+        "general-purpose" alone. ``messages`` stand between the sub-agent's own initial messages and
+        the instructions; raises :class:`~sagents_nb.errors.ConfigurationError` if they are no list
+        of messages.
         """
         further = checked_messages("messages", messages)
         config = self.subagents.get(subagent_type)

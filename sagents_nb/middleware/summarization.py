@@ -58,12 +58,21 @@ class Summarization(Middleware):
     result. System messages stay, first. ``model`` (a ChatModel or a spec) is the agent's own
     unless given; ``prompt`` its system prompt. ``token_counter`` gives the tokens of one
     message; each message is counted once. If no summary comes about, everything is kept, a
-    warning is logged, and it is tried again when the history has grown a little.
+    warning is logged, and it is tried again when the history has grown a little. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for numbers below 1.
 
     The summary is an assistant message with the metadata ``{"summary": True, "summarized":
     number of messages}`` and its own usage, after a user message with ``{"summary_request":
     True}``. Kept turns lose their thinking: providers refuse thinking that followed another
     beginning (platform.claude.com/docs/build-with-claude/preserved-thinking).
+
+    >>> from sagents_nb import Agent, Message, ScriptedModel, Summarization
+    >>> short = Summarization(max_tokens=3, keep=1, token_counter=lambda message: 1)
+    >>> model = ScriptedModel(["They greeted.", "Bye!"])  # the summary, then the answer
+    >>> agent = Agent(model, middleware=[short], defaults=False)
+    >>> said = [Message.user("hi"), Message.assistant("Hello!"), Message.user("bye")]
+    >>> [message.text for message in agent.run(said).state.messages][1:]
+    ['They greeted.', 'bye', 'Bye!']
     """
 
     @kinds.checked(max_tokens=kinds.whole(1), keep=kinds.whole(0))

@@ -57,6 +57,13 @@ class TodoList(Middleware):
     The todos are in ``state.todos``. When all are completed or cancelled the list is
     emptied; the final list is in the metadata of that tool result, as "todos", together
     with ``"cleared": True``, for whoever wants to show it.
+
+    >>> from sagents_nb import Agent, ScriptedModel, TodoList, ToolCall
+    >>> todos = {"merge": False, "todos": [{"content": "Find data", "status": "in_progress"}]}
+    >>> model = ScriptedModel([ToolCall("c1", "write_todos", todos), "I have begun."])
+    >>> agent = Agent(model, middleware=[TodoList()], defaults=False)
+    >>> agent.run("Study it.").state.todos[0].content
+    'Find data'
     """
 
     def system_prompt(self) -> str:

@@ -18,10 +18,18 @@ from ..tools import ToolSpec
 class ModelRequest(msgspec.Struct, frozen=True):
     """One call of a model: the history, the system prompt, the tools and the options.
 
-    ``messages`` holds no system message. ``model`` is the model's name, for records; a hook that
+    ``messages`` holds no system message: that is ``system``. ``tools`` are those it may call, and
+    ``options`` such as ``temperature``. ``model`` is the model's name, for records; a hook that
     wants another one asked puts its spec there.
     ``api_key`` is used instead of the model's own key; no repr shows it. ``session_id`` says
     whose conversation it is.
+
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> model = ScriptedModel(["Hello!"])
+    >>> _ = Agent(model, "You are brief.", defaults=False).run("hi")
+    >>> request = model.requests[0]
+    >>> request.system, [message.text for message in request.messages]
+    ('You are brief.', ['hi'])
     """
 
     messages: Sequence[Message]
@@ -61,6 +69,14 @@ class ChatModel:
 
     ``chosen_because`` says why a default model is this one; it is "" for a model that
     somebody named.
+
+    >>> from sagents_nb import Agent, ChatModel, Message
+    >>> class Parrot(ChatModel):
+    ...     name = "parrot"
+    ...     async def stream(self, request):
+    ...         yield Message.assistant(request.messages[-1].text)
+    >>> Agent(Parrot()).run("Hello!").text
+    'Hello!'
     """
 
     name: str = ""
@@ -105,12 +121,13 @@ class ChatModel:
         """Get ready in the background for the first call; does nothing where nothing helps."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """Yield deltas (a str is a text delta) and last of all one complete Message.
+        """Answer ``request``: yield deltas (a str is one) and last of all one complete Message.
 
         The message carries usage and a stop reason. A :class:`RetryNotice` may come in
         between: it becomes the event "model_retry" and is no part of the answer. Raise
-        :class:`~sagents_nb.errors.ModelError` for anything that went wrong. Cancellation
-        arrives as ``asyncio.CancelledError`` or by closing the generator.
+        :class:`~sagents_nb.errors.ModelError` for anything that went wrong; the base itself raises
+        NotImplementedError. Cancellation arrives as ``asyncio.CancelledError`` or by closing the
+        generator.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement stream(request).")
 

@@ -26,7 +26,7 @@ class FallbackModel(ChatModel):
     Whatever a model raises before a piece of its answer was given on makes it the next one's
     turn, and a :class:`~sagents_nb.models.base.RetryNotice` says so. If all fail, the
     :class:`~sagents_nb.errors.ModelError` names what each of them said and has the kind of
-    the last.
+    the last. Without any model, :class:`~sagents_nb.errors.ConfigurationError` is raised.
 
     ``before_fallback(model, request)``, sync or async, is called before each model is asked,
     the first included; a ModelRequest that it returns is sent instead. To retry as well, wrap

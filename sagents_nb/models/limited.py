@@ -32,6 +32,9 @@ class Limited(ModelAround):
     >>> shared = Limited(ScriptedModel(["one", "two"]), concurrent=1, per_minute=60)
     >>> [Agent(shared).run("go").text for _ in range(2)]
     ['one', 'two']
+
+    >>> shared.inner.name
+    'scripted'
     """
 
     @kinds.checked(

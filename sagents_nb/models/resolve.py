@@ -36,6 +36,14 @@ def default_model(**options: Any) -> ChatModel:
     """The model for those who name none; its ``chosen_because`` says why it is this one.
 
     ``$SAGENTS_MODEL``, else the provider whose key is set (Anthropic before OpenAI), else the
-    offline demo model. The choice is logged once.
+    offline demo model. The choice is logged once. ``options`` go to the model, as with
+    :func:`resolve_model`, which says what is raised.
+
+    >>> import os
+    >>> from unittest.mock import patch
+    >>> from sagents_nb import default_model
+    >>> with patch.dict(os.environ, SAGENTS_MODEL="demo"):
+    ...     default_model().chosen_because
+    "The default model is 'demo', because $SAGENTS_MODEL is 'demo'."
     """
     return resolve_model(None, **options)

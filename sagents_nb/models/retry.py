@@ -21,17 +21,22 @@ _LONGEST_WAIT = 30.0  # seconds, where the provider names no time itself
 class RetryingModel(ModelAround):
     """``model``, asked up to ``attempts`` times while it fails in a way that may pass.
 
-    Between attempts it waits 1, 2, 4 … seconds, less up to half of it by chance, or as long as
-    the provider's Retry-After says, and first yields a
-    :class:`~sagents_nb.models.base.RetryNotice`. All waits of one call together stay within
-    ``max_wait`` seconds: a longer one is not begun, the error says so instead. Once a piece of
-    the answer was given on, nothing is tried again, since it would come twice.
+    Between attempts it waits 1, 2, 4 … seconds, less up to half of it by chance, or as long as the
+    provider's Retry-After says, and first yields a :class:`~sagents_nb.models.base.RetryNotice`.
+    All waits of one call together stay within ``max_wait`` seconds: a longer one is not begun, the
+    error says so instead. Once a piece of the answer was given on, nothing is tried again, since it
+    would come twice. An agent does so with each model; wrap one to have it otherwise.
 
-    ``inner`` is ``model``. ``sleep`` and ``chance`` (a number from 0 to 1) are for tests.
+    ``inner`` is ``model``. ``sleep`` and ``chance`` (a number from 0 to 1) are for tests. Raises
+    the :class:`~sagents_nb.errors.ModelError` of the last attempt.
 
-    >>> from sagents_nb import ScriptedModel
-    >>> RetryingModel(ScriptedModel(["hi"]))
-    ScriptedModel('scripted')
+    >>> from sagents_nb import Agent, ModelError, RetryingModel, ScriptedModel
+    >>> busy = ModelError("It is overloaded.", kind="overloaded", retry_after=0)
+    >>> async def at_once(seconds):
+    ...     pass
+    >>> model = RetryingModel(ScriptedModel([busy, "Hello!"]), attempts=2, sleep=at_once)
+    >>> Agent(model).run("hi").text
+    'Hello!'
     """
 
     asks_again = True

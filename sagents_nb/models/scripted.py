@@ -25,7 +25,9 @@ from .replay import deltas_of
 
 
 class ScriptedModel(ChatModel):
-    """Streams one turn after the other, in pieces of ``chunk`` characters, ``delay`` s apart.
+    """Streams one of the ``turns`` after the other, ``chunk`` characters at a time.
+
+    Between these pieces it waits ``delay`` seconds.
 
     A turn is a str, a Message, a ToolCall, a list of str and ToolCall, an Exception (raised),
     or a function of the request that gives a turn. An iterator, which may be endless, is read as it
@@ -33,7 +35,10 @@ class ScriptedModel(ChatModel):
     :class:`~sagents_nb.errors.ModelError` when asked once more than there are turns.
 
     >>> from itertools import repeat
-    >>> from sagents_nb import Agent
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> model = ScriptedModel(["Hello!"])
+    >>> Agent(model).run("hi").text, len(model.requests)
+    ('Hello!', 1)
     >>> agent = Agent(ScriptedModel(repeat("hello")))
     >>> [agent.run("hi").text for _ in range(3)]
     ['hello', 'hello', 'hello']

@@ -39,7 +39,17 @@ class NotebookTools(Middleware):
     ``timeout`` is how many seconds code may run, None for no limit; ``max_output`` how many
     characters of its output the model is handed, as of what the others say.
 
-    They act on the notebook's own variables, so they need a running IPython shell.
+    They act on the notebook's own variables, so they need a running IPython ``shell``, which is the
+    notebook's own unless given.
+
+    >>> from IPython.core.interactiveshell import InteractiveShell
+    >>> from sagents_nb import Agent, NotebookTools, ScriptedModel, ToolCall
+    >>> shell = InteractiveShell()
+    >>> _ = shell.run_cell("rows = 3")
+    >>> model = ScriptedModel([ToolCall("c1", "inspect_variables", {}), "There are 3."])
+    >>> result = Agent(model, middleware=[NotebookTools(shell)]).run("How many rows?")
+    >>> "rows" in result.messages[2].tool_results[0].text
+    True
     """
 
     @kinds.checked(timeout=_TIMEOUT, max_output=kinds.whole(1))

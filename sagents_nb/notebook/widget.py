@@ -289,22 +289,42 @@ def display_id_of(view: Panel) -> str:
 
 
 def ChatView(session: Session) -> Panel:  # noqa: N802  (reads as the widget it makes)
-    """The transcript and the place to type."""
+    """The transcript of a ``session`` and the place to type.
+
+    >>> import sagents_nb as sa
+    >>> sa.ChatView(sa.Session(sa.Agent(sa.ScriptedModel([])), id="trip"))
+    <Panel 'chat' of session 'trip'>
+    """
     return Panel(session, "chat")
 
 
 def TodoView(session: Session) -> Panel:  # noqa: N802
-    """The to-do list."""
+    """The to-do list of a ``session``.
+
+    >>> import sagents_nb as sa
+    >>> sa.TodoView(sa.Session(sa.Agent(sa.ScriptedModel([])), id="trip"))
+    <Panel 'todos' of session 'trip'>
+    """
     return Panel(session, "todos")
 
 
 def FilesView(session: Session) -> Panel:  # noqa: N802
-    """The file browser with its viewer."""
+    """The file browser of a ``session``, with its viewer.
+
+    >>> import sagents_nb as sa
+    >>> sa.FilesView(sa.Session(sa.Agent(sa.ScriptedModel([])), id="trip"))
+    <Panel 'files' of session 'trip'>
+    """
     return Panel(session, "files")
 
 
 def ApprovalView(session: Session) -> Panel:  # noqa: N802
-    """What waits for a decision."""
+    """What of a ``session`` waits for a decision.
+
+    >>> import sagents_nb as sa
+    >>> sa.ApprovalView(sa.Session(sa.Agent(sa.ScriptedModel([])), id="trip"))
+    <Panel 'approvals' of session 'trip'>
+    """
     return Panel(session, "approvals")
 
 

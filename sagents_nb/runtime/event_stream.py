@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from ..events import Event, MessageEnd, MessageUpdate
+from ..events import AnyEvent, Event, MessageEnd, MessageUpdate
 from ..messages import TextDelta
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class EventStream:
     def __aiter__(self) -> EventStream:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> AnyEvent:
         while True:
             with self._lock:
                 if self._events or self.closed:
@@ -72,7 +72,7 @@ class EventStream:
             raise StopAsyncIteration
         return self._read(*taken)
 
-    def blocking(self, wait: Callable[[Future[None]], object]) -> Iterator[Event]:
+    def blocking(self, wait: Callable[[Future[None]], object]) -> Iterator[AnyEvent]:
         """The events for a thread; ``wait`` returns once the future that it is given is done."""
         while True:
             arrival: Future[None] | None = None
@@ -96,7 +96,7 @@ class EventStream:
         missed, self._missed = self._missed, 0
         return self._events.popleft(), missed
 
-    def _read(self, event: Event, missed: int) -> Event:
+    def _read(self, event: Event, missed: int) -> AnyEvent:
         if missed:
             logger.warning(
                 "The reader of events missed %d, the oldest of those that were not read yet; "
@@ -104,7 +104,7 @@ class EventStream:
                 missed,
             )
         self._on_read(event)
-        return event
+        return event  # type: ignore[return-value]  # or of a class of somebody's own
 
 
 class Events(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import kinds
 from ..errors import Busy
-from ..events import Event
+from ..events import AnyEvent
 from ..result import RunResult
 from .caller import blocking
 from .event_stream import EventStream
@@ -61,6 +61,12 @@ class RunHandle:
         """Cancel it as Ctrl-C would: the main thread, if it waits for it, is interrupted too.
 
         From any thread, and harmless once it has ended.
+
+        >>> from sagents_nb import Agent, ScriptedModel, Session
+        >>> run = Session(Agent(ScriptedModel(["Hello! " * 99], delay=60))).send("hi")
+        >>> run.stop()
+        >>> run.result().status
+        'cancelled'
         """
         main_thread.release(self.awaited())
         for arrival in tuple(self._readers):
@@ -81,7 +87,7 @@ class RunHandle:
         self.received(result)
         return result
 
-    def read(self, events: EventStream) -> Iterator[Event]:
+    def read(self, events: EventStream) -> Iterator[AnyEvent]:
         """Its events, for a thread that waits for each; a KeyboardInterrupt meanwhile cancels it.
 
         Raises :class:`~sagents_nb.errors.Busy` as :meth:`result` does.
@@ -134,7 +140,10 @@ class RunHandle:
                 self.cancel()
 
     def refuse_inside(self, what: str, instead: str) -> None:
-        """Raise Busy where the caller is a tool or hook that this run has to wait for."""
+        """Raise Busy where the caller is a tool or hook that this run has to wait for.
+
+        ``what`` would wait for ever, and ``instead`` says what to do.
+        """
         inside = executing.get()
         if inside is None or inside.future.done():
             return

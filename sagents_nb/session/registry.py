@@ -24,10 +24,17 @@ class Sessions:
 
     @kinds.checked
     def start(self, agent: Agent, id: str, *, take_over: bool = False, **options: Any) -> Session:
-        """The session with that id, started if it is not there; takes Session's options.
+        """The session with that ``id``, started with ``agent`` if it is not there.
 
-        With a ``store``, a conversation of that id in it is opened, else made. ``take_over``
-        takes one that is open elsewhere from there, as for :meth:`Session.open`.
+        ``options`` are those of Session. With a ``store``, a conversation of that id in it is
+        opened, else made. ``take_over`` takes one that is open elsewhere from there, as for
+        :meth:`Session.open`.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.sessions.start(sa.Agent(sa.ScriptedModel(["Hello!"])), "example-start")
+        >>> sa.sessions.start(session.agent, "example-start") is session
+        True
+        >>> sa.sessions.stop("example-start")
         """
         with self._lock:
             session = self._sessions.get(id)
@@ -37,9 +44,16 @@ class Sessions:
 
     @kinds.checked
     def add(self, session: Session) -> None:
-        """Take in a session that was made otherwise, such as a fork.
+        """Take in a ``session`` that was made otherwise, such as a fork.
 
         Raises :class:`~sagents_nb.errors.ConfigurationError` where another has its id.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])), id="example-add")
+        >>> sa.sessions.add(session)
+        >>> sa.sessions.get("example-add") is session
+        True
+        >>> sa.sessions.stop("example-add")
         """
         with self._lock:
             there = self._sessions.get(session.id)
@@ -51,7 +65,14 @@ class Sessions:
 
     @kinds.checked
     def get(self, id: str) -> Session:
-        """The live session with that id; raises NotFound."""
+        """The live session with that ``id``; raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.sessions.start(sa.Agent(sa.ScriptedModel([])), "example-get")
+        >>> sa.sessions.get("example-get") is session
+        True
+        >>> sa.sessions.stop("example-get")
+        """
         session = self._sessions.get(id)
         if session is None or not _is_live(session):
             raise NotFound(
@@ -61,7 +82,14 @@ class Sessions:
 
     @kinds.checked
     def list(self, pattern: str = "*") -> list[str]:
-        """The ids of live sessions that match a glob, sorted."""
+        """The ids of live sessions that match the glob ``pattern``, sorted.
+
+        >>> import sagents_nb as sa
+        >>> _ = sa.sessions.start(sa.Agent(sa.ScriptedModel([])), "example-list")
+        >>> sa.sessions.list("example-l*")
+        ['example-list']
+        >>> sa.sessions.stop("example-list")
+        """
         with self._lock:
             # Those that were closed are forgotten, with all that they hold.
             self._sessions = {i: s for i, s in self._sessions.items() if _is_live(s)}
@@ -69,12 +97,22 @@ class Sessions:
         return sorted(id for id in ids if fnmatchcase(id, pattern))
 
     def count(self) -> int:
-        """How many sessions are live."""
+        """How many sessions are live.
+
+        >>> import sagents_nb as sa
+        >>> sa.sessions.count() == len(sa.sessions.list())
+        True
+        """
         return len(self.list())
 
     @kinds.checked
     def info(self, id: str) -> dict[str, Any] | None:
-        """A summary of that session, or None."""
+        """A summary of the session with that ``id``, or None.
+
+        >>> import sagents_nb as sa
+        >>> sa.sessions.info("unknown") is None
+        True
+        """
         try:
             return self.get(id).info()
         except NotFound:
@@ -82,7 +120,14 @@ class Sessions:
 
     @kinds.checked
     def stop(self, id: str) -> None:
-        """Close that session; raises NotFound."""
+        """Close the session with that ``id``; raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.sessions.start(sa.Agent(sa.ScriptedModel([])), "example-stop")
+        >>> sa.sessions.stop("example-stop")
+        >>> session.status
+        'closed'
+        """
         session = self.get(id)
         session.close("stopped")
         with self._lock:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from .. import kinds
 from ..errors import AgentError, NotRunning
-from ..events import Event
+from ..events import AnyEvent, Event
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import Interrupt
 from ..messages import Usage
@@ -36,7 +36,7 @@ class Conversing(Protocol):
     def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
         """Feed ``stream`` with the events of one run, up to its next end."""
 
-    def subscribe(self, callback: Callable[[Event], Any]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[AnyEvent], Any]) -> Callable[[], None]:
         """Call ``callback`` for every further event; gives the unsubscribe."""
 
     def hand(self, interrupt: Interrupt) -> None:
@@ -52,6 +52,8 @@ class Conversing(Protocol):
 class Run(RunHandle):
     """One execution: await it on any loop, wait for it in any thread, iterate its events.
 
+    :meth:`Session.send` and those like it make it, of their ``session``, the id of the run
+    (``run_id``), the last event before it (``since``) and its ``overrides``.
     ``for event in run`` waits for each event, ``async for`` lets others work meanwhile.
 
     A run that was resumed after an interrupt is a new handle with the same ``id``.
@@ -113,7 +115,10 @@ class Run(RunHandle):
             self._in_line.set_running_or_notify_cancel()
 
     def stand(self, status: str) -> None:
-        """Nothing before it runs any more, and nothing is under way that would start it."""
+        """Nothing before it runs any more, and nothing is under way that would start it.
+
+        ``status`` is that of its session.
+        """
         if self._in_line is not None and not self._in_line.done():
             self._in_line.set_exception(
                 NotRunning(
@@ -136,11 +141,21 @@ class Run(RunHandle):
 
     @kinds.checked
     def result(self, timeout: float | None = None, *, wait: bool = False) -> RunResult:
-        """As that of any run; with ``wait`` also through what people have to decide on the way.
+        """Its result, for a thread that waits up to ``timeout`` seconds; None waits for ever.
 
-        Then it is shown below the cell, and answered in the panel there while the cell runs.
-        Raises :class:`~sagents_nb.errors.ConfigurationError` where no panel would be heard
-        meanwhile, and KeyboardInterrupt when it is stopped; after ``timeout`` seconds it goes on.
+        With ``wait`` it is waited for through what people have to decide on the way: it is shown
+        below the cell, and answered in the panel there while the cell runs. Then it goes on after
+        ``timeout`` seconds, and :class:`~sagents_nb.errors.ConfigurationError` is raised where no
+        panel would be heard meanwhile, and KeyboardInterrupt when it is stopped.
+
+        Raises :class:`~sagents_nb.errors.AgentError` for a run that failed, TimeoutError, and as
+        :meth:`RunHandle.result` says :class:`~sagents_nb.errors.Busy` and
+        :class:`~sagents_nb.errors.NotRunning`.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> session.send("hi").result(timeout=60).text
+        'Hello!'
         """
         if wait:
             return asked_face().wait(self, timeout)
@@ -162,12 +177,18 @@ class Run(RunHandle):
         if type(event) is InterruptEvent:
             self.session.hand(event.interrupt)
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[AnyEvent]:
         """Its events in a thread, up to its end; to leave the loop stops nothing."""
         return self.read(self.__aiter__())
 
     def text_stream(self) -> TextStream:
-        """The answer piece by piece, for ``for`` and ``async for``."""
+        """The answer piece by piece, for ``for`` and ``async for``.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> "".join(session.send("hi").text_stream())
+        'Hello!'
+        """
         return TextStream(self)
 
     def __aiter__(self) -> EventStream:
@@ -184,7 +205,7 @@ class Run(RunHandle):
             self.future.set_exception(error)
 
     def never_began(self, state: State) -> None:
-        """It was taken out of the queue."""
+        """It was taken out of the queue; ``state`` is that of its session."""
         cancelled = RunResult(
             status="cancelled",
             state=state,
@@ -196,16 +217,37 @@ class Run(RunHandle):
         self.future.set_result(cancelled)
 
     def refused(self, error: BaseException) -> None:
-        """Its message was not taken."""
+        """Its message was not taken, as ``error`` says."""
         self.future.set_exception(error)
 
     def cancel(self) -> None:
-        """Stop it if it is the active one, or take its message from the queue."""
+        """Stop it if it is the active one, or take its message from the queue.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello! " * 99], delay=60)))
+        >>> run = session.send("hi")
+        >>> run.cancel()
+        >>> run.result().status
+        'cancelled'
+        """
         self.session.cancel_run(self)
 
     @kinds.checked
-    def events(self, callback: Callable[[Event], None]) -> Callable[[], None]:
-        """Call ``callback`` for each further event of this run; returns the unsubscribe."""
+    def events(self, callback: Callable[[AnyEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` for each further event of this run; returns the unsubscribe.
+
+        It is called on the runtime loop, so it must not block.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello! " * 99], delay=60)))
+        >>> run = session.send("hi")
+        >>> types = []
+        >>> stop = run.events(lambda event: types.append(event.type))
+        >>> run.cancel()
+        >>> run.result().status
+        'cancelled'
+        >>> stop()
+        """
         return self.session.subscribe(
             lambda event: callback(event) if event.run_id == self.id else None
         )

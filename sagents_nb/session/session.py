@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from .. import kinds
 from ..agent import Agent
 from ..errors import Busy, ConfigurationError, NotRunning, Owned, StaleApproval
-from ..events import Event, Frozen
+from ..events import AnyEvent, Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
@@ -136,10 +136,16 @@ _OWNER = kinds.Kind(
 class Session:
     """A conversation with ``agent`` that goes on over many runs.
 
-    ``id`` names it; ``files`` is its virtual filesystem; ``around`` are the fields of
-    :class:`~sagents_nb.session.options.SessionOptions`, such as ``scope`` and ``headless``.
+    ``id`` names it, a new one by default. ``state`` is what it begins with, such as
+    ``result.state``. ``filesystem`` is where its files are (by default they are its own, or those
+    of the agent's ``filesystem_scope``), and ``files`` is that filesystem. ``message_preprocessor``
+    is a function of each message and its context that says what the model and people see of it.
+    ``headless`` says what becomes of approvals where nobody can click: see :attr:`headless`.
+    ``around`` are the other fields of :class:`~sagents_nb.session.options.SessionOptions`.
     Every public method may be called from any thread and any loop. With an ``id`` and an
     ``agent_persistence``, and neither ``state`` nor ``store``, it goes on with what that has kept.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for an ``id`` that is empty or that the
+    store has already.
 
     With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:
     what :meth:`send`, a decision or any other change said is committed when the call returns.
@@ -244,9 +250,10 @@ class Session:
     ) -> Session:
         """Go on with a conversation of a store, wherever it was left, also by a crash.
 
-        With ``create`` it is made if it is not there; and if a session of this process has it, that
-        one is given back, with ``agent`` from its next run on, so that a cell can be run again as
-        it is. ``store`` may be the path of its file, or a URL.
+        ``id`` names it, ``agent`` goes on with it, and ``store`` may be the path of its file, or a
+        URL. With ``create`` it is made if it is not there; and if a session of this process has it,
+        that one is given back, with ``agent`` from its next run on, so that a cell can be run again
+        as it is.
 
         It has its transcript, todos, metadata, usage, queue and what waited for people. The
         status is "interrupted" if somebody has to answer: an approval, a question, or whether
@@ -314,7 +321,9 @@ class Session:
     def restore(
         cls, exported: Mapping[str, Any], agent: Agent, id: str | None = None, **around: Any
     ) -> Session:
-        """A session that goes on from an exported state.
+        """A session with ``agent`` that goes on from an ``exported`` state.
+
+        Its ``id`` is a new one by default.
 
         What waited for people still waits, unless it was a sub-agent: its call is answered
         as lost, and :meth:`retry` or a message goes on. ``around`` is as for a new session: with
@@ -339,8 +348,14 @@ class Session:
     ) -> Session:
         """:meth:`restore`, or an empty session and a logged warning where that fails.
 
-        For what a program of yours kept, such as a cache. None, where nothing was kept, is an
-        empty session without a warning.
+        For what a program of yours kept, such as a cache. ``exported`` is that, and None, where
+        nothing was kept, is an empty session without a warning. ``agent``, ``id`` and ``around``
+        are as for :meth:`restore`.
+
+        >>> import sagents_nb as sa
+        >>> agent = sa.Agent(sa.ScriptedModel(["Hello!"]))
+        >>> sa.Session.restore_or_new(None, agent).send("hi").result().text
+        'Hello!'
         """
         state = restore_or_new(exported, agent.middleware_chain.state_schema)
         return cls(agent, id=id, state=state, **around)
@@ -369,10 +384,10 @@ class Session:
         self.options = replace(self.options, headless=value)
 
     def by_policy(self, run: Run, result: RunResult) -> Run | None:
-        """The run that goes on after ``run`` as ``headless`` says, outside of notebooks.
+        """The run that goes on after ``run``, with its ``result``, as ``headless`` says.
 
-        None where nothing waits or nothing was said, where people can be asked, or where only
-        they can answer.
+        That is outside of notebooks. None where nothing waits or nothing was said, where people can
+        be asked, or where only they can answer.
         """
         if self.options.headless is None or result.interrupt is None or has_face():
             return None
@@ -469,6 +484,11 @@ class Session:
         Times are in seconds, and moments in seconds since the epoch. ``inactivity`` holds the
         ``timeout`` after which it rests (None is never), whether the ``timer_active``, and the
         ``time_since_activity``.
+
+        >>> import sagents_nb as sa
+        >>> info = sa.Session(sa.Agent(sa.ScriptedModel([])), id="trip").info()
+        >>> info["id"], info["status"], info["messages"], info["model"]
+        ('trip', 'idle', 0, 'scripted')
         """
         return {
             "id": self.id,
@@ -508,9 +528,9 @@ class Session:
         instead_of: int | None = None,
         **overrides: Any,
     ) -> Run:
-        """Start a run with a message; ``overrides`` are those of :meth:`Agent.run`.
+        """Start a run with a message; ``prompt`` and ``overrides`` are as for :meth:`Agent.run`.
 
-        They are for this run and what goes on with it in this session; a conversation that is
+        Overrides are for this run and what goes on with it in this session; a conversation that is
         opened again has none. :meth:`pause` is what ``should_pause`` is there.
 
         While a run is active, ``when`` decides: "queue" runs it afterwards, "steer" gives it
@@ -555,7 +575,7 @@ class Session:
 
     @kinds.checked(position=kinds.whole(0), branch=kinds.whole(0))
     def switch_branch(self, position: int, branch: int) -> None:
-        """Go on with another branch, counted from 0, of the message at that place.
+        """Go on with another ``branch``, counted from 0, of the message at that ``position``.
 
         The one that is left is kept as it is, with its todos; files stay as they are. Raises
         :class:`~sagents_nb.errors.ConfigurationError` where there is none, and Busy while a run
@@ -582,9 +602,10 @@ class Session:
         """A conversation of its own that goes on from what was said here; this one stays as it is.
 
         It has the messages and the to-do list, all or what there was ``before`` the message of a
-        person at that place of :attr:`messages`, and the agent, the store and the other options
-        of this one. Files are copied as they are now, into ``filesystem`` if it is given; those
-        that this session shares with others stay shared. What was approved here is not there.
+        person at that place of :attr:`messages`, and the agent, the store and the other options of
+        this one. Its ``id`` is a new one by default. Files are copied as they are now, into
+        ``filesystem`` if it is given; those that this session shares with others stay shared. What
+        was approved here is not there.
 
         Raises :class:`~sagents_nb.errors.ConfigurationError` where no message of a person is, or
         the id is taken, Busy for all of a conversation whose run is active, and
@@ -631,28 +652,73 @@ class Session:
 
     @kinds.checked(message=kinds.ANYTHING)
     def steer(self, message: Prompt) -> None:
-        """Give the active run a message before its next model call, or keep it for the next."""
+        """Give the active run a ``message`` before its next model call, or keep it for the next.
+
+        It is what :meth:`send` takes. Raises :class:`~sagents_nb.errors.NotRunning` for a session
+        that is closed, and :class:`~sagents_nb.errors.ConfigurationError` for what is no message.
+
+        >>> import sagents_nb as sa
+        >>> def look() -> str:
+        ...     "Look out of the window."
+        ...     session.steer("In Fahrenheit, please.")  # as a person would meanwhile
+        ...     return "It has 20 degrees."
+        >>> model = sa.ScriptedModel([sa.ToolCall("c1", "look", {}), "68 degrees."])
+        >>> session = sa.Session(sa.Agent(model, tools=[look]))
+        >>> session.send("How warm is it?").result().text
+        '68 degrees.'
+        >>> session.messages[-2].text
+        'In Fahrenheit, please.'
+        """
         self._act(self.actor.enqueue, self._said(message), "steer")
 
     @kinds.checked(message=kinds.ANYTHING)
     def follow_up(self, message: Prompt) -> None:
-        """Give the active run a message to go on with when it would end."""
+        """Give the active run a ``message`` to go on with when it would end, else keep it.
+
+        It is what :meth:`send` takes, and the errors are those of :meth:`steer`.
+
+        >>> import sagents_nb as sa
+        >>> def look() -> str:
+        ...     "Look out of the window."
+        ...     session.follow_up("And tomorrow?")  # as a person would meanwhile
+        ...     return "Sun."
+        >>> model = sa.ScriptedModel([sa.ToolCall("c1", "look", {}), "It is sunny.", "It rains."])
+        >>> session = sa.Session(sa.Agent(model, tools=[look]))
+        >>> session.send("How is the weather?").result().text
+        'It rains.'
+        >>> [message.text for message in session.messages if message.text]
+        ['How is the weather?', 'It is sunny.', 'And tomorrow?', 'It rains.']
+        """
         self._act(self.actor.enqueue, self._said(message), "follow_up")
 
     @kinds.checked(which=kinds.one_of("steering", "follow_up", "all"))
     def clear_queue(self, which: str = "all") -> None:
-        """Forget messages that wait: "steering", "follow_up", or "all" with the runs behind.
+        """Forget what waits: ``which`` is "steering", "follow_up", or "all" with the runs behind.
 
         Those of runs that will not happen end as cancelled. The active run goes on.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])))
+        >>> session.steer("Be brief.")  # nothing runs: it waits for the next run
+        >>> session.clear_queue()
+        >>> session.queued
+        []
         """
         self._act(self.actor.clear_queue, which)
 
     @kinds.checked
     def withdraw(self, message: Message) -> None:
-        """Take back one message of :attr:`queued`: the very object, not one that is equal.
+        """Take back one ``message`` of :attr:`queued`: the very object, not one that is equal.
 
         A run that it would have begun ends as cancelled, with all it was sent with. Raises
         :class:`~sagents_nb.errors.NotRunning` if it does not wait any more.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])))
+        >>> session.steer("Be brief.")
+        >>> session.withdraw(session.queued[0].message)
+        >>> session.queued
+        []
         """
         self._act(self.actor.withdraw, message)
 
@@ -702,6 +768,17 @@ class Session:
         answered, what is queued runs now. Raises :class:`~sagents_nb.errors.NotRunning` where
         nothing is left to do, and :class:`~sagents_nb.errors.Busy` while a run is active or waits
         for people.
+
+        >>> import sagents_nb as sa
+        >>> model = sa.ScriptedModel([sa.ModelError("It is down."), "Hello!"])
+        >>> session = sa.Session(sa.Agent(model))
+        >>> try:
+        ...     session.send("hi").result()
+        ... except sa.ModelError:
+        ...     print(f"It is in the status {session.status!r}.")
+        It is in the status 'error'.
+        >>> session.retry().result().text
+        'Hello!'
         """
         return self._act(self.actor.retry)
 
@@ -713,10 +790,11 @@ class Session:
     ) -> Run:
         """Answer everything that waits and go on.
 
-        The answer is to the interrupt of that id; without one, to the last that this thread or
-        task was handed (by a result, an event of a run it iterates, or :attr:`interrupt`), and
-        if it was handed none, to what is open. Raises InvalidDecision (still interrupted),
-        StaleApproval if another one is open by now, or NotRunning.
+        ``decisions`` are as for :meth:`Agent.resume`; ``by`` says who decided, for the record. The
+        answer is to the interrupt of that ``interrupt_id``; without one, to the last that this
+        thread or task was handed (by a result, an event of a run it iterates, or
+        :attr:`interrupt`), and if it was handed none, to what is open. Raises InvalidDecision
+        (still interrupted), StaleApproval if another one is open by now, or NotRunning.
 
         >>> import sagents_nb as sa
         >>> def book(city: str) -> str:
@@ -734,9 +812,10 @@ class Session:
 
     @kinds.checked
     def approve(self, *ids: str, by: str = "user", interrupt_id: str | None = None) -> Run | None:
-        """Approve these waiting calls, or all; the run goes on once all are decided.
+        """Approve the waiting calls of these ``ids``, or all; the run goes on once all are decided.
 
-        ``interrupt_id`` is as in :meth:`resume`, and so is what it raises.
+        ``by`` and ``interrupt_id`` are as in :meth:`resume`, and so is what it raises. None where
+        some calls still wait.
 
         >>> import sagents_nb as sa
         >>> def book(city: str) -> str:
@@ -756,10 +835,10 @@ class Session:
     def reject(
         self, *ids: str, message: str = "", by: str = "user", interrupt_id: str | None = None
     ) -> Run | None:
-        """Reject these waiting calls, or all; the run goes on once all are decided.
+        """Reject the waiting calls of these ``ids``, or all; the run goes on once all are decided.
 
-        ``interrupt_id`` is as in :meth:`resume`, and so is what it raises. ``message`` is told to
-        the model.
+        ``by`` and ``interrupt_id`` are as in :meth:`resume`, and so is what it raises. ``message``
+        is told to the model. None where some calls still wait.
 
         >>> import sagents_nb as sa
         >>> def book(city: str) -> str:
@@ -788,7 +867,7 @@ class Session:
 
     @kinds.checked
     def hand(self, interrupt: Interrupt) -> None:
-        """This thread or task is handed it now: its next answer is meant for that."""
+        """This thread or task is handed ``interrupt`` now: its next answer is meant for that."""
         self._handed.hand(interrupt)
 
     @kinds.checked(interrupt_id=kinds.ANYTHING, digests=kinds.of(Mapping[Any, Any]))
@@ -802,9 +881,22 @@ class Session:
     ) -> Run | None:
         """Decide some of the waiting calls, as somebody saw them.
 
+        ``decisions`` are by tool call id, and ``by`` says who decided, for the record.
         ``interrupt_id`` and ``digests`` (by tool call id) are those of the shown request;
         anything that was answered or changed since raises
         :class:`~sagents_nb.errors.StaleApproval` and runs nothing.
+
+        >>> import sagents_nb as sa
+        >>> def book(city: str) -> str:
+        ...     "Book a room."
+        ...     return f"Booked in {city}."
+        >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"}), "It is booked."])
+        >>> session = sa.Session(sa.Agent(model, tools=[book], interrupt_on=["book"]))
+        >>> shown = session.send("Book a room in Oslo.").result().interrupt
+        >>> digests = {request.tool_call_id: request.digest for request in shown.action_requests}
+        >>> yes = {"c1": sa.Approve()}
+        >>> session.decide(yes, interrupt_id=shown.id, digests=digests, by="Ada").result().text
+        'It is booked.'
         """
         return self._act(self.actor.decide_seen, decisions, interrupt_id, digests, by)
 
@@ -819,16 +911,65 @@ class Session:
 
     @kinds.checked
     def ask_again(self, *tool_names: str) -> None:
-        """Ask people again before these tools, or all, though somebody has always allowed them."""
+        """Ask people again before these tools, or all, though somebody has always allowed them.
+
+        ``tool_names`` are of those that :attr:`always_allowed` lists. Allowing them is what
+        ``Approve(always=True)`` did.
+
+        >>> import sagents_nb as sa
+        >>> def book(city: str) -> str:
+        ...     "Book a room."
+        ...     return f"Booked in {city}."
+        >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"}), "It is booked."])
+        >>> session = sa.Session(sa.Agent(model, tools=[book], interrupt_on=["book"]))
+        >>> _ = session.send("Book a room in Oslo.").result()
+        >>> _ = session.resume(sa.Approve(always=True)).result()
+        >>> session.always_allowed
+        ['book']
+        >>> session.ask_again("book")
+        >>> session.always_allowed
+        []
+        """
         self._act(self.actor.ask_again, tool_names or self.always_allowed)
 
     def dismiss(self) -> None:
-        """Let go of a halt; any other interrupt needs an answer (NotRunning)."""
+        """Let go of a halt, that is an interrupt without requests.
+
+        Any other interrupt needs an answer: then, or where nothing waits,
+        :class:`~sagents_nb.errors.NotRunning` is raised.
+
+        >>> import sagents_nb as sa
+        >>> class Halt(sa.Middleware):
+        ...     def before_run(self, state, ctx):
+        ...         return sa.Interrupt("halt", message="Closed today.")
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([]), middleware=[Halt()]))
+        >>> session.send("hi").result().status
+        'interrupted'
+        >>> session.dismiss()
+        >>> session.status
+        'idle'
+        """
         self._act(self.actor.dismiss)
 
     @kinds.checked
     def notify_middleware(self, id: str, message: Any) -> None:
-        """Call that middleware's ``handle_message`` between turns, or now if nothing runs."""
+        """Tell a middleware a ``message``, between turns or now if nothing runs.
+
+        The ``handle_message`` of the one with that ``id`` is called; an ``id`` is by default the
+        name of the class.
+
+        >>> import threading
+        >>> import sagents_nb as sa
+        >>> heard = threading.Event()
+        >>> class Listener(sa.Middleware):
+        ...     def handle_message(self, message, state, ctx):
+        ...         if message == "ping":
+        ...             heard.set()
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([]), middleware=[Listener()]))
+        >>> session.notify_middleware("Listener", "ping")
+        >>> heard.wait(60)
+        True
+        """
         runtime.post(self.actor.notify, id, message)
 
     # stopping
@@ -837,7 +978,21 @@ class Session:
     def pause(self, reason: str = "") -> None:
         """Ask the active run to stop after its next model call, before the tools.
 
-        :meth:`retry` goes on there; ``metadata["pause_reason"]`` is the ``reason``.
+        :meth:`retry` goes on there; ``metadata["pause_reason"]`` is the ``reason``. Where no run is
+        active it does nothing.
+
+        >>> import sagents_nb as sa
+        >>> def look() -> str:
+        ...     "Look out of the window."
+        ...     session.pause("lunch")  # as a person would meanwhile
+        ...     return "Sun."
+        >>> call = sa.ToolCall("c1", "look", {})
+        >>> model = sa.ScriptedModel([call, sa.ToolCall("c2", "look", {}), "It is sunny."])
+        >>> session = sa.Session(sa.Agent(model, tools=[look]))
+        >>> session.send("How is the weather?").result().status
+        'paused'
+        >>> session.state.metadata["pause_reason"]
+        'lunch'
         """
         self._act(self.actor.pause, reason)
 
@@ -846,21 +1001,46 @@ class Session:
 
         What is queued stays too: it runs with the next message or :meth:`retry`, unless
         :meth:`clear_queue` forgets it.
+
+        >>> import sagents_nb as sa
+        >>> def look() -> str:
+        ...     "Look out of the window."
+        ...     session.cancel()  # as a person would meanwhile
+        ...     return "Sun."
+        >>> model = sa.ScriptedModel([sa.ToolCall("c1", "look", {})])
+        >>> session = sa.Session(sa.Agent(model, tools=[look]))
+        >>> session.send("How is the weather?").result().status
+        'cancelled'
         """
         self._act(self.actor.cancel)
 
     @kinds.checked
     def cancel_run(self, run: Run) -> None:
-        """Stop that run: the active one is cancelled, a queued one leaves the queue."""
+        """Stop that ``run``: the active one is cancelled, a queued one leaves the queue.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello! " * 99], delay=60)))
+        >>> run = session.send("hi")
+        >>> session.cancel_run(run)
+        >>> run.result().status
+        'cancelled'
+        """
         self._act(self.actor.cancel_run, run)
 
     @kinds.checked
     def stop(self, run_id: str | None = None) -> None:
-        """Stop the run of that id as Ctrl-C would, queued or active; without one the active.
+        """Stop the run ``run_id`` as Ctrl-C would, queued or active; without one the active.
 
         What waits for a decision is denied, and who waits for the run on the main thread is
         interrupted: see :meth:`~sagents_nb.session.run.Run.stop`. A run that has ended stays as
         it is.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello! " * 99], delay=60)))
+        >>> run = session.send("hi")
+        >>> session.stop(run.id)
+        >>> run.result().status
+        'cancelled'
         """
         active = self.current_run
         waiting = [] if run_id is None else self.actor.inbox.runs
@@ -881,6 +1061,13 @@ class Session:
         after what waits was saved. Raises :class:`~sagents_nb.errors.ConfigurationError`
         where the files are not the session's own (``filesystem=``, or the agent's
         ``filesystem_scope``), and StorageFailed if some cannot be saved; nothing has changed then.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])), id="again")
+        >>> _ = session.send("hi").result()
+        >>> session.reset()
+        >>> session.id, session.messages
+        ('again', [])
         """
         self._refuse_inside("Resetting a session")
         if files:
@@ -898,7 +1085,17 @@ class Session:
     def close(self, reason: str = "closed") -> None:
         """Stop and release everything; further calls raise NotRunning.
 
-        A stored conversation can be opened again, with what is queued.
+        Who listens is told the ``reason``.
+
+        A stored conversation can be opened again, with what is queued. Raises
+        :class:`~sagents_nb.errors.Busy` in a tool of the session itself, which would wait for its
+        own end. ``with`` closes a session as well.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])))
+        >>> session.close()
+        >>> session.status
+        'closed'
         """
         self._refuse_inside("Closing a session")
         done = runtime.call(self.actor.close, reason)
@@ -923,19 +1120,45 @@ class Session:
         return True
 
     def transfer(self) -> None:
-        """Leave a stored conversation to another process, which opens it; as :meth:`close`."""
+        """Leave a stored conversation to another process, which opens it; as :meth:`close`.
+
+        >>> import sagents_nb as sa
+        >>> store = sa.ConversationStore("sqlite://")  # in memory
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])), id="example-transfer", store=store)
+        >>> session.transfer()
+        >>> session.status
+        'closed'
+        >>> store.close()
+        """
         self._refuse_inside("Leaving a session to another process")
         done = runtime.call(self.actor.transfer)
         if _may_wait():
             done.result()
 
     def touch(self) -> None:
-        """Somebody needs the session: it does not rest for another ``inactivity_timeout``."""
+        """Somebody needs the session: it does not rest for another ``inactivity_timeout``.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])), inactivity_timeout=3600)
+        >>> session.touch()
+        >>> session.status
+        'idle'
+        """
         runtime.post(self.actor.presence.touch)
 
     @kinds.checked(state=kinds.or_none(_STATE))
     def replace(self, agent: Agent | None = None, state: State | None = None) -> None:
-        """Go on with another agent or another state; raises Busy while a run is active."""
+        """Go on with another ``agent`` or another ``state``; what is not given stays.
+
+        Raises :class:`~sagents_nb.errors.Busy` while a run is active.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> _ = session.send("hi").result()
+        >>> session.replace(sa.Agent(sa.ScriptedModel(["Bye!"])))
+        >>> session.send("bye").result().text, len(session.messages)
+        ('Bye!', 4)
+        """
         self._act(self.actor.replace, agent, state)
 
     # watching
@@ -945,6 +1168,13 @@ class Session:
         """Count ``viewer`` among those who watch, until the returned function is called.
 
         With an ``owner`` also until that object is gone: who dies does not watch for ever.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])))
+        >>> leave = session.watch("my dashboard")
+        >>> session.viewers
+        ['my dashboard']
+        >>> leave()
         """
         leave = runtime.call(self.actor.presence.join, viewer)
         stop = functools.partial(runtime.post, leave)
@@ -953,17 +1183,37 @@ class Session:
         return stop
 
     def freeze(self) -> None:
-        """Have everything that shows this session become static: panels in a notebook, say."""
+        """Have everything that shows this session become static: panels in a notebook, say.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])))
+        >>> session.freeze()
+        >>> [event.type for event in session.to_frame("events").itertuples()]
+        ['frozen']
+        """
         self.publish(Frozen())
 
     @kinds.checked
     def publish(self, event: Event) -> None:
-        """Tell everybody who listens an event of yours; it gets the next ``seq`` and the ids."""
+        """Tell everybody who listens an ``event``; it gets the next ``seq`` and the ids.
+
+        It may be one of a class of yours.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel([])))
+        >>> class Step(sa.events.Event, frozen=True, tag="step"):
+        ...     number: int
+        >>> heard = []
+        >>> stop = session.subscribe(lambda event: heard.append(event.type))
+        >>> session.publish(Step(number=1))
+        >>> "step" in heard
+        True
+        """
         runtime.call(self.actor.publish, event)
 
     @kinds.checked(since=kinds.or_none(kinds.whole(0)))
     def subscribe(
-        self, callback: Callable[[Event], Any], since: int | None = None, *, debug: bool = False
+        self, callback: Callable[[AnyEvent], Any], since: int | None = None, *, debug: bool = False
     ) -> Callable[[], None]:
         """Call ``callback`` on the runtime loop for every further event; it must not block.
 
@@ -972,26 +1222,55 @@ class Session:
         status, with the reason "snapshot". With ``debug`` it hears
         :class:`~sagents_nb.events.Debug` events as well. Subscribing twice is one subscription.
         Returns the unsubscribe.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> types = []
+        >>> stop = session.subscribe(lambda event: types.append(event.type))
+        >>> _ = session.send("hi").result()
+        >>> stop()
+        >>> "agent_start" in types, "agent_end" in types
+        (True, True)
         """
         runtime.call(self.actor.subscribe, callback, since, debug)
         return lambda: runtime.post(self.actor.log.unsubscribe, callback)
 
     @kinds.checked(since=kinds.whole(0))
     def events(self, since: int = 0) -> EventStream:
-        """The events after ``since`` and all further ones, to iterate on any loop."""
+        """The events after ``since`` and all further ones, to iterate on any loop.
+
+        >>> import asyncio
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> async def types():
+        ...     run = session.send("hi")
+        ...     async for event in session.events():
+        ...         if event.type == "agent_end":
+        ...             return event.type, (await run).text
+        >>> asyncio.run(types())
+        ('agent_end', 'Hello!')
+        """
         stream = EventStream()
         runtime.call(self.actor.follow, stream, since)
         return stream
 
     @kinds.checked(since=kinds.whole(0))
     def follow(self, stream: EventStream, run_id: str, since: int = 0) -> None:
-        """Feed ``stream`` with the events of one run, up to its next end."""
+        """Feed ``stream`` with the events of run ``run_id`` after ``since``, up to its next end."""
         runtime.call(self.actor.log.follow, stream, since, run_id)
 
     # taking it elsewhere
 
     def export_state(self) -> dict[str, Any]:
-        """The state as JSON-ready data; see :meth:`State.export`."""
+        """The state as JSON-ready data; see :meth:`State.export`.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> _ = session.send("hi").result()
+        >>> exported = session.export_state()
+        >>> [message["role"] for message in exported["state"]["messages"]]
+        ['user', 'assistant']
+        """
         return self.actor.exported()
 
     @kinds.checked
@@ -1000,6 +1279,14 @@ class Session:
 
         ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or
         "decisions"; :data:`sagents_nb.frames.COLUMNS` lists the columns of each.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> _ = session.send("hi").result()
+        >>> session.to_frame()[["role", "text"]]
+                role    text
+        0       user      hi
+        1  assistant  Hello!
         """
         from ..frames import frame_of
 
@@ -1045,6 +1332,12 @@ class Session:
         image shows is not.
 
         Raises :class:`~sagents_nb.errors.ConfigurationError` where ``path`` cannot be written.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> _ = session.send("hi").result()
+        >>> "Hello!" in session.to_markdown()
+        True
         """
         from ..export import markdown_of, written
 
@@ -1058,10 +1351,17 @@ class Session:
         files: bool = True,
         secrets: Iterable[str] = (),
     ) -> str:
-        """The conversation as one HTML page that looks like the panel; see :meth:`to_markdown`.
+        """The conversation as one HTML page that looks like the panel, also written to ``path``.
 
-        It has no script and asks nobody for anything. Needs the extra ``export``, else it raises
+        ``files`` and ``secrets`` are as for :meth:`to_markdown`. It has no script and asks nobody
+        for anything. Needs the extra ``export``, else it raises
         :class:`~sagents_nb.errors.ConfigurationError`.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> _ = session.send("hi").result()
+        >>> session.to_html()[:15]
+        '<!DOCTYPE html>'
         """
         from ..export import html_of, written
 
@@ -1075,10 +1375,18 @@ class Session:
         files: bool = True,
         secrets: Iterable[str] = (),
     ) -> str:
-        """The conversation as a notebook, its JSON; see :meth:`to_markdown`.
+        """The conversation as a notebook, its JSON, also written to ``path``.
 
-        Calls of ``run_python`` are code cells with what they put out. Needs the extra ``export``,
-        else it raises :class:`~sagents_nb.errors.ConfigurationError`.
+        ``files`` and ``secrets`` are as for :meth:`to_markdown`. Calls of ``run_python`` are code
+        cells with what they put out. Needs the extra ``export``, else it raises
+        :class:`~sagents_nb.errors.ConfigurationError`.
+
+        >>> import json
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> _ = session.send("hi").result()
+        >>> json.loads(session.to_notebook())["cells"][0]["cell_type"]
+        'markdown'
         """
         from ..export import notebook_of, written
 

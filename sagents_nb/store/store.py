@@ -89,22 +89,63 @@ class ScopedStore:
         metadata: Mapping[str, Any] | None = None,
         id: str | None = None,
     ) -> Conversation:
-        """A new conversation; ``id`` is its own by default, and one that is taken is refused."""
+        """A new conversation with that ``title`` and ``metadata``.
+
+        ``id`` is its own by default, and :class:`~sagents_nb.errors.ConfigurationError` is raised
+        for one that is taken.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> store.create_conversation(metadata={"year": 2026}).metadata
+        {'year': 2026}
+        >>> store.close()
+        """
         return self._run_on(id, conversations.create, title, metadata, id)
 
     @kinds.checked
     def get_conversation(self, id: str) -> Conversation:
-        """The conversation of that id."""
+        """The conversation of that ``id``.
+
+        Raises :class:`~sagents_nb.errors.NotFound` where there is none, or it is somebody else's.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> store.get_conversation(trip.id).title
+        'Trip'
+        >>> store.close()
+        """
         return self._run_on(id, conversations.get, id)
 
     @kinds.checked
     def find_conversation(self, id: str) -> Conversation | None:
-        """The conversation of that id, or None."""
+        """The conversation of that ``id``, or None.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> store.find_conversation("unknown") is None
+        True
+        >>> store.close()
+        """
         return self._run_on(id, conversations.find, id)
 
     @kinds.checked(title=kinds.of(str | None), metadata=kinds.of(Mapping[str, Any] | None))
     def update_conversation(self, id: str, **changes: Any) -> Conversation:
-        """The conversation with another ``title`` or ``metadata``; what is not given stays."""
+        """The conversation ``id`` with another ``title`` or ``metadata``.
+
+        What is not among the ``changes`` stays. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` for other changes, and
+        :class:`~sagents_nb.errors.NotFound`.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> store.update_conversation(trip.id, title="To Oslo").title
+        'To Oslo'
+        >>> store.close()
+        """
         if unknown := sorted(set(changes) - {"title", "metadata"}):
             raise ConfigurationError(
                 f"A conversation has a title and metadata, not {', '.join(unknown)}."
@@ -113,42 +154,97 @@ class ScopedStore:
 
     @kinds.checked
     def delete_conversation(self, id: str) -> None:
-        """Delete it with its state, its transcript and its journal.
+        """Delete the conversation ``id`` with its state, its transcript and its journal.
 
         Raises :class:`~sagents_nb.errors.Busy` while it is open in a session that lives.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> store.delete_conversation(trip.id)
+        >>> store.list_conversations()
+        []
+        >>> store.close()
         """
         self._run_on(id, conversations.delete, id)
 
     @kinds.checked(limit=kinds.whole(0), offset=kinds.whole(0))
     def list_conversations(self, limit: int = 50, offset: int = 0) -> list[Conversation]:
-        """The conversations, those that went on last first."""
+        """The conversations, those that went on last first.
+
+        There are at most ``limit``, after the first ``offset``.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> [conversation.title for conversation in store.list_conversations(limit=10)]
+        ['Trip']
+        >>> store.close()
+        """
         return self._run(conversations.listed, limit, offset)
 
     def open_conversations(self) -> set[str]:
-        """The ids of those that are open in a session that lives, here or in another process."""
+        """The ids of those that are open in a session that lives, here or in another process.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> store.open_conversations()
+        set()
+        >>> store.close()
+        """
         return self._run(leases.open_now)
 
     @kinds.checked(limit=kinds.whole(0))
     def search_messages(self, term: str, limit: int = 50) -> list[DisplayMessage]:
-        """Rows of transcripts whose text holds ``term``, in whatever case, newest first."""
+        """Up to ``limit`` rows of transcripts whose text holds ``term``, newest first.
+
+        Upper and lower case are the same.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> _ = store.append_text_message(trip.id, "user", "To Oslo, please.")
+        >>> [row.content["text"] for row in store.search_messages("oslo")]
+        ['To Oslo, please.']
+        >>> store.close()
+        """
         return self._run(rows.search, term, limit)
 
     # the state
 
     @kinds.checked
     def save_agent_state(self, id: str, exported: Mapping[str, Any]) -> None:
-        """Keep what ``State.export()`` gave, in place of what was kept before.
+        """Keep for the conversation ``id`` what ``State.export()`` gave as ``exported``.
 
-        A conversation that a session was opened on has a journal, which is its state: it takes
-        no other.
+        It takes the place of what was kept before. A conversation that a session was opened on has
+        a journal, which is its state: it takes no other.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import Message, State
+        >>> store.save_agent_state(trip.id, State(messages=[Message.user("hi")]).export())
+        >>> len(store.load_agent_state(trip.id)["state"]["messages"])
+        1
+        >>> store.close()
         """
         self._run_on(id, states.save, id, exported)
 
     @kinds.checked
     def load_agent_state(self, id: str) -> dict[str, Any]:
-        """The exported state: what its session wrote, else what was saved.
+        """The exported state of ``id``: what its session wrote, else what was saved.
 
         Raises :class:`~sagents_nb.errors.NotFound` also for a conversation that has none yet.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import State
+        >>> store.save_agent_state(trip.id, State().export())
+        >>> State.restore(store.load_agent_state(trip.id)) == State()
+        True
+        >>> store.close()
         """
         found = self._run_on(id, states.load, id)
         if found is None:
@@ -157,17 +253,40 @@ class ScopedStore:
 
     @kinds.checked
     def load_todos(self, id: str) -> list[Todo]:
-        """The to-do list, read without an agent; empty for a conversation that is not there."""
+        """The to-do list of the conversation ``id``, read without an agent.
+
+        It is empty for a conversation that is not there.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import State, Todo
+        >>> store.save_agent_state(trip.id, State(todos=[Todo("Find a room")]).export())
+        >>> store.load_todos(trip.id)[0].content
+        'Find a room'
+        >>> store.close()
+        """
         return self._run_on(id, states.todos, id)
 
     # the transcript
 
     @kinds.checked
     def append_display_message(self, id: str, row: Mapping[str, Any]) -> DisplayMessage:
-        """Add a row: a dict with "message_type", "content_type" and "content".
+        """Add a ``row`` to the transcript of the conversation ``id``.
 
-        "status" is "completed" and "metadata" empty unless given. What each content_type needs
-        is in :data:`~sagents_nb.store.display.CONTENT_TYPES`; content is kept word for word.
+        It is a dict with "message_type", "content_type" and "content"; "status" is "completed" and
+        "metadata" empty unless given. What each content_type needs is in
+        :data:`~sagents_nb.store.display.CONTENT_TYPES`; content is kept word for word. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` for what is no such row.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> note = {"text": "The prices were read yesterday."}
+        >>> row = {"message_type": "system", "content_type": "notification", "content": note}
+        >>> store.append_display_message(trip.id, row).status
+        'completed'
+        >>> store.close()
         """
         missing = {"message_type", "content_type", "content"} - set(row)
         if missing or set(row) - set(Row.__struct_fields__):
@@ -179,12 +298,31 @@ class ScopedStore:
 
     @kinds.checked
     def append_text_message(self, id: str, message_type: str, text: str) -> DisplayMessage:
-        """Add a row of text; ``message_type`` is who says it, such as "assistant"."""
+        """Add a row of ``text`` to the transcript of the conversation ``id``.
+
+        ``message_type`` is who says it, such as "assistant".
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> store.append_text_message(trip.id, "assistant", "Where to?").content
+        {'text': 'Where to?'}
+        >>> store.close()
+        """
         return self._run_on(id, rows.append, id, [Row(message_type, "text", {"text": text})])[0]
 
     @kinds.checked
     def load_display_messages(self, id: str) -> list[DisplayMessage]:
-        """The transcript, in order; empty for a conversation that is not there."""
+        """The transcript of the conversation ``id``, in order; empty for one that is not there.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> _ = store.append_text_message(trip.id, "user", "To Oslo, please.")
+        >>> [row.content["text"] for row in store.load_display_messages(trip.id)]
+        ['To Oslo, please.']
+        >>> store.close()
+        """
         return self._run_on(id, rows.load, id)
 
     # the life of a tool call; the newest of that id, in all conversations unless one is named
@@ -193,7 +331,21 @@ class ScopedStore:
     def mark_tool_executing(
         self, tool_call_id: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
-        """A pending call runs now."""
+        """The pending call ``tool_call_id`` runs now.
+
+        It is the newest call of that id, in all conversations unless ``conversation_id`` names one.
+        Raises :class:`~sagents_nb.errors.NotFound` where there is none.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> call = {"call_id": "c1", "name": "book", "arguments": {"city": "Oslo"}}
+        >>> row = {"message_type": "assistant", "content_type": "tool_call", "content": call}
+        >>> _ = store.append_display_message(trip.id, {**row, "status": "pending"})
+        >>> store.mark_tool_executing("c1").status
+        'executing'
+        >>> store.close()
+        """
         return self._changed(tool_call_id, conversation_id, "executing", {})
 
     @kinds.checked(metadata=_METADATA)
@@ -204,7 +356,22 @@ class ScopedStore:
         *,
         conversation_id: str | None = None,
     ) -> DisplayMessage:
-        """A call that was pending, executing or interrupted has ended well."""
+        """The call ``tool_call_id``, that was pending, executing or interrupted, has ended well.
+
+        ``metadata`` are added to those of its row. It is the newest call of that id, in all
+        conversations unless ``conversation_id`` names one. Raises
+        :class:`~sagents_nb.errors.NotFound` where there is none.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> call = {"call_id": "c1", "name": "book", "arguments": {"city": "Oslo"}}
+        >>> row = {"message_type": "assistant", "content_type": "tool_call", "content": call}
+        >>> _ = store.append_display_message(trip.id, {**row, "status": "pending"})
+        >>> store.complete_tool_call("c1").status
+        'completed'
+        >>> store.close()
+        """
         return self._changed(tool_call_id, conversation_id, "completed", metadata)
 
     @kinds.checked(metadata=_METADATA)
@@ -215,7 +382,22 @@ class ScopedStore:
         *,
         conversation_id: str | None = None,
     ) -> DisplayMessage:
-        """A call that was pending, executing or interrupted has failed."""
+        """The call ``tool_call_id``, that was pending, executing or interrupted, has failed.
+
+        ``metadata`` are added to those of its row. It is the newest call of that id, in all
+        conversations unless ``conversation_id`` names one. Raises
+        :class:`~sagents_nb.errors.NotFound` where there is none.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> call = {"call_id": "c1", "name": "book", "arguments": {"city": "Oslo"}}
+        >>> row = {"message_type": "assistant", "content_type": "tool_call", "content": call}
+        >>> _ = store.append_display_message(trip.id, {**row, "status": "pending"})
+        >>> store.fail_tool_call("c1").status
+        'failed'
+        >>> store.close()
+        """
         return self._changed(tool_call_id, conversation_id, "failed", metadata)
 
     @kinds.checked(metadata=_METADATA)
@@ -226,14 +408,43 @@ class ScopedStore:
         *,
         conversation_id: str | None = None,
     ) -> DisplayMessage:
-        """A pending or executing call waits for people."""
+        """The pending or executing call ``tool_call_id`` waits for people.
+
+        ``metadata`` are added to those of its row. It is the newest call of that id, in all
+        conversations unless ``conversation_id`` names one. Raises
+        :class:`~sagents_nb.errors.NotFound` where there is none.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> call = {"call_id": "c1", "name": "book", "arguments": {"city": "Oslo"}}
+        >>> row = {"message_type": "assistant", "content_type": "tool_call", "content": call}
+        >>> _ = store.append_display_message(trip.id, {**row, "status": "pending"})
+        >>> store.interrupt_tool_call("c1").status
+        'interrupted'
+        >>> store.close()
+        """
         return self._changed(tool_call_id, conversation_id, "interrupted", metadata)
 
     @kinds.checked
     def cancel_tool_call(
         self, tool_call_id: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
-        """A call that was pending, executing or interrupted will have no result."""
+        """The call ``tool_call_id``, that was pending, executing or interrupted, has no result.
+
+        It is the newest call of that id, in all conversations unless ``conversation_id`` names one.
+        Raises :class:`~sagents_nb.errors.NotFound` where there is none.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> call = {"call_id": "c1", "name": "book", "arguments": {"city": "Oslo"}}
+        >>> row = {"message_type": "assistant", "content_type": "tool_call", "content": call}
+        >>> _ = store.append_display_message(trip.id, {**row, "status": "pending"})
+        >>> store.cancel_tool_call("c1").status
+        'cancelled'
+        >>> store.close()
+        """
         return self._changed(tool_call_id, conversation_id, "cancelled", {})
 
     def _changed(
@@ -250,7 +461,22 @@ class ScopedStore:
         *,
         conversation_id: str | None = None,
     ) -> DisplayMessage:
-        """Somebody decided: "hitl_decision" in the metadata of the call and of its result."""
+        """Somebody decided on the call ``tool_call_id``: ``decision`` is "approved" or "rejected".
+
+        It is "hitl_decision" in the metadata of the call and of its result. ``conversation_id`` is
+        as for :meth:`complete_tool_call`. Raises :class:`~sagents_nb.errors.ConfigurationError` for
+        another decision.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> call = {"call_id": "c1", "name": "book", "arguments": {"city": "Oslo"}}
+        >>> row = {"message_type": "assistant", "content_type": "tool_call", "content": call}
+        >>> _ = store.append_display_message(trip.id, {**row, "status": "pending"})
+        >>> store.record_hitl_decision("c1", "approved").metadata["hitl_decision"]
+        'approved'
+        >>> store.close()
+        """
         if decision not in ("approved", "rejected"):
             raise ConfigurationError(f"A decision is 'approved' or 'rejected', not {decision!r}.")
         return self._run_on(
@@ -261,7 +487,20 @@ class ScopedStore:
     def resolve_interrupted_tool_result(
         self, tool_call_id: str, content: str, *, conversation_id: str | None = None
     ) -> DisplayMessage:
-        """A result that stood for an interrupt is ``content`` now; any other is left alone."""
+        """The result of ``tool_call_id`` that stood for an interrupt is ``content`` now.
+
+        Any other is left alone. ``conversation_id`` is as for :meth:`complete_tool_call`.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> waits = {"tool_call_id": "c1", "name": "book", "content": "…", "is_interrupt": True}
+        >>> row = {"message_type": "tool", "content_type": "tool_result", "content": waits}
+        >>> _ = store.append_display_message(trip.id, row)
+        >>> store.resolve_interrupted_tool_result("c1", "Booked in Oslo.").content["content"]
+        'Booked in Oslo.'
+        >>> store.close()
+        """
         return self._run_on(
             conversation_id, rows.resolve_result, tool_call_id, conversation_id, content
         )
@@ -270,8 +509,17 @@ class ScopedStore:
     def to_frame(self, kind: str) -> pandas.DataFrame:
         """All conversations' "messages", "tool_calls", "todos", "usage" or "decisions" as a frame.
 
-        The column ``session_id`` is the conversation's. Times and durations are missing where
-        no session wrote them down.
+        That is the ``kind``. The column ``session_id`` is the conversation's. Times and durations
+        are missing where no session wrote them down.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import Message, State
+        >>> store.save_agent_state(trip.id, State(messages=[Message.user("hi")]).export())
+        >>> store.to_frame("messages")["text"].tolist()
+        ['hi']
+        >>> store.close()
         """
         framing.check_kind(kind)
         return frame_of(kind, self._read(kind))
@@ -290,7 +538,7 @@ class ScopedStore:
 
     @kinds.checked
     def history(self, id: str) -> Framed:
-        """What frames are made of for one conversation: its state, and events of what is known."""
+        """What frames are made of for ``id``: its state, and events of what is known."""
         return self._run_on(id, framing.one, id).read()
 
     @kinds.checked(path=_PATH, filesystem=_FILESYSTEM)
@@ -302,10 +550,20 @@ class ScopedStore:
         filesystem: Any = None,
         secrets: Iterable[str] = (),
     ) -> str:
-        """The conversation of that id as :meth:`Session.to_markdown` writes it.
+        """The conversation of that ``id`` as :meth:`Session.to_markdown` writes it.
 
-        A store does not know where files are: those of ``filesystem`` are shown, which is what
-        the session had, as :func:`~sagents_nb.open_filesystem` gives it.
+        ``path`` and ``secrets`` are as there. A store does not know where files are: those of
+        ``filesystem`` are shown, which is what the session had, as
+        :func:`~sagents_nb.open_filesystem` gives it.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import Message, State
+        >>> store.save_agent_state(trip.id, State(messages=[Message.user("hi")]).export())
+        >>> "hi" in store.to_markdown(trip.id)
+        True
+        >>> store.close()
         """
         from ..export import markdown_of, written
 
@@ -320,9 +578,18 @@ class ScopedStore:
         filesystem: Any = None,
         secrets: Iterable[str] = (),
     ) -> str:
-        """The conversation of that id as :meth:`Session.to_html` writes it.
+        """The conversation of that ``id`` as :meth:`Session.to_html` writes it.
 
-        ``filesystem`` is as for :meth:`to_markdown`.
+        ``path`` and ``secrets`` are as there. ``filesystem`` is as for :meth:`to_markdown`.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import Message, State
+        >>> store.save_agent_state(trip.id, State(messages=[Message.user("hi")]).export())
+        >>> "hi" in store.to_html(trip.id)
+        True
+        >>> store.close()
         """
         from ..export import html_of, written
 
@@ -337,9 +604,18 @@ class ScopedStore:
         filesystem: Any = None,
         secrets: Iterable[str] = (),
     ) -> str:
-        """The conversation of that id as :meth:`Session.to_notebook` writes it.
+        """The conversation of that ``id`` as :meth:`Session.to_notebook` writes it.
 
-        ``filesystem`` is as for :meth:`to_markdown`.
+        ``path`` and ``secrets`` are as there. ``filesystem`` is as for :meth:`to_markdown`.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import Message, State
+        >>> store.save_agent_state(trip.id, State(messages=[Message.user("hi")]).export())
+        >>> "hi" in store.to_notebook(trip.id)
+        True
+        >>> store.close()
         """
         from ..export import notebook_of, written
 
@@ -358,13 +634,16 @@ class ScopedStore:
     async def save_state(
         self, scope: Any, conversation_id: str, exported: dict[str, Any], context: Lifecycle
     ) -> None:
-        """Keep a state that has no journal, and the title that a generated one gives."""
+        """Keep the ``exported`` state of ``conversation_id``, which has no journal.
+
+        Also the title that a generated one gives. ``context`` says when in its life that is.
+        """
         self._check(scope)
         work = self._work(states.keep, conversation_id, exported, context)
         await asyncio.wrap_future(self.database.submit(work, about=conversation_id))
 
     async def load_state(self, scope: Any, conversation_id: str) -> dict[str, Any] | None:
-        """The exported state, or None where there is none to be seen."""
+        """The exported state of ``conversation_id``, or None where there is none to be seen."""
         self._check(scope)
         work = _if_there(self._work(states.load, conversation_id))
         return await asyncio.wrap_future(self.database.submit(work, about=conversation_id))
@@ -372,14 +651,14 @@ class ScopedStore:
     async def save_message(
         self, scope: Any, conversation_id: str, message: Message
     ) -> list[DisplayMessage]:
-        """Keep what there is to see of a message."""
+        """Keep what there is to see of a ``message`` of ``conversation_id``."""
         saved: list[DisplayMessage] = await self._awaited(
             "save_message", scope, conversation_id, message
         )
         return saved
 
     async def save_row(self, scope: Any, conversation_id: str, row: Row) -> DisplayMessage:
-        """Keep what no message says."""
+        """Keep a ``row`` of ``conversation_id``: what no message says."""
         saved: DisplayMessage = await self._awaited("save_row", scope, conversation_id, row)
         return saved
 
@@ -391,7 +670,10 @@ class ScopedStore:
         status: str,
         info: dict[str, Any],
     ) -> DisplayMessage | None:
-        """The row of a tool call that has another status now, or None."""
+        """The row of the call ``tool_call_id`` that has another ``status`` now, or None.
+
+        The call is of ``conversation_id``, and ``info`` is what the row says of it.
+        """
         saved: DisplayMessage | None = await self._awaited(
             "update_tool_status", scope, conversation_id, tool_call_id, status, info
         )
@@ -405,7 +687,11 @@ class ScopedStore:
         decision: str,
         said: dict[str, Any],
     ) -> DisplayMessage | None:
-        """The row of a tool call that somebody "approved", "rejected" or "answered", or None."""
+        """The row of the call ``tool_call_id`` that somebody decided, or None.
+
+        ``decision`` is "approved", "rejected" or "answered", and ``said`` what else is kept of it.
+        The call is of ``conversation_id``.
+        """
         saved: DisplayMessage | None = await self._awaited(
             "record_decision", scope, conversation_id, tool_call_id, decision, said
         )
@@ -414,7 +700,10 @@ class ScopedStore:
     async def resolve_tool_result(
         self, scope: Any, conversation_id: str, tool_call_id: str, content: str
     ) -> DisplayMessage | None:
-        """The row of a result that is interrupted no more, or None."""
+        """The row of the result of ``tool_call_id`` that is interrupted no more, or None.
+
+        It is ``content`` now. The call is of ``conversation_id``.
+        """
         saved: DisplayMessage | None = await self._awaited(
             "resolve_tool_result", scope, conversation_id, tool_call_id, content
         )
@@ -428,7 +717,9 @@ class ScopedStore:
     def work_of(self, method: str, scope: Any, id: str, *args: Any) -> Callable[..., Any]:
         """What one of these five methods does, for a transaction of somebody else's.
 
-        Or "remove_rows": undo what the first two did, where nobody knows whether it was committed.
+        ``method`` is its name; ``scope``, ``id`` (of the conversation) and ``args`` are its
+        arguments. Or "remove_rows": undo what the first two did, where nobody knows whether it was
+        committed.
         """
         self._check(scope)
         if method == "remove_rows":
@@ -517,19 +808,48 @@ class ConversationStore(ScopedStore):
         return f"ConversationStore({self.database.name!r})"
 
     def scoped(self, scope: Any) -> ScopedStore:
-        """The conversations of one owner: ``Scope(user=…)`` or any object with an ``owner_id``."""
+        """The conversations of one owner.
+
+        ``scope`` is ``Scope(user=…)`` or any object with an ``owner_id``.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import Scope
+        >>> store.scoped(Scope(user="alice")).list_conversations()  # that one is nobody's
+        []
+        >>> store.close()
+        """
         return ScopedStore(self.database, owner_of(scope))
 
     @kinds.checked
     def to_frame(self, kind: str, scope: Any = None) -> pandas.DataFrame:
-        """The frame of one owner's conversations; see :meth:`ScopedStore.to_frame`."""
+        """The ``kind`` of frame of one owner's conversations.
+
+        The kinds are those of :meth:`ScopedStore.to_frame`. The owner is that of ``scope``, as for
+        :meth:`scoped`; without one it is nobody.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> len(store.to_frame("messages"))
+        0
+        >>> store.close()
+        """
         return super().to_frame(kind) if scope is None else self.scoped(scope).to_frame(kind)
 
     @kinds.checked(days=kinds.number(0))
     def delete_older_than(self, days: float = 30) -> int:
-        """Delete what nobody went on with for so many days, whosever it is; how many it were.
+        """Delete what nobody went on with for ``days``, whosever it is; how many it were.
 
         What is open in a session that lives is left alone.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> store.delete_older_than(days=30)
+        0
+        >>> store.close()
         """
         database, deleted = self.database, 0
         old = database.run(partial(conversations.older_than, tables=database.tables, days=days))
@@ -545,10 +865,23 @@ class ConversationStore(ScopedStore):
     def backup(path: str | Path, to: str | Path) -> None:
         """Copy the SQLite file of a store to a new file, also while sessions write to it.
 
-        The copy is as the store was at one moment. Sessions wait while it is made, unless the file
-        has WAL; the store itself is not changed. Raises
-        :class:`~sagents_nb.errors.ConfigurationError` for what is no store's file and a name that
-        is taken, and :class:`~sagents_nb.errors.StoreError` if it cannot be read or written.
+        ``path`` is the file of the store, ``to`` that of the copy, which is as the store was at one
+        moment. Sessions wait while it is made, unless the file has WAL; the store itself is not
+        changed. Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no store's file
+        and a name that is taken, and :class:`~sagents_nb.errors.StoreError` if it cannot be read or
+        written.
+
+        >>> import tempfile
+        >>> from sagents_nb import ConversationStore
+        >>> folder = tempfile.mkdtemp()
+        >>> store = ConversationStore(f"{folder}/talks.db")
+        >>> _ = store.create_conversation(title="Trip")
+        >>> ConversationStore.backup(f"{folder}/talks.db", f"{folder}/copy.db")
+        >>> store.close()
+        >>> copy = ConversationStore(f"{folder}/copy.db")
+        >>> [conversation.title for conversation in copy.list_conversations()]
+        ['Trip']
+        >>> copy.close()
         """
         if "://" in str(path) or "://" in str(to):  # with a password perhaps, so it is not shown
             raise ConfigurationError(
@@ -563,5 +896,10 @@ class ConversationStore(ScopedStore):
         self.close()
 
     def close(self) -> None:
-        """Write what is waiting and close the database. Sessions that use the store end badly."""
+        """Write what is waiting and close the database. Sessions that use the store end badly.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> store.close()
+        """
         self.database.close()

@@ -34,6 +34,8 @@ from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, RawFenced
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RECIPES = ROOT / "docs" / "recipes"
+"""Of whose pages what stands below each heading is a program by itself."""
 
 FENCES = RawFencedCodeBlockLexer(re.compile(r"[ \t]*(?P<language>[^\n`]*)$\n", re.MULTILINE))
 UNSEEN = DirectiveInHTMLCommentLexer("invisible-code-block", arguments="python")

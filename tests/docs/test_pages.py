@@ -10,9 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from sybil.parsers.abstract.lexers import LexingException
 
-from tests.docs.pages import PAGES, ROOT, run_page
-
-RECIPES = ROOT / "docs" / "recipes"
+from tests.docs.pages import PAGES, RECIPES, ROOT, run_page
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -34,6 +35,13 @@ def test_what_is_wrong_is_found(added: str, site: Path, tmp_path: Path) -> None:
     page = copy / "index.html"
     page.write_text(page.read_text(encoding="utf-8") + added, encoding="utf-8")
     assert len(list(problems(copy))) == 1
+
+
+def test_the_reference_shows_what_an_event_is_made_of(site: Path) -> None:
+    page = (site / "reference" / "events.html").read_text(encoding="utf-8")
+    text = re.sub(r"\s+", "", re.sub(r"<[^>]+>", "", page))
+    assert "AgentStart()" in text
+    assert "TokenUsage(usage:Usage" in text
 
 
 def test_each_page_of_docs_is_in_the_navigation() -> None:

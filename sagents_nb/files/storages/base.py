@@ -50,6 +50,26 @@ class FileStorage(Protocol):
       is not there), and give the new one; raises FileChanged. One that is gone is saved too.
       Without it, the version is asked for before a save and after it.
     - ``location(path)``: where on this machine's disk a file lies, for people to find it there.
+
+    >>> from sagents_nb import Mount, VirtualFilesystem
+    >>> class InADict:
+    ...     def __init__(self):
+    ...         self.kept = {}
+    ...     def list(self, scope):
+    ...         return list(self.kept.values())
+    ...     def load(self, scope, path):
+    ...         if path not in self.kept:
+    ...             raise FileNotFoundError(path)
+    ...         return self.kept[path]
+    ...     def save(self, scope, entry):
+    ...         self.kept[entry.path] = entry
+    ...     def delete(self, scope, path):
+    ...         self.kept.pop(path, None)
+    >>> storage = InADict()
+    >>> fs = VirtualFilesystem(mounts=[Mount("notes", storage)])
+    >>> _ = fs.write("/notes/a.md", "# A")
+    >>> list(storage.kept)
+    ['a.md']
     """
 
     def list(self, scope: str) -> Iterable[FileEntry]:

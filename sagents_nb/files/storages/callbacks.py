@@ -32,8 +32,9 @@ class CallbackStorage:
 
     What a function raises means that it failed. They are called from several threads; async
     ones run on the loop of the runtime. Without ``on_list`` nothing is listed, without
-    ``on_read`` nothing is found, and without ``on_write`` or ``on_delete`` that is refused.
-    A directory is there when a file is in it.
+    ``on_read`` nothing is found, and without ``on_write`` or ``on_delete`` that is refused, with a
+    FileError (NotStorable for a write). A directory is there when a file is in it. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for what is no function, and without any.
 
     >>> kept = {}
     >>> storage = CallbackStorage(

@@ -54,7 +54,7 @@ Found = dict[str, os.stat_result]
 
 
 class DiskStorage:
-    """A directory in which "notes/a.md" is the file notes/a.md, made when first needed.
+    """A directory, ``path``, in which "notes/a.md" is the file notes/a.md, made when first needed.
 
     People and other programs may read, add, change and remove files. Titles, custom metadata
     and the like lie in ".sagents/files" inside it; without that, no file is lost. The scope
@@ -66,7 +66,8 @@ class DiskStorage:
     Nothing outside of the directory is touched: links are not followed, and neither these
     nor devices and files with several names are listed, read, replaced or removed. Two names
     that some disk takes for one (by case or Unicode form) cannot be beside each other.
-    What the disk refuses raises FileError.
+    What the disk refuses raises FileError, and no path
+    :class:`~sagents_nb.errors.ConfigurationError`.
 
     >>> import pathlib, tempfile
     >>> folder = tempfile.mkdtemp()

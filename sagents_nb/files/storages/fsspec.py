@@ -48,7 +48,7 @@ _decoder = msgspec.json.Decoder(Index)
 
 
 class FsspecStorage:
-    """A place that fsspec knows: "s3://bucket/prefix", "memory://notes", "zip://::a.zip".
+    """A place that fsspec knows by its ``url``: "s3://bucket/prefix" or "memory://notes".
 
     ``storage_options`` are those of its filesystem (keys, endpoints); they appear in no
     message. What the place cannot keep (titles, custom metadata, empty directories) lies in
@@ -58,7 +58,8 @@ class FsspecStorage:
     A file is replaced at once where the place can do that, and a save is as safe as the place
     makes it. Two processes that save in one directory at the same time may lose each other's
     titles, never files. Links of a local disk are followed: for files here use DiskStorage.
-    What the place refuses raises FileError.
+    What the place refuses raises FileError, and what is no such place
+    :class:`~sagents_nb.errors.ConfigurationError`.
 
     >>> from sagents_nb.files.entry import new_file
     >>> storage = FsspecStorage("memory://doctest")

@@ -32,12 +32,13 @@ AT_ONCE = 500
 
 
 class SQLStorage:
-    """A table with one row for each file of each scope, made when first needed.
+    """A ``table`` with one row for each file of each scope, made when first needed.
 
     ``url`` is that of a database of SQLAlchemy ("sqlite:///files.db",
     "postgresql://user@host/name"), or an engine that you have, with its own settings. A save
     is one transaction, and on the disk when it returns. What the database refuses raises
-    FileError.
+    FileError, and a ``url`` that SQLAlchemy cannot use
+    :class:`~sagents_nb.errors.ConfigurationError`, as does SQLAlchemy that is not there.
 
     >>> from sagents_nb.files.entry import new_file
     >>> storage = SQLStorage("sqlite://")

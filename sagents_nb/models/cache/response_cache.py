@@ -57,6 +57,18 @@ class ResponseCache:
     database, a full disk. The first time, a warning says so; ``stats()["problem"]`` keeps it.
 
     Give it to :class:`~sagents_nb.RecordedModel`. Needs ``pip install 'sagents-nb[cache]'``.
+
+    >>> import tempfile
+    >>> from sagents_nb import Agent, RecordedModel, ResponseCache, ScriptedModel
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> cache = ResponseCache(f"{folder.name}/answers")
+    >>> Agent(RecordedModel(ScriptedModel(["Hello!"]), cache)).run("hi").text
+    'Hello!'
+    >>> Agent(RecordedModel(ScriptedModel([]), cache, "replay")).run("hi").text
+    'Hello!'
+    >>> cache.stats()["hits"], len(list(cache.recordings())), cache.clear()
+    (1, 1, 1)
+    >>> folder.cleanup()
     """
 
     @kinds.checked(
@@ -93,14 +105,32 @@ class ResponseCache:
 
     @kinds.checked
     def get(self, key: str) -> Recording | None:
-        """The recording of that key, or None, whatever the disk says. Blocks for a disk access."""
+        """The recording of that ``key``, or None, whatever the disk says. Blocks for a disk access.
+
+        >>> import tempfile
+        >>> from sagents_nb import ResponseCache
+        >>> ResponseCache(f"{tempfile.mkdtemp()}/answers").get("unknown") is None
+        True
+        """
         recording = self._read(key, self._text)
         self._counts["hits" if recording is not None else "misses"] += 1
         return recording
 
     @kinds.checked
     def put(self, recording: Recording) -> None:
-        """Store it in place of what has its key, if the disk lets it. Blocks for a disk access."""
+        """Store ``recording`` in place of what has its key, if the disk lets it.
+
+        Blocks for a disk access.
+
+        >>> import tempfile
+        >>> from sagents_nb import Agent, RecordedModel, ResponseCache, ScriptedModel
+        >>> one, other = (ResponseCache(f"{tempfile.mkdtemp()}/answers") for _ in range(2))
+        >>> _ = Agent(RecordedModel(ScriptedModel(["Hello!"]), one)).run("hi")
+        >>> for recording in one.recordings():
+        ...     other.put(recording)
+        >>> Agent(RecordedModel(ScriptedModel([]), other, "replay")).run("hi").text
+        'Hello!'
+        """
         parts = parts_of(recording)
         rows = {recording.key: to_row(recording, parts)}
         self._counts["stored"] += self._tried(
@@ -108,7 +138,15 @@ class ResponseCache:
         )
 
     def recordings(self) -> Iterator[Recording]:
-        """The recordings, the newest first; those that cannot be read are left out."""
+        """The recordings, the newest first; those that cannot be read are left out.
+
+        >>> import tempfile
+        >>> from sagents_nb import Agent, RecordedModel, ResponseCache, ScriptedModel
+        >>> cache = ResponseCache(f"{tempfile.mkdtemp()}/answers")
+        >>> _ = Agent(RecordedModel(ScriptedModel(["Hello!"]), cache)).run("hi")
+        >>> [recording.message.text for recording in cache.recordings()]
+        ['Hello!']
+        """
         texts: dict[str, str | None] = {}  # of what they share, each of which is read once
 
         def shared(key: str) -> str | None:
@@ -127,12 +165,25 @@ class ResponseCache:
 
         ``hits``, ``misses``, ``stored`` and ``failures`` are counts of this object; ``entries``
         and ``bytes`` are of the whole directory; ``problem`` is what failed last, or "".
+
+        >>> import tempfile
+        >>> from sagents_nb import ResponseCache
+        >>> ResponseCache(f"{tempfile.mkdtemp()}/answers").stats()["entries"]
+        0
         """
         entries, size = self._tried(lambda cache: (_count(cache), cache.volume()), (0, 0))
         return {**self._counts, "entries": entries, "bytes": size, "problem": self._problem}
 
     def clear(self) -> int:
-        """Remove every recording, or a database that is damaged; returns how many there were."""
+        """Remove every recording, or a database that is damaged; returns how many there were.
+
+        >>> import tempfile
+        >>> from sagents_nb import Agent, RecordedModel, ResponseCache, ScriptedModel
+        >>> cache = ResponseCache(f"{tempfile.mkdtemp()}/answers")
+        >>> _ = Agent(RecordedModel(ScriptedModel(["Hello!"]), cache)).run("hi")
+        >>> cache.clear()
+        1
+        """
         self._retry_at = 0.0
         removed = self._tried(_cleared, 0)
         if self._damaged:

@@ -88,8 +88,13 @@ class DemoModel(ChatModel):
     It streams word by word, ``delay`` seconds apart. Token counts are estimates: a quarter
     of the characters.
 
-    >>> DemoModel()
-    DemoModel('demo')
+    >>> from sagents_nb import Agent, DemoModel
+    >>> def temperature(city: str) -> str:
+    ...     "The temperature in a city."
+    ...     return f"20 degrees in {city}."
+    >>> result = Agent(DemoModel(), tools=[temperature]).run("What is the temperature in Oslo?")
+    >>> [call.name for message in result.messages for call in message.tool_calls]
+    ['temperature']
     """
 
     name = "demo"

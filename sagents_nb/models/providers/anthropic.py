@@ -286,15 +286,15 @@ _PARAMETERS = (
 
 
 class AnthropicModel(ProviderModel):
-    """A Claude model: ``AnthropicModel("claude-sonnet-5-5")``.
+    """A Claude model by its ``name``: ``AnthropicModel("claude-sonnet-5-5")``.
 
     ``api_key`` is by default what the SDK finds (``ANTHROPIC_API_KEY`` first), ``base_url``
-    ``ANTHROPIC_BASE_URL`` or the official API. ``headers``, ``timeout``, ``retries`` and the
-    options are those of :class:`~sagents_nb.models.providers.streaming.ProviderModel`:
-    ``max_tokens`` (8,192, or 32,000 with thinking), ``thinking``, and the ``parameters`` of the
-    Messages API. The prompt is cached unless ``cache_control=None``. Raises
-    :class:`~sagents_nb.errors.ModelError`, and :class:`~sagents_nb.errors.ConfigurationError` for
-    an option that it does not know.
+    ``ANTHROPIC_BASE_URL`` or the official API. ``headers``, ``timeout``, ``retries``,
+    ``context_window`` and the ``options`` are those of
+    :class:`~sagents_nb.models.providers.streaming.ProviderModel`: ``max_tokens`` (8,192, or 32,000
+    with thinking), ``thinking``, and the ``parameters`` of the Messages API. The prompt is cached
+    unless ``cache_control=None``. Raises :class:`~sagents_nb.errors.ModelError`, and
+    :class:`~sagents_nb.errors.ConfigurationError` for an option that it does not know.
 
     >>> AnthropicModel("claude-sonnet-5-5", timeout=30, max_tokens=4000)
     AnthropicModel('claude-sonnet-5-5')

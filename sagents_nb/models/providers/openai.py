@@ -314,11 +314,11 @@ _PARAMETERS = (
 
 
 class OpenAIModel(ProviderModel):
-    """A model of OpenAI: ``OpenAIModel("gpt-6.1-sol")``.
+    """A model of OpenAI by its ``name``: ``OpenAIModel("gpt-6.1-sol")``.
 
     ``api_key`` is by default ``OPENAI_API_KEY``, ``base_url`` ``OPENAI_BASE_URL`` or the
-    official API. ``headers``, ``timeout``, ``retries`` and the options are those of
-    :class:`~sagents_nb.models.providers.streaming.ProviderModel`: ``max_tokens`` (sent as
+    official API. ``headers``, ``timeout``, ``retries``, ``context_window`` and the ``options`` are
+    those of :class:`~sagents_nb.models.providers.streaming.ProviderModel`: ``max_tokens`` (sent as
     ``max_output_tokens``), ``thinking`` (as ``reasoning.effort``), and the ``parameters`` of the
     Responses API. Reasoning comes back encrypted and is sent again with the next request. Raises
     :class:`~sagents_nb.errors.ModelError`, and :class:`~sagents_nb.errors.ConfigurationError` for

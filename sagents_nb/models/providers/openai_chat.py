@@ -270,15 +270,15 @@ _PARAMETERS = (
 
 
 class OpenAIChatModel(ProviderModel):
-    """A model behind any chat-completions server.
+    """A model behind any chat-completions server, by its ``name``.
 
-    ``OpenAIChatModel("gemma", base_url="http://127.0.0.1:8080/v1")`` needs no key; without
-    ``base_url`` it is OpenAI's own. ``headers``, ``timeout``, ``retries`` and the options are those
-    of :class:`~sagents_nb.models.providers.streaming.ProviderModel`: ``max_tokens``, ``thinking``
-    (sent as ``reasoning_effort``), and the ``parameters`` of OpenAI's and compatible servers'.
-    ``send_thinking=True`` sends reasoning back in the field it came in, for servers that want it.
-    ``reads_images`` says whether tools may give it images: by default OpenAI's own models only.
-    Raises :class:`~sagents_nb.errors.ModelError`, and
+    ``OpenAIChatModel("gemma", base_url="http://127.0.0.1:8080/v1")`` needs no ``api_key``; without
+    ``base_url`` it is OpenAI's own. ``headers``, ``timeout``, ``retries``, ``context_window`` and
+    the ``options`` are those of :class:`~sagents_nb.models.providers.streaming.ProviderModel`:
+    ``max_tokens``, ``thinking`` (sent as ``reasoning_effort``), and the ``parameters`` of OpenAI's
+    and compatible servers'. ``send_thinking=True`` sends reasoning back in the field it came in,
+    for servers that want it. ``reads_images`` says whether tools may give it images: by default
+    OpenAI's own models only. Raises :class:`~sagents_nb.errors.ModelError`, and
     :class:`~sagents_nb.errors.ConfigurationError` for an option that it does not know.
 
     >>> OpenAIChatModel("gemma", base_url="http://127.0.0.1:8080/v1", timeout=30, retries=2)

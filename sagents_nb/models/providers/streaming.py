@@ -269,7 +269,7 @@ class ProviderModel(ChatModel):
         raise NotImplementedError
 
     def reader(self, where: Where) -> Reader:
-        """A new reader for one answer."""
+        """A new reader for one answer; ``where`` says, for error messages, whom it comes from."""
         raise NotImplementedError
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Delta | str | Message]:
@@ -283,7 +283,7 @@ class ProviderModel(ChatModel):
         return found | {self.key.value} if self.key.value else found
 
     def where(self, client: Any, options: Mapping[str, Any] = MappingProxyType({})) -> Where:
-        """Whom we talk to, for error messages."""
+        """Whom we talk to with ``client``, for error messages; ``options`` are of the request."""
         secrets = self.secrets(options)
         for name in ("api_key", "auth_token"):
             if isinstance(key := getattr(client, name, None), str) and key:
