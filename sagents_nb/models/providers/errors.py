@@ -206,7 +206,9 @@ def of_headers(headers: Mapping[str, str], where: Where) -> dict[str, Any]:
 
 
 def _wait(seconds: float | None) -> str:
-    return "try again later" if seconds is None else f"try again in {seconds:.0f} s"
+    if seconds is None:
+        return "try again later"
+    return f"try again in {math.ceil(seconds)} s" if seconds else "try again"
 
 
 def cut_stream(where: Where, detail: str) -> ModelError:

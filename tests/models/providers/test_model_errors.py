@@ -108,6 +108,14 @@ def test_retry_after_is_read_or_ignored(headers: dict[str, str], seconds: float 
     assert retry_after(headers) == seconds
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"), [("0", "; try again, or"), ("0.2", "again in 1 s,"), ("60", "in 60 s,")]
+)
+def test_when_to_try_again_is_never_in_no_time(provider: Provider, asked: str, said: str) -> None:
+    raised = error_of(provider, "openai", 429, {"message": "slow"}, {"retry-after": asked})
+    assert said in str(raised)
+
+
 def test_retry_after_may_be_a_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sagents_nb.models.providers.errors.time.time", lambda: 1_700_000_000.0)
     date = email.utils.formatdate(1_700_000_100, usegmt=True)
