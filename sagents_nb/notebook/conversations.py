@@ -15,6 +15,7 @@ from ..agent import Agent
 from ..errors import ConfigurationError, NotRunning, Owned, SagentsError, StaleOwner
 from ..files import VirtualFilesystem
 from ..models.base import ChatModel
+from ..models.resolve import default_model, resolve_model
 from ..serialization import to_data
 from ..session import Session, sessions
 from ..tools import as_tool
@@ -129,6 +130,7 @@ class Conversations:
         self._sessions: dict[Agent, Session] = {}  # those that agents were used in
         self._count = 0
         self._model_announced = False
+        self._chosen: ChatModel | None = None  # before there is a conversation
         _of_shells[shell] = self
 
     def use(self, name: str) -> tuple[Session, bool]:
@@ -144,7 +146,9 @@ class Conversations:
                 value, is_new = self._start(agent), True
                 self._sessions[agent] = value
         if not isinstance(value, Session):
-            raise UsageError(f"{name!r} is no Agent or Session of this notebook; make one first.")
+            raise UsageError(
+                f"No variable {name!r} of this notebook is an Agent or a Session; make one first."
+            )
         self.current = value
         self.storage.keep(value.id, value.agent)
         return value, is_new
@@ -214,12 +218,23 @@ class Conversations:
         """Who answers in a new conversation: who answers now, else the default agent."""
         if self.current is not None:
             return self.current.agent
-        agent = Agent(middleware=[NotebookTools(self.shell)], name="Agent")
-        if not self._model_announced:
+        agent = Agent(self._chosen, middleware=[NotebookTools(self.shell)], name="Agent")
+        if self._chosen is None and not self._model_announced:
             self._model_announced = True
             because = agent.model.chosen_because
             print(f"{because} Choose another with %agent model anthropic:NAME.")
         return agent
+
+    def choose_model(self, name: str) -> ChatModel:
+        """Have that model answer from now on, and in the first conversation; "" leaves it."""
+        if self.current is not None:
+            if name:
+                agent = self.current.agent.with_(model=self.model(name))
+                self.current.replace(agent=agent)
+            return self.current.agent.model
+        if name:
+            self._chosen = resolve_model(self.model(name))
+        return self._chosen or default_model()
 
     def model(self, name: str) -> ChatModel | str:
         """The model that is a variable of the notebook, else what names one, as it is."""

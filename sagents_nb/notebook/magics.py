@@ -196,10 +196,7 @@ class AgentMagics(Magics):
         return Text(f"{session.id!r} is empty now.")
 
     def _model(self, rest: str) -> Text:
-        session = self._session()
-        if rest:
-            session.replace(agent=session.agent.with_(model=self.conversations.model(rest)))
-        return Text(f"{session.agent.model!r}")
+        return Text(f"{self.conversations.choose_model(rest)!r}")
 
     def _replay(self, rest: str) -> Text:
         session = self._session()

@@ -392,7 +392,7 @@ def test_a_question_mark_shows_help(shell: InteractiveShell) -> None:
     "line",
     [
         *("", "status", "todos", "files", "usage", "approve", "reject", "cancel", "reset"),
-        *("model", "model demo", "tools", "tools add x", "frame", "frame todos"),
+        *("tools", "tools add x", "frame", "frame todos"),
     ],
 )
 def test_without_a_conversation_a_command_says_how_to_start_one(
@@ -416,7 +416,7 @@ def test_an_unknown_command_is_one_sentence(shell: InteractiveShell, word: str) 
 @pytest.mark.parametrize("name", ["", "nothing", "number", "sa"])
 def test_use_of_what_is_no_agent(shell: InteractiveShell, name: str) -> None:
     shell.user_ns["number"] = 3
-    with pytest.raises(UsageError, match="no Agent or Session"):
+    with pytest.raises(UsageError, match="is an Agent or a Session"):
         run(shell, f"%agent use {name}")
 
 
@@ -529,3 +529,13 @@ def test_a_session_is_shown_as_text_where_nobody_could_click(shell: InteractiveS
     view, _ = show(sa.ChatView(session))
     assert view["text/plain"] == "<Panel 'chat' of session 'talk'>"
     assert set(view) == {"text/plain", "text/html"}
+
+
+def test_a_model_is_chosen_before_the_first_conversation(shell: InteractiveShell) -> None:
+    shell.user_ns["mine"] = sa.ScriptedModel(["Scripted."])
+    assert str(value(shell.run_cell("%agent model mine"))) == "ScriptedModel('scripted')"
+    with capture_output() as said:
+        result = run(shell, "%%agent\nhello\n")
+    assert result.text == "Scripted."
+    assert "The default model" not in said.stdout
+    assert str(value(shell.run_cell("%agent model"))) == "ScriptedModel('scripted')"
