@@ -25,7 +25,7 @@ from IPython.display import display, update_display
 from .. import kinds
 from ..events import Event, Frozen, StatusChanged
 from ..messages import Message
-from ..panel.bundle import bundle, loader, math
+from ..panel.bundle import PARTS, bundle, loader, part
 from ..panel.publisher import Publisher, Shown, publisher_of
 from ..panel.requests import answer, live_fork
 from ..runtime.main_thread import main_thread
@@ -107,8 +107,8 @@ class Panel(anywidget.AnyWidget):
         kind, session = content.get("type"), self.session
         if kind == "bundle":
             self._send_bundle()
-        elif kind == "math":
-            self.send({"type": "math"}, [math()])
+        elif kind in PARTS:
+            self.send({"type": kind}, [part(kind)])
         elif session is None:
             if kind == "hello" and self._last is not None:
                 self.send(msgspec.json.decode(self._last))
