@@ -7,6 +7,7 @@ import { drawDiagram, type Diagram } from "./diagrams";
 import type { Source } from "./loader";
 import { askAgain, takePart } from "./parts";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
+import { whenCellRuns } from "./runs";
 
 export class RequestError extends Error {
   constructor(
@@ -70,6 +71,10 @@ export class Store {
     });
     // What was said while the line was broken, or the machine slept, may be lost, and nothing tells.
     whenBack(model, () => this.#catchUp());
+    whenCellRuns(model, (ran) => {
+      if (this.open) this.tell(ran);
+      return this.open;
+    });
     this.#hello(0);
   }
 
