@@ -8,7 +8,9 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.lab import Lab
+from tests.browser.marimo import Marimo
 from tests.browser.test_agent_cell import agent_notebook, part
+from tests.browser.test_marimo import say, talk
 
 pytestmark = pytest.mark.browser
 
@@ -50,10 +52,15 @@ def names_of(places: list[Any]) -> list[str]:
     return [name for name, *_ in places]
 
 
-def test_code_is_laid_out_the_same_before_it_has_its_colours(lab: Lab) -> None:
+@pytest.mark.parametrize("host", ["lab", pytest.param("notebook7", marks=pytest.mark.soak)])
+def test_code_is_laid_out_the_same_before_it_has_its_colours(
+    request: pytest.FixtureRequest, host: str
+) -> None:
+    window: Lab = request.getfixturevalue(host)
     notebook = agent_notebook(
-        lab, f"session([{ANSWER!r}, {CALL}], told)", f"s.send('Go.').result()\n{SILENT}", GIVE
+        window, f"session([{ANSWER!r}, {CALL}], told)", f"s.send('Go.').result()\n{SILENT}", GIVE
     )
+    of_the_host = set(notebook.console)  # there is no panel yet
     notebook.run_cell(1)
     panel = part(notebook, 1, "sagents-panel")
     expect(part(notebook, 1, "approval")).to_contain_text("All of them, one by one")
@@ -61,7 +68,7 @@ def test_code_is_laid_out_the_same_before_it_has_its_colours(lab: Lab) -> None:
     words = panel.locator(".hljs-keyword")
     expect(words).to_have_count(0)
     plain, text = places_of(panel), panel.locator("pre").all_text_contents()
-    notebook.screenshot("code-plain")
+    notebook.screenshot(f"code-plain-{host}")
     notebook.run_cell(2)
     expect(words.filter(has_text="SELECT")).to_be_visible()
     expect(words.filter(has_text="def")).to_be_visible()
@@ -70,8 +77,8 @@ def test_code_is_laid_out_the_same_before_it_has_its_colours(lab: Lab) -> None:
     for place, before in zip(places_of(panel), plain, strict=True):
         assert place[1:] == pytest.approx(before[1:], abs=0.1), before
     assert panel.locator("pre").all_text_contents() == text
-    notebook.screenshot("code-coloured")
-    assert notebook.console == []
+    notebook.screenshot(f"code-coloured-{host}")
+    assert set(notebook.console) <= of_the_host
     assert notebook.foreign_requests == []
 
 
@@ -84,3 +91,14 @@ def test_what_a_sync_cell_waits_for_has_its_colours_though_the_kernel_computes(l
     expect(notebook.cell_prompt(1)).to_have_text("[*]:")
     part(notebook, 1, "approve").click()
     notebook.wait_for_cell(1)
+
+
+def test_code_has_its_colours_in_marimo(marimo: Marimo) -> None:
+    notebook = talk(marimo, f"session({ANSWER!r})")
+    say(notebook.cell(1), "Go.")
+    words = notebook.cell(1).locator(".hljs-keyword")
+    expect(words.filter(has_text="def")).to_have_css("font-weight", "600")
+    expect(words.filter(has_text="SELECT")).to_be_visible()
+    notebook.screenshot("code-coloured-marimo")
+    assert notebook.console == []
+    assert notebook.foreign_requests == []
