@@ -99,6 +99,7 @@ def test_code_has_its_colours_in_marimo(marimo: Marimo) -> None:
     words = notebook.cell(1).locator(".hljs-keyword")
     expect(words.filter(has_text="def")).to_have_css("font-weight", "600")
     expect(words.filter(has_text="SELECT")).to_be_visible()
+    words.first.scroll_into_view_if_needed()
     notebook.screenshot("code-coloured-marimo")
     assert notebook.console == []
     assert notebook.foreign_requests == []
