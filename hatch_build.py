@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BUNDLE = ("loader.js", "panel.js", "panel.css", "math.js", "reopened.js")
+BUNDLE = ("loader.js", "panel.js", "panel.css", "math.js", "colours.js", "reopened.js")
 
 
 class WidgetBundleHook(BuildHookInterface):  # type: ignore[type-arg]

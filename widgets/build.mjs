@@ -1,15 +1,15 @@
-// Builds what the Python package ships: loader.js, panel.js and panel.css, math.js, reopened.js.
+// Builds what the Python package ships: loader.js, panel.js and panel.css, math.js, colours.js, reopened.js.
 import { statSync } from "node:fs";
 import { context } from "esbuild";
 
 const out = "../sagents_nb/panel/static";
 
 // The loader travels with every widget model and the panel once per page, so both are kept small;
-// what sets formulas, once per page that has any.
-const budgets = { "loader.js": 4_000, "panel.js": 250_000, "panel.css": 35_000, "math.js": 280_000, "reopened.js": 2_000 };
+// what sets formulas and what colours code, once per page that has any.
+const budgets = { "loader.js": 4_000, "panel.js": 204_000, "panel.css": 35_000, "math.js": 280_000, "colours.js": 50_000, "reopened.js": 2_000 };
 
 const options = {
-  entryPoints: { loader: "src/loader.ts", panel: "src/panel.tsx", math: "src/katex.ts", reopened: "src/reopened.ts", "panel-css": "src/style.css" },
+  entryPoints: { loader: "src/loader.ts", panel: "src/panel.tsx", math: "src/katex.ts", colours: "src/colours.ts", reopened: "src/reopened.ts", "panel-css": "src/style.css" },
   entryNames: "[name]",
   outdir: out,
   bundle: true,

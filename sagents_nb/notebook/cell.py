@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from IPython.display import display
 from msgspec.structs import replace
@@ -18,8 +18,9 @@ from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..session.headless import decide, joined
 from ..transcript import markdown
+from .outputs import Place, awaited, here, shown_in
 from .status_text import interrupt_text, kept_text, markdown_output
-from .widget import Panel, display_id_of, run_view, show, update
+from .widget import Panel, display_id_of, note_shown, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
 HEARTBEAT = 0.1
@@ -50,7 +51,8 @@ async def run_cell(
         output.follow(session)
         return None
     try:
-        result = await _final_result(session, run, unattended, wait)
+        with output.awaited():
+            result = await _final_result(session, run, unattended, wait)
     except asyncio.CancelledError:
         await _wait_for_shutdown(session)
         stop_run(session, run)
@@ -182,9 +184,25 @@ class CellOutput:
         self.panel: Panel | None = run_view(session, run_id, typed=typed) if live else None
         self.run_id = run_id
         self.text = "*The agent is working.*"
+        self.place = here()
         if self.panel is not None:
-            bundle = self.panel.mimebundle(self.text)
-            show(session, display_id_of(self.panel), bundle, lambda _: markdown_output(self.text))
+            self._show(session, self.panel)
+
+    def _show(self, session: Session, panel: Panel) -> None:
+        note_shown(panel, self.place)
+        bundle = panel.mimebundle(self.text)
+        with shown_in(self.place):
+            show(session, display_id_of(panel), bundle, lambda _: markdown_output(self.text))
+
+    def awaited(self) -> AbstractContextManager[None]:
+        """While the cell waits: where it is run again its page has the panel in the new output."""
+        return nullcontext() if self.panel is None else awaited(self.place, self._move)
+
+    def _move(self, place: Place) -> None:
+        session = self.panel and self.panel.session
+        if place != self.place and self.panel is not None and session is not None:
+            self.place = place
+            self._show(session, self.panel)
 
     def finish(self, session: Session, result: RunResult | None) -> None:
         """Show how it ended, as far as that is known."""

@@ -36,10 +36,11 @@ from .completion import Completion
 from .conversations import Conversations
 from .interpolate import fields_in, unknown_names
 from .magics import AgentMagics
+from .outputs import cell_id
 from .status_text import MimeBundle, folded_output
 from .unattended import unattended
 from .waiting import NotebookFace
-from .widget import cell_id, frozen_bundle, live_bundle, show, static_bundle
+from .widget import frozen_bundle, live_bundle, show, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
 

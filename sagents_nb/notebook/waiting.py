@@ -73,7 +73,8 @@ class NotebookFace:
             stop_run(session, run)
             raise
         try:
-            result = _final_result(session, run, unheard, end)
+            with output.awaited():
+                result = _final_result(session, run, unheard, end)
         except KeyboardInterrupt:
             stop_run(session, run)
             output.finish(session, _result_of_stopped(session, run))

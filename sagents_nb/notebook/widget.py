@@ -25,7 +25,7 @@ from IPython.display import display, update_display
 from .. import kinds
 from ..events import Event, Frozen, StatusChanged
 from ..messages import Message
-from ..panel.bundle import bundle, loader, math
+from ..panel.bundle import PARTS, bundle, loader, part
 from ..panel.publisher import Publisher, Shown, publisher_of
 from ..panel.requests import answer, live_fork
 from ..runtime.main_thread import main_thread
@@ -35,6 +35,7 @@ from ..transcript import latest_markdown, markdown
 from . import marimo
 from .control import Control
 from .conversations import conversations_of
+from .outputs import Place, here, note
 from .status_text import MimeBundle, folded_output, markdown_output
 from .unattended import unattended
 
@@ -107,8 +108,10 @@ class Panel(anywidget.AnyWidget):
         kind, session = content.get("type"), self.session
         if kind == "bundle":
             self._send_bundle()
-        elif kind == "math":
-            self.send({"type": "math"}, [math()])
+        elif kind in PARTS:
+            self.send({"type": kind}, [part(kind)])
+        elif kind == "ran":
+            note(content.get("cell"), content.get("request"))
         elif session is None:
             if kind == "hello" and self._last is not None:
                 self.send(msgspec.json.decode(self._last))
@@ -181,7 +184,7 @@ class Panel(anywidget.AnyWidget):
         messages = [] if session is None else session.messages
         if (static := static_bundle(repr(self), messages)) is not None:
             return static
-        _note_shown(self)
+        note_shown(self, here())
         return self.mimebundle(latest_markdown(messages))
 
 
@@ -221,7 +224,7 @@ def panel_of(session: Session) -> Panel:
 
 
 class _Shown(NamedTuple):
-    """The views that a cell has shown in one run of it, which the id of its request tells."""
+    """The views that a cell has shown in one output."""
 
     request: str
     views: list[Panel]
@@ -237,18 +240,16 @@ def run_view(session: Session, run_id: str, *, typed: bool = False) -> Panel:
     ``typed`` if the cell has the prompt word for word.
     """
     view = Panel(session, "run", run_id, typed)
-    _note_shown(view)
     panel_of(session).begin()
     return view
 
 
-def _note_shown(view: Panel) -> None:
-    """Close the views that an earlier run of this cell has shown: it has others in its output.
+def note_shown(view: Panel, place: Place) -> None:
+    """Close the views that an earlier output of this cell had: it has others in its new one.
 
     What a variable holds or another cell shows stays, and so do session models, which others need.
     """
-    parent = _parent()
-    cell, request = cell_id(), str((parent.get("header") or {}).get("msg_id") or "")
+    cell, request = place
     before = _of_cells.get(cell)
     if not cell or not view.source:
         return
@@ -270,17 +271,6 @@ def _forget(view: Panel) -> None:
         _displays.get(session, {}).pop(display_id_of(view), None)
     view.close()
     layout.close()  # a model of its own, which nothing else shows
-
-
-def cell_id() -> str:
-    """The id of the cell that is run, "" where the front end does not say it."""
-    return str((_parent().get("metadata") or {}).get("cellId") or "")
-
-
-def _parent() -> dict[str, Any]:
-    """The message that asked for what the kernel does, {} outside of one."""
-    kernel = getattr(get_ipython(), "kernel", None)
-    return {} if kernel is None else kernel.get_parent() or {}
 
 
 def display_id_of(view: Panel) -> str:

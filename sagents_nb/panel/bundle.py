@@ -22,10 +22,14 @@ def bundle() -> tuple[str, list[bytes]]:
     return hashlib.sha256(b"".join(buffers)).hexdigest()[:16], buffers
 
 
+PARTS = ("math", "colours")
+"""What a page asks for when it has the first formula, and the first code that has colours."""
+
+
 @cache
-def math() -> bytes:
-    """The JavaScript that sets formulas, for pages that have any."""
-    return _read("math.js")
+def part(name: str) -> bytes:
+    """The JavaScript of one of :data:`PARTS`."""
+    return _read(f"{name}.js")
 
 
 def _read(name: str) -> bytes:

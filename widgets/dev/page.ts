@@ -1,7 +1,11 @@
 // The page of the harness: one scene, in a theme and a width of choice.
+import * as colouring from "../src/colours";
+import { colours } from "../src/highlight";
 import { render } from "../src/panel";
 import { FakeModel } from "./fake";
 import { contents, scenes } from "./scenes";
+
+colours.use(colouring);
 
 const query = new URLSearchParams(location.search);
 const root = document.getElementById("root")!;

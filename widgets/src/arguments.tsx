@@ -4,7 +4,7 @@ import { changeOf, type Change } from "./changes";
 import { Diff } from "./diff";
 import { Faint, FaintLine } from "./faint";
 import { count } from "./format";
-import { isLanguage, languageOf } from "./highlight";
+import { isLanguage, languageOf } from "./languages";
 import { Line, TextBlock, Visible } from "./text-block";
 import { canonicalJson, placeIn, type Numbers } from "./visible";
 import type { Json, JsonObject } from "./protocol";

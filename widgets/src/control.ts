@@ -74,7 +74,8 @@ export class Control {
 
 const controls = new WeakMap<Kernel, Control>();
 
-const kernelOf = (model: AnyModel): Kernel | undefined =>
+/** The page's connection to the kernel, where it has one. */
+export const kernelOf = (model: AnyModel): Kernel | undefined =>
   (model as { widget_manager?: { kernel?: Kernel } }).widget_manager?.kernel;
 
 /** That of the kernel which the model lives in: one a page; null in hosts that have none. */

@@ -10,7 +10,7 @@ import { parseCsv } from "./csv";
 import { Faint, FaintLine } from "./faint";
 import { FileChanges, UndoButton, useChangedFile } from "./file-changes";
 import { bytes, count } from "./format";
-import { languageOf } from "./highlight";
+import { languageOf } from "./languages";
 import { Icon } from "./icons";
 import { Notebook } from "./notebook";
 import { CodeBlock, RichText } from "./rich-text";

@@ -2,7 +2,7 @@
 // keep their objects, so their DOM is never touched again, and only the tail is parsed.
 import { Marked, type Token, type Tokens, type TokensList } from "marked";
 import { formulas } from "./formulas";
-import { highlight } from "./highlight";
+import { classesOf } from "./highlight";
 import { BoundedLexer } from "./lexer";
 
 export type Block =
@@ -17,7 +17,7 @@ const marked = new Marked({
   extensions: formulas,
   renderer: {
     code({ text, lang = "" }) {
-      return `<pre><code class="hljs">${highlight(text, lang.split(/\s/)[0]!) ?? escape(text)}</code></pre>`;
+      return `<pre><code class="${classesOf(lang.split(/\s/)[0]!)}">${escape(text)}</code></pre>`;
     },
     checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
   },

@@ -3,16 +3,16 @@ import type { AnyModel } from "@anywidget/types";
 import { render as draw } from "preact";
 import type { Source } from "./loader";
 import { memoryOf } from "./memory";
+import { askBy } from "./parts";
 import { storeFor } from "./store";
 import { goOnAfter } from "./succession";
-import { askThrough } from "./typesetter";
 import { View, type ViewName } from "./view";
 
 type Props = { model: AnyModel; source: Source; el: HTMLElement; signal: AbortSignal };
 
 export function render({ model, source, el, signal }: Props): void {
   const store = storeFor(source);
-  askThrough(model);
+  askBy((message) => store.tell(message));
   const root = document.createElement("div");
   el.append(root);
   const name: ViewName = model.get("view") || "session";

@@ -4,7 +4,7 @@ import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } fro
 import { BareButton } from "./button";
 import { CopyButton, copyButtonFor } from "./copy";
 import type { Diagram } from "./diagrams";
-import { highlight } from "./highlight";
+import { colourMarked, useColours } from "./highlight";
 import { useLatestFirst } from "./latest-first";
 import { MarkdownStream, type Block } from "./markdown";
 import { ReadingContext } from "./reading";
@@ -98,7 +98,8 @@ function HtmlBlock({ html, level }: { html: string; level?: number }) {
       if (file) link.replaceWith(fileLink(link, () => reading!.pick({ path: file.path })));
     }
     root.current!.replaceChildren(content);
-    return typeset(root.current!);
+    const forget = [typeset(root.current!), colourMarked(root.current!)];
+    return () => forget.forEach((one) => one());
   }, [html, level, files]);
   return <div class="sagents-md-block" ref={root} />;
 }
@@ -119,7 +120,7 @@ type CodeProps = { code: string; language?: string; coloured?: boolean; bare?: b
 export function CodeBlock({ code, language = "", coloured = true, bare = false }: CodeProps) {
   const root = useRef<HTMLDivElement>(null);
   const seen = useSeen(root, !bare, language !== "mermaid");
-  const html = useMemo(() => (coloured && seen ? highlight(code, language) : null), [code, language, coloured, seen]);
+  const html = useColours(code, language, coloured && seen);
   const diagram = useDiagram(code, language === "mermaid" && coloured && seen && !bare);
   const [asCode, setAsCode] = useState(false);
   const drawn = useContext(Drawn);

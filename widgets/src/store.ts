@@ -5,7 +5,9 @@ import { insertCell } from "./cells";
 import { controlOf, whenBack } from "./control";
 import { drawDiagram, type Diagram } from "./diagrams";
 import type { Source } from "./loader";
+import { askAgain, takePart } from "./parts";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
+import { whenCellRuns } from "./runs";
 
 export class RequestError extends Error {
   constructor(
@@ -53,16 +55,26 @@ export class Store {
   #count = 0;
 
   constructor(private model: AnyModel) {
-    model.on("msg:custom", (message: FromKernel) => this.receive(message));
+    model.on("msg:custom", (message: FromKernel, buffers?: DataView[]) => {
+      takePart(message, buffers);
+      this.receive(message);
+    });
     model.on("destroy", () => this.close());
     // A comm is alive from the start and never comes back, so this is its end: a kernel's restart.
     model.on("comm_live_update", () => {
       this.lost = true;
       this.close();
     });
-    controlOf(model)?.whenItWorks(() => this.#notify());
+    controlOf(model)?.whenItWorks(() => {
+      this.#notify();
+      askAgain(); // on the first way a kernel that computes has not heard it
+    });
     // What was said while the line was broken, or the machine slept, may be lost, and nothing tells.
     whenBack(model, () => this.#catchUp());
+    whenCellRuns(model, (ran) => {
+      if (this.open) this.tell(ran);
+      return this.open;
+    });
     this.#hello(0);
   }
 
@@ -79,7 +91,7 @@ export class Store {
     return new Promise((resolve, reject) => {
       const pending: Pending = { resolve, reject, again: undefined };
       this.#pending.set(id, pending);
-      this.#persistently(() => this.#tell({ type, id, ...fields }), (timer) => (pending.again = timer));
+      this.#persistently(() => this.tell({ type, id, ...fields }), (timer) => (pending.again = timer));
     });
   }
 
@@ -108,7 +120,8 @@ export class Store {
     return controlOf(this.model)?.works ?? false;
   }
 
-  #tell(message: object): void {
+  /** Tells the kernel something, on the way on which it hears most. */
+  tell(message: object): void {
     const control = controlOf(this.model);
     if (control?.works) control.send({ ...message, session_id: this.model.get("session_id") });
     else this.model.send(message);
@@ -173,7 +186,7 @@ export class Store {
 
   #hello(have: number): void {
     this.#asked = true;
-    this.#persistently(() => this.#tell({ type: "hello", have }), (timer) => (this.#retry = timer));
+    this.#persistently(() => this.tell({ type: "hello", have }), (timer) => (this.#retry = timer));
   }
 
   /** Tells the kernel now and, until the timer is cleared, again: a blocked kernel answers late, a broken connection never. */

@@ -5,7 +5,7 @@ import { useContext, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { BareButton } from "./button";
 import { Faint } from "./faint";
 import { count } from "./format";
-import { highlight } from "./highlight";
+import { useColours } from "./highlight";
 import { isPlain, pieces } from "./visible";
 
 const MOST_LINES = 16;
@@ -31,7 +31,8 @@ export function TextBlock({ text, tone, language = "" }: Props) {
     return () => cuts(-1);
   }, [missing, cuts]);
   // Colours show the text itself, so what hides in it would stay hidden.
-  const html = useMemo(() => (isPlain(shown) ? highlight(shown, language) : null), [shown, language]);
+  const plain = useMemo(() => isPlain(shown), [shown]);
+  const html = useColours(shown, language, plain);
   return (
     <div class={tone ? `sagents-text sagents-${tone}` : "sagents-text"}>
       <pre tabIndex={cuts ? undefined : 0}>

@@ -4,7 +4,7 @@ import { emptyState } from "../dev/scenes";
 import * as katex from "../src/katex";
 import { formulaOf } from "../src/formulas";
 import { parseMarkdown } from "../src/markdown";
-import { use } from "../src/typesetter";
+import { typesetter } from "../src/typesetter";
 import cases from "../../tests/fixtures/formulas.json";
 import { el, model, said, sent, settle, show } from "./page";
 
@@ -54,7 +54,7 @@ test("the typesetter is asked for with the first formula, and until it comes the
   await settle();
   expect(error).toHaveBeenCalled();
   error.mockRestore();
-  use(katex);
+  typesetter.use(katex);
   await settle();
   const set = [...el.querySelectorAll("math")];
   expect(set.map((math) => math.getAttribute("display"))).toEqual([null, "block"]);

@@ -2,8 +2,12 @@
 import { afterEach, beforeEach } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState } from "../dev/scenes";
+import * as colouring from "../src/colours";
+import { colours } from "../src/highlight";
 import { render } from "../src/panel";
 import type { Interrupt, JsonObject, ViewState } from "../src/protocol";
+
+colours.use(colouring);
 
 export let el: HTMLElement;
 export let model: FakeModel;
