@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextvars import ContextVar
 from functools import cache, cached_property
 from typing import Any
 
@@ -28,7 +29,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``model_calls`` and ``tool_calls`` are how many may be made, ``tokens`` how many those calls may
     use, cached ones included. A run stops before the call that would go beyond a limit, so it
-    overshoots by what one call uses at most. ``seconds`` is wall time of the run itself: a model
+    overshoots by what one call uses at most; of many at the same time, by what each that is under
+    way uses. ``seconds`` is wall time of the run itself: a model
     that still answers then is stopped, a tool is not. Sub-agents draw on the budget of their
     parent. ``cost_usd`` needs a model whose answers say what they cost (``Usage.cost_usd``): with
     one that never does, as those of Anthropic and OpenAI, no call is made, and any other stops at
@@ -109,11 +111,11 @@ def meter_of(budget: Budget | None) -> Meter:
 
 
 class Meter:
-    """What a run has used of its budget; shared with its sub-agents."""
+    """What a run has used of its budget, if that is ``limited``; shared with its sub-agents."""
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or _unlimited()
-        self._limited = self.budget != _unlimited()
+        self.limited = self.budget != _unlimited()
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
@@ -152,7 +154,7 @@ class Meter:
 
     def check(self, tells_cost: bool = True) -> None:
         """Raises BudgetExceeded if nothing new may be begun; see :meth:`before_model`."""
-        if self._limited:
+        if self.limited:
             self._check_model(tells_cost)
         self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
 
@@ -161,9 +163,14 @@ class Meter:
 
         ``tells_cost`` is whether that model may say what the call cost.
         """
-        if self._limited:
+        if self.limited:
             self._check_model(tells_cost)
         self.model_calls += 1
+
+    def check_again(self) -> None:
+        """Raises BudgetExceeded if others used the rest while a counted model call waited."""
+        if self.limited:
+            self._check()
 
     def before_tool(self) -> None:
         """Count a tool call; raises BudgetExceeded if it may not be made."""
@@ -183,7 +190,7 @@ class Meter:
         if usage is None:
             return
         self.usage += usage
-        if self._limited:
+        if self.limited:
             self._tokens += _number(usage.total_tokens) or 0.0
             cost = _number(usage.cost_usd)
             self._cost += cost or 0.0
@@ -216,13 +223,17 @@ class Meter:
             raise self.out_of_time()
 
     def _check_tools(self, count: int) -> None:
-        if self._limited:
+        if self.limited:
             self._check()
             self._compare("tool_calls", self.tool_calls + count, self.budget.tool_calls)
 
     def _compare(self, name: str, needed: float, limit: int | None) -> None:
         if limit is not None and needed > limit:
             raise _used_up(name, limit)
+
+
+DRAWN_ON: ContextVar[Meter | None] = ContextVar("DRAWN_ON", default=None)
+"""The meter of the run that asks a model, for a model that waits before it does so."""
 
 
 @cache

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ..budget import DRAWN_ON
 from ..context import RunContext
 from ..errors import AgentError, MaxRunsExceeded, pass_on
 from ..events import AgentEnd, AgentStart, ToolExecutionEnd, TurnEnd, TurnStart
@@ -349,12 +350,17 @@ class Loop:
         meter.before_model(meter.budget.cost_usd is None or tells_cost(model))
         self.model_calls += 1
         tracing = current()
-        if tracing is None:
-            answer = await call_in_time(model, request, self.ctx)
-        else:
-            with tracing.chat(model) as said:
+        before = DRAWN_ON.set(meter) if meter.limited else None
+        try:
+            if tracing is None:
                 answer = await call_in_time(model, request, self.ctx)
-                said(answer.message, answer.model, answer.failure)
+            else:
+                with tracing.chat(model) as said:
+                    answer = await call_in_time(model, request, self.ctx)
+                    said(answer.message, answer.model, answer.failure)
+        finally:
+            if before is not None:
+                DRAWN_ON.reset(before)
         if self.commits.records:
             answer = kept(answer, model)
         if config.chain.hooks["before_model_request"] and answer.message.tool_calls:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..context import RunContext
-from ..errors import ModelError, pass_on
+from ..errors import BudgetExceeded, ModelError, pass_on
 from ..events import Emitter, MessageStart, MessageUpdate, ModelRetry
 from ..messages import (
     Delta,
@@ -168,7 +168,7 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
                 f"{model!r} ended its stream without a final Message; nothing of it was run.",
                 kind="cut_stream",
             )
-    except ModelError as error:
+    except (ModelError, BudgetExceeded) as error:
         hush(error)
         failure = error
     except BaseException as error:

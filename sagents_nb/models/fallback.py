@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import kinds
-from ..errors import ConfigurationError, ModelError, pass_on
+from ..errors import BudgetExceeded, ConfigurationError, ModelError, pass_on
 from ..messages import Message
 from ..text import said_by
 from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
@@ -84,6 +84,8 @@ class FallbackModel(ChatModel):
                 if begun:
                     return
                 raise ModelError("It ended its stream without a final Message.", kind="cut_stream")
+            except BudgetExceeded:  # which no other model would be within
+                raise
             except BaseException as error:
                 pass_on(error)
                 if given:  # whoever reads this has enough

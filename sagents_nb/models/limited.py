@@ -11,6 +11,7 @@ from copy import copy
 from typing import Any
 
 from .. import kinds
+from ..budget import DRAWN_ON
 from ..errors import ConfigurationError
 from .base import ChatModel, ModelAround, ModelRequest, StreamItem, stream_of
 from .resolve import resolve_model
@@ -23,8 +24,9 @@ class Limited(ModelAround):
 
     All agents that are given this object share its limits, also their sub-agents and the rows of
     a map; whoever comes later waits for a place, in the order of asking. Each attempt of a retry
-    counts. Waiting counts as time of the run: ``Budget(seconds=…)`` ends it. ``inner`` is the
-    model; ``sleep`` and ``clock`` (seconds) are for tests.
+    counts. Waiting counts as time of the run: ``Budget(seconds=…)`` ends it. Whoever gets a place
+    looks once more whether the budget is used up by now, as one that is shared may be. ``inner`` is
+    the model; ``sleep`` and ``clock`` (seconds) are for tests.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` without any limit.
 
@@ -76,6 +78,8 @@ class Limited(ModelAround):
             await self._free.acquire()
         try:
             await self._wait_for_turn()
+            if (meter := DRAWN_ON.get()) is not None:  # others may have used the rest meanwhile
+                meter.check_again()
             async with aclosing(stream_of(self._asked, request)) as stream:
                 async for item in stream:
                     yield item

@@ -136,3 +136,54 @@ def test_no_limit_and_wrong_ones_are_refused() -> None:
     for wrong in ({"concurrent": 0}, {"per_minute": 1.5}, {"concurrent": True}):
         with pytest.raises(sa.ConfigurationError, match="Limited"):
             sa.Limited("demo", **wrong)
+
+
+class Paid(sa.ChatModel):
+    """Each answer has its tokens and its price."""
+
+    name = "paid"
+    tells_cost = True
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def stream(self, request: Any) -> Any:
+        self.asked += 1
+        await asyncio.sleep(0)
+        yield sa.Message.assistant("Yes.", usage=sa.Usage(50, 5, cost_usd=0.01))
+
+
+@pytest.mark.parametrize("concurrent", [1, 3])
+@pytest.mark.parametrize("budget", [sa.Budget(tokens=300), sa.Budget(cost_usd=0.06)])
+def test_who_waited_for_a_place_looks_again_what_others_have_left(
+    budget: sa.Budget, concurrent: int
+) -> None:
+    model, pot = Paid(), budget.shared()
+    limited = sa.Limited(model, concurrent=concurrent)
+    agents = [sa.Agent(limited, budget=pot, defaults=False) for _ in range(20)]
+
+    async def all_at_once() -> list[Any]:
+        runs = (agent.arun("?") for agent in agents)
+        return await asyncio.gather(*runs, return_exceptions=True)
+
+    came = run(all_at_once())
+    refused = [each for each in came if isinstance(each, sa.BudgetExceeded)]
+    assert 6 <= model.asked < 6 + concurrent  # those that are under way at the same time
+    assert len(refused) == 20 - model.asked
+    assert "is used up" in str(refused[-1])
+
+
+def test_no_fallback_is_asked_for_what_the_budget_does_not_allow() -> None:
+    pot, other = sa.Budget(tokens=60).shared(), Paid()
+    limited = sa.Limited(Paid(), concurrent=1)
+    agents = [
+        sa.Agent(limited, budget=pot, defaults=False, fallback_models=[other]) for _ in range(9)
+    ]
+
+    async def all_at_once() -> list[Any]:
+        runs = (agent.arun("?") for agent in agents)
+        return await asyncio.gather(*runs, return_exceptions=True)
+
+    came = run(all_at_once())
+    assert sum(isinstance(each, sa.BudgetExceeded) for each in came) == 7
+    assert other.asked == 0
