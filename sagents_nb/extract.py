@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -215,7 +214,12 @@ class Asking(Generic[A]):
             return wrong >= WRONG or loop.model_calls >= self.max_runs
 
         loop: Loop = self.agent.new_run(
-            state, emitter, follow_ups=remind, should_stop=enough, typed=True, **given
+            state,
+            emitter,
+            follow_ups=remind,
+            should_stop=enough,
+            unanswered=self._without_answer,
+            **given,
         )
         return loop
 
@@ -229,10 +233,10 @@ class Asking(Generic[A]):
     def value(self, result: RunResult) -> Any:
         """The answer in the result; raises AgentError if the run ended before there was one."""
         if result.status != "completed" or result.tool_result is None:
-            raise self.unanswered(result)
+            raise self._unanswered(result)
         return result.output
 
-    def unanswered(self, result: RunResult) -> AgentError:
+    def _unanswered(self, result: RunResult) -> AgentError:
         """Why there is no answer, of a run that is no error by itself."""
         if result.interrupt is not None:
             names = ", ".join(r.tool_name for r in result.interrupt.action_requests)
@@ -242,25 +246,22 @@ class Asking(Generic[A]):
             why, hint = f"was {result.status}", "run it again"
         return AgentError(f"There is no {self.output.name}: the run {why}; {hint}.", result)
 
-    @contextmanager
-    def explaining(self) -> Iterator[None]:
-        """Errors of a run say what was wrong with the answers that it was given."""
-        try:
-            yield
-        except (MaxRunsExceeded, UntilToolNotCalled) as error:
-            refused = [
-                result.text.removeprefix("Invalid arguments: ")
-                for message in error.result.messages
-                for result in message.tool_results
-                if result.is_error and result.name == self.tool
-            ]
-            last = " ".join(refused[-1].split()).rstrip(".") if refused else "it gave text alone"
-            calls = sum(message.role == "assistant" for message in error.result.messages)
-            raise MaxRunsExceeded(
-                f"The model gave no {self.output.name} in {calls} calls, last: {last[:300]}; "
-                "say in the prompt what is wanted, or raise max_runs.",
-                error.result,
-            ) from None
+    def _without_answer(self, error: AgentError, messages: Sequence[Message]) -> AgentError:
+        """What was wrong with the answers, where an error only says that none fits."""
+        if not isinstance(error, MaxRunsExceeded | UntilToolNotCalled):
+            return error
+        refused = [
+            result.text.removeprefix("Invalid arguments: ")
+            for message in messages
+            for result in message.tool_results
+            if result.is_error and result.name == self.tool
+        ]
+        last = " ".join(refused[-1].split()).rstrip(".") if refused else "it gave text alone"
+        calls = sum(message.role == "assistant" for message in messages)
+        return MaxRunsExceeded(
+            f"The model gave no {self.output.name} in {calls} calls, last: {last[:300]}; "
+            "say in the prompt what is wanted, or raise max_runs."
+        )
 
 
 class Extracted(Generic[T]):
@@ -284,9 +285,8 @@ def extract(
 ) -> Extracted[T]:
     """See :meth:`Agent.extract <sagents_nb.agent.Agent.extract>`."""
     asking = Asking(agent, annotation, max_runs)
-    with asking.explaining():
-        result = asking.start(prompt).result()
-        return Extracted(asking.value(result), result)
+    result = asking.start(prompt).result()
+    return Extracted(asking.value(result), result)
 
 
 async def aextract(
@@ -294,9 +294,8 @@ async def aextract(
 ) -> Extracted[T]:
     """See :meth:`Agent.aextract <sagents_nb.agent.Agent.aextract>`."""
     asking = Asking(agent, annotation, max_runs)
-    with asking.explaining():
-        result = await asking.start(prompt)
-        return Extracted(asking.value(result), result)
+    result = await asking.start(prompt)
+    return Extracted(asking.value(result), result)
 
 
 def type_given(output_type: Any, older: Any, name: str) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
 
 import sagents_nb as sa
@@ -61,7 +62,7 @@ def test_what_does_not_fit_and_text_alone_go_back_to_the_model() -> None:
 
 
 def test_a_model_that_never_gives_one_fails_the_run() -> None:
-    with pytest.raises(sa.AgentError, match="without calling submit"):
+    with pytest.raises(sa.AgentError, match="gave no City in 5 calls, last: it gave text alone"):
         agent_of(*["Oslo"] * 9, output_type=City).run("?")
     with pytest.raises(sa.AgentError) as raised:
         agent_of(*[submit(name=1)] * 3, output_type=City, max_runs=2).run("?")
@@ -211,3 +212,18 @@ def test_another_agent_is_refused_while_a_run_waits_that_could_not_be_its() -> N
     session.clear_queue()
     session.replace(agent=other)
     assert session.retry().result(PATIENCE).text  # as the new agent does it, with no until_tool
+
+
+@pytest.mark.parametrize("wrong", ["many", 9])
+def test_a_run_whose_answers_never_fit_says_what_was_wrong_as_extract_does(wrong: Any) -> None:
+    scripted = [sa.ToolCall(f"c{n}", "submit", {"value": wrong}) for n in range(9)]
+    fits = Annotated[int, msgspec.Meta(le=5)]
+    for ask in (
+        lambda agent: agent.run("How many?", output_type=fits),
+        lambda agent: sa.Session(agent.with_(output_type=fits)).send("How many?").result(),
+        lambda agent: agent.extract("How many?", fits),
+    ):
+        with pytest.raises(sa.MaxRunsExceeded, match=r"gave no .* in 5 calls, last: Expected") as e:
+            ask(sa.Agent(sa.ScriptedModel(scripted)))
+        assert "submit" not in str(e.value)
+        assert len(e.value.result.messages) > 5

@@ -8,7 +8,6 @@ import string
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 # What fails for one row fails for all of them.
 _HOPELESS = ("missing_key", "missing_package", "authentication")
-
-_AS_IT_IS = nullcontext()
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -304,8 +301,7 @@ async def answer_to(row: Row, asker: Agent | Asking[Agent]) -> Answer:
     if outcome.status == "cancelled":  # which the loop takes for a result
         raise asyncio.CancelledError
     try:
-        with _AS_IT_IS if asking is None else asking.explaining():
-            result = run_result(outcome, 0.0, {}, loop.ctx.local, meter)
+        result = run_result(outcome, 0.0, {}, loop.ctx.local, meter)
         if result.interrupt is not None:
             names = ", ".join(r.tool_name for r in result.interrupt.action_requests)
             why = f"The run waits for a person ({names or result.interrupt.type})."

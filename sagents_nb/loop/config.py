@@ -89,8 +89,9 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     change what the model is shown, never what is kept. ``get_api_key`` is given the model's
     name before each model call. All but ``should_pause`` may be async. ``recorder`` is where
     it is written down; ``transcribe`` is given each message that is about to be safe and told,
-    and what it gives is awaited in between. ``typed`` says that the answer is to be a value of
-    a type.
+    and what it gives is awaited in between. ``unanswered`` is set where the answer is to be a value
+    of a type: it is given the error of a run that ended without one, with the messages, and says
+    why.
     """
 
     model: ChatModel
@@ -113,7 +114,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     get_api_key: Callable[[str], str | Awaitable[str | None] | None] | None = None
     recorder: Recorder | None = None
     transcribe: Transcribe | None = None
-    typed: bool = False
+    unanswered: Callable[[AgentError, Sequence[Message]], AgentError] | None = None
 
 
 class Outcome(msgspec.Struct):

@@ -145,6 +145,8 @@ class Loop:
                 broken = Message("assistant", stop_reason="error", error=str(error))
         except AgentError as raised:
             status, error = "error", _failure(raised)
+            if (unanswered := self.config.unanswered) is not None:
+                error = unanswered(error, self.commits.messages)
             if self._unanswered is not None:
                 status = "interrupted"
                 self.state = self.state.with_interrupt(self._unanswered)
@@ -178,7 +180,7 @@ class Loop:
             error,
             self._artifacts,
             self._unfinished if open_calls(self.state) else None,
-            self.config.typed,
+            self.config.unanswered is not None,
             self.ctx.sub_agents,
         )
 
