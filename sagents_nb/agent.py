@@ -360,9 +360,9 @@ class Agent:
         >>> Agent(ScriptedModel([])).with_(max_runs=3).max_runs
         3
         """
-        unknown = sorted(set(changes) - set(self._config))
-        if unknown:
-            raise ConfigurationError(f"An Agent has no {', '.join(unknown)}; see help(Agent).")
+        for name in changes:
+            if name not in self._config:
+                raise ConfigurationError(kinds.no_such("Agent.with_", name, self._config))
         same = {"agent_id": self.agent_id, "interrupt_on": self.interrupt_on}
         made = Agent(**{**self._config, **same, **changes})
         if made.agent_id == self.agent_id:
@@ -840,11 +840,9 @@ class Agent:
         {'max_tokens': 100, 'temperature': 0}
         """
         given = {name: value for name, value in overrides.items() if value is not None}
-        unknown = sorted(set(given) - set(_OVERRIDES))
-        if unknown:
-            raise ConfigurationError(
-                f"A run has no option {', '.join(unknown)}; it takes {', '.join(_OVERRIDES)}."
-            )
+        for name in given:
+            if name not in _OVERRIDES:
+                raise ConfigurationError(kinds.no_such("Agent.run", name, _OVERRIDES))
         for name in {"options", "tool_context"} & given.keys():
             if isinstance(given[name], Mapping):  # else with_() says what it is
                 given[name] = {**getattr(self, name), **given[name]}

@@ -255,8 +255,11 @@ def _checked(
             try:
                 args, given = check(args, given)
                 return await function(*args, **given)
-            except BaseException:
+            except BaseException as error:
+                unknown = _unknown(function, given, error)
                 args, given = (), {}  # a traceback with locals shows no key
+                if unknown:
+                    raise TypeError(unknown) from None
                 raise
     else:
 
@@ -265,8 +268,11 @@ def _checked(
             try:
                 args, given = check(args, given)
                 return function(*args, **given)
-            except BaseException:
+            except BaseException as error:
+                unknown = _unknown(function, given, error)
                 args, given = (), {}
+                if unknown:
+                    raise TypeError(unknown) from None
                 raise
 
     return call
@@ -289,6 +295,68 @@ def check_fields(record: Any, **kinds: Kind) -> None:
             msgspec.structs.force_setattr(record, name, value)
         if not _is(wanted, value):
             raise _refusal(cls.__name__, name, wanted, value)
+
+
+# What users of openai-agents, Pydantic AI, LangChain and the SDKs call it.
+_ELSEWHERE = {
+    "instructions": "system_prompt",
+    "system": "system_prompt",
+    "prompt": "system_prompt",
+    "deps": "tool_context",
+    "context": "tool_context",
+    "model_settings": "options",
+    "settings": "options",
+    "handoffs": "subagents",
+    "agents": "subagents",
+    "max_turns": "max_runs",
+    "max_steps": "max_runs",
+    "usage_limits": "budget",
+    "result_type": "output_type",
+    "response_format": "output_type",
+    "toolsets": "tools",
+    "functions": "tools",
+    "read_only": "readonly",
+    "requires_approval": "needs_approval",
+    "session_id": "id",
+    "conversation_id": "id",
+}
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """The one of ``known`` that somebody meant who wrote ``name``; "" if there is none.
+
+    >>> meant("max_turns", ["max_runs", "tools"]), meant("tool", ["max_runs", "tools"])
+    ('max_runs', 'tools')
+    """
+    if (here := _ELSEWHERE.get(name)) in known:
+        return here or ""
+    from difflib import get_close_matches  # 3 ms
+
+    return next(iter(get_close_matches(name, sorted(known), 1, 0.75)), "")
+
+
+def no_such(where: str, name: str, known: Collection[str]) -> str:
+    """The sentence that refuses an argument of that name.
+
+    >>> no_such("Agent", "instructions", ["system_prompt", "tools"])
+    'Agent(…) has no instructions=…; did you mean system_prompt=…?'
+    >>> no_such("Agent", "colour", ["system_prompt", "tools"])
+    'Agent(…) has no colour=…; it has system_prompt, tools.'
+    """
+    near = meant(name, known)
+    hint = f"did you mean {near}=…?" if near else f"it has {', '.join(known)}."
+    return f"{where}(…) has no {name}=…; {hint}"
+
+
+def _unknown(function: Callable[..., Any], given: Iterable[str], error: BaseException) -> str:
+    """What to say instead where a call failed for an argument of an unknown name, else ""."""
+    if not isinstance(error, TypeError):
+        return ""
+    parameters = inspect.signature(function).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return ""
+    names = [name for name in parameters if name not in ("self", "cls")]
+    return next((no_such(_called(function), n, names) for n in given if n not in names), "")
 
 
 def _values(args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:

@@ -352,7 +352,7 @@ def _as_part(value: Any) -> Part | None:
 
 
 def image_of(value: Any) -> ImagePart | None:
-    """A PIL image, a matplotlib figure, the bytes or the Path of an image; None for another value.
+    """A PIL image, a matplotlib figure or axes, the bytes or Path of an image; None for another.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a path that is no image's.
     """
@@ -375,15 +375,30 @@ def image_of(value: Any) -> ImagePart | None:
             if begins.match(data):
                 return ImagePart(base64.b64encode(data).decode(), mime_type)
         return None
-    library = type(value).__module__.partition(".")[0]
+    library = _library(value)
     if library == "PIL" and hasattr(value, "save"):
         image = (
             value if value.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else value.convert("RGB")
         )
         return _drawn(lambda file: image.save(file, format="PNG"))
-    if library == "matplotlib" and hasattr(value, "savefig"):
-        return _drawn(lambda file: value.savefig(file, format="png", bbox_inches="tight"))
+    if (figure := _figure_of(value)) is not None:
+        return _drawn(lambda file: figure.savefig(file, format="png", bbox_inches="tight"))
     return None
+
+
+def _library(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
+def _figure_of(value: Any) -> Any:
+    """A figure of matplotlib, or that of axes, of which pandas' ``plot`` gives one or an array."""
+    if _library(value) == "numpy" and value.size and value.dtype.kind == "O":
+        value = value.flat[0]
+    if _library(value) != "matplotlib":
+        return None
+    if not hasattr(value, "savefig") and hasattr(value, "get_figure"):
+        value = value.get_figure()
+    return value if hasattr(value, "savefig") else None
 
 
 # https://mimesniff.spec.whatwg.org/#matching-an-image-type-pattern: what every provider takes

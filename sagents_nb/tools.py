@@ -95,6 +95,8 @@ class FunctionArguments:
                 annotation = readable(annotation)
             except (TypeError, ImportError) as error:
                 reason = str(error).strip().splitlines()[-1].rstrip(".")
+                if getattr(annotation, "__name__", "").endswith("Context"):
+                    reason += "; what a tool knows of its run is a ToolContext"
                 raise ConfigurationError(
                     f"Tool {name!r}: {parameter.name!r} cannot be described ({reason}); use plain "
                     "types, a dataclass, a TypedDict, a msgspec.Struct or a pydantic model."

@@ -204,7 +204,7 @@ def test_decisions_of_the_wrong_number_kind_or_owner_change_nothing(
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [({"temperature": 1}, "A run has no option temperature"), ({"max_runs": 0}, "=…\\) is")],
+    [({"temperature": 1}, "has no temperature="), ({"max_runs": 0}, "=…\\) is")],
 )
 def test_an_option_of_one_run_that_cannot_work_is_refused_before_any_model_call(
     option: dict[str, Any], said: str

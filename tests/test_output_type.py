@@ -180,10 +180,10 @@ def test_a_run_may_have_another_model_prompt_options_and_context() -> None:
 
 
 def test_what_a_run_does_not_have_is_named() -> None:
-    with pytest.raises(sa.ConfigurationError, match="A run has no option tools; it takes model"):
+    with pytest.raises(sa.ConfigurationError, match="has no tools=…; it has model"):
         agent_of().run("go", tools=[])
     session = session_of()
-    with pytest.raises(sa.ConfigurationError, match="A run has no option colour"):
+    with pytest.raises(sa.ConfigurationError, match="has no colour="):
         session.send("go", colour="red")
     with pytest.raises(sa.ConfigurationError, match="no run of its own, so it has no budget"):
         session.send("go", "steer", budget=sa.Budget())

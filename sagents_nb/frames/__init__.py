@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import kinds
 from ..errors import ConfigurationError
+from ..result import RunResult
 from .columns import COLUMNS, Column, conformed, framed, pandas_module
 from .plots import plot_timeline, plot_usage
 from .rows import MAKERS, Conversation
@@ -58,6 +59,8 @@ def to_frame(kind: Any, sources: Any = None) -> pandas.DataFrame:
     """
     if not isinstance(kind, str):
         kind, sources = ("messages" if sources is None else sources), kind
+    if isinstance(kind, str) and type(sources) is RunResult:
+        raise ConfigurationError(_no_source("RunResult"))
     if not isinstance(kind, str) or not _SOURCES.fits(sources):
         raise ConfigurationError(
             "to_frame(kind, sources) takes the name of a kind, such as 'messages', and "
@@ -67,13 +70,16 @@ def to_frame(kind: Any, sources: Any = None) -> pandas.DataFrame:
     sources = [sources] if hasattr(sources, "to_frame") else list(sources)
     for source in sources:
         if not hasattr(source, "to_frame") or isinstance(source, type):
-            raise ConfigurationError(
-                f"A frame is made of sessions and stores, not of {type(source).__name__}."
-            )
+            raise ConfigurationError(_no_source(type(source).__name__))
     parts = [source.to_frame(kind) for source in sources]
     if not parts:
         return frame_of(kind, ())
     return conformed(columns, pandas_module().concat(parts, ignore_index=True))
+
+
+def _no_source(name: str) -> str:
+    way = "; make one of it by Session(agent, state=result.state)" if name == "RunResult" else ""
+    return f"A frame is made of sessions and stores, not of a {name}{way}."
 
 
 @kinds.checked

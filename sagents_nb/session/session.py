@@ -190,6 +190,9 @@ class Session:
         **around: Any,
     ) -> None:
         _load()
+        for name in around:
+            if name not in SessionOptions.__struct_fields__:
+                raise TypeError(kinds.no_such("Session", name, SessionOptions.__struct_fields__))
         store = store_of(store)
         options = SessionOptions(
             store=store,
@@ -283,6 +286,9 @@ class Session:
         >>> store.close()
         """
         _load()
+        for name in around:
+            if name not in SessionOptions.__struct_fields__:
+                raise TypeError(kinds.no_such("Session", name, SessionOptions.__struct_fields__))
         store = store_of(store)
         options = SessionOptions(store=store, **around)
         if create and (new := new_unless_stored(agent, id, store=store, **around)) is not None:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import sagents_nb as sa
+from sagents_nb import kinds
 from tests.talking import agent_of, call, in_threads, run
 
 PNG = base64.b64decode(
@@ -270,3 +271,81 @@ def test_who_cannot_be_called_is_told_what_is_missing() -> None:
 def test_the_default_middleware_is_left_out_by_a_word() -> None:
     assert sa.Agent("demo", defaults=False).tools == []
     assert sa.Agent("demo").with_(defaults=False).tools == []
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("instructions", "system_prompt"),
+        ("deps", "tool_context"),
+        ("handoffs", "subagents"),
+        ("model_settings", "options"),
+        ("result_type", "output_type"),
+        ("max_turns", "max_runs"),
+        ("tool", "tools"),
+    ],
+)
+def test_what_others_call_it_is_answered_with_what_it_is_called_here(name: str, ours: str) -> None:
+    for make in (sa.Agent, agent_of("x").with_):
+        with pytest.raises((TypeError, sa.ConfigurationError), match=f"did you mean {ours}=…"):
+            make(**{name: None})
+
+
+def test_an_argument_that_nobody_has_is_answered_with_those_that_there_are() -> None:
+    agent = agent_of("x")
+    with pytest.raises(TypeError, match=r"Agent\(…\) has no colour=…; it has model, system_prompt"):
+        sa.Agent(colour="red")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="did you mean concurrency=…"):
+        agent.map(["x"], concurency=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Session\(…\) has no stor=…; did you mean store=…"):
+        sa.Session(agent, stor="x.db")
+    with pytest.raises(TypeError, match="did you mean readonly=…"):
+        sa.Mount("/out", "x", read_only=True)  # type: ignore[call-arg]
+    with pytest.raises(sa.ConfigurationError, match="did you mean tool_context=…"):
+        agent.run("x", deps=3)
+
+
+def test_a_type_error_of_somebody_elses_code_stays_as_it_is() -> None:
+    def text() -> str:
+        """Text."""
+        raise TypeError("mine")
+
+    @kinds.checked
+    def ask(question: str, **more: Any) -> str:
+        return text()
+
+    for more in ({}, {"colour": "red"}):
+        with pytest.raises(TypeError, match=r"^mine$"):
+            ask("why?", **more)
+
+
+def test_the_context_of_a_hook_is_none_of_a_tool() -> None:
+    def weigh(ctx: sa.RunContext, kg: float) -> str:
+        """Weigh."""
+        return f"{kg}"
+
+    with pytest.raises(sa.ConfigurationError, match="a tool knows of its run is a ToolContext"):
+        sa.tool(weigh)
+
+
+def test_axes_of_a_tool_are_their_figure() -> None:
+    frame = pd.DataFrame({"x": [1, 2], "y": [3, 4]})
+
+    def draw(apart: bool) -> Any:
+        """Draw."""
+        return frame.plot(subplots=apart)
+
+    both = [call("draw", "c1", apart=False), call("draw", "c2", apart=True)]
+    result = agent_of(both, "Drawn.", tools=[draw]).run("go")
+    for one in (m for m in result.messages if m.role == "tool"):
+        for told in one.tool_results:
+            assert [type(part) for part in told.content] == [sa.ImagePart], told
+
+
+def test_the_frames_of_a_result_are_those_of_a_session_that_is_made_of_it() -> None:
+    agent = agent_of("Hello!")
+    result = agent.run("hi")
+    for ask in (lambda: sa.to_frame("messages", result), lambda: sa.to_frame("usage", [result])):
+        with pytest.raises(sa.ConfigurationError, match=r"Session\(agent, state=result.state\)"):
+            ask()
+    assert len(sa.to_frame("messages", sa.Session(agent, state=result.state))) == 2
