@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -88,7 +89,13 @@ def _wrong(outcome: Any) -> ConfigurationError:
 _SECONDS = kinds.or_none(kinds.number(0, "seconds", over=True), "for never")
 _KINDS = {
     "filesystem": kinds.or_none(
-        kinds.having("a filesystem, as sa.open_filesystem(…) gives", "read", "entries", "flush")
+        kinds.Kind(
+            "a filesystem, as sa.open_filesystem(…) gives, or the path of a folder",
+            lambda value: (
+                isinstance(value, str | Path)
+                or kinds.having("", "read", "entries", "flush").fits(value)
+            ),
+        )
     ),
     "display_persistence": kinds.or_none(
         kinds.having("a DisplayMessagePersistence", "save_message")
@@ -109,9 +116,10 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where and how a session lives. Times are in seconds; None is never.
 
     ``store`` holds the conversation, of the ``scope``'s owner; ``filesystem`` its files, those of
-    the agent's scope or of the session by default. ``headless`` says what happens to approvals
-    where nobody can click: "deny", "approve", or a list of decisions to take in turn; None denies
-    in notebooks that run unattended, and leaves them to a script. A session
+    the agent's scope or of the session by default; the path of a folder is where they are kept.
+    ``headless`` says what happens to approvals where nobody can click: "deny", "approve", or a list
+    of decisions to take in turn; None denies in notebooks that run unattended, and leaves them to a
+    script. A session
     rests that nobody used for ``inactivity_timeout``, or nobody watches any more for
     ``presence_timeout``. ``message_preprocessor`` makes of a user's message what people and what
     the model see. ``display_persistence`` keeps the transcript, the store does by default;

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -137,8 +138,9 @@ class Session:
     """A conversation with ``agent`` that goes on over many runs.
 
     ``id`` names it, a new one by default. ``state`` is what it begins with, such as
-    ``result.state``. ``filesystem`` is where its files are (by default they are its own, or those
-    of the agent's ``filesystem_scope``), and ``files`` is that filesystem. ``message_preprocessor``
+    ``result.state``. ``filesystem`` is where its ``files`` are: a filesystem, or the path of a
+    folder, in which :meth:`open` finds them if it is given the same; by default they are the
+    session's own, in memory, or those of the agent's ``filesystem_scope``. ``message_preprocessor``
     is a function of each message and its context that says what the model and people see of it.
     ``headless`` says what becomes of approvals where nobody can click: see :attr:`headless`.
     ``around`` are the other fields of :class:`~sagents_nb.session.options.SessionOptions`.
@@ -225,6 +227,8 @@ class Session:
             options = replace(options, display_persistence=conversations)
         self.id = id
         self.options = options
+        if isinstance(options.filesystem, str | Path):
+            options = replace(options, filesystem=_in_folder(options.filesystem, id))
         self.files = options.filesystem
         if self.files is None:
             from ..files import VirtualFilesystem, open_filesystem
@@ -1473,6 +1477,14 @@ class Session:
 
 # Those of this process, by the owner of their lease and their id.
 _stored: WeakValueDictionary[tuple[str, str], Session] = WeakValueDictionary()
+
+
+def _in_folder(folder: str | Path, id: str) -> VirtualFilesystem:
+    """The files of a session that are those of a folder on the disk, at once."""
+    from ..files import DiskStorage, Mount, VirtualFilesystem
+
+    mount = Mount(default=True, storage=DiskStorage(folder), debounce=0)
+    return VirtualFilesystem(("session", id), [mount])
 
 
 def _close_unneeded(owned: Owned, id: str) -> None:

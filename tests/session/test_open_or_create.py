@@ -12,7 +12,7 @@ import pytest
 
 import sagents_nb as sa
 from tests.session.gates import Gate
-from tests.talking import agent_of, call, in_threads
+from tests.talking import PATIENCE, agent_of, call, in_threads
 
 
 def opened(store: Any, *turns: Any, **options: Any) -> sa.Session:
@@ -124,3 +124,24 @@ def test_what_is_no_store_is_refused_by_name() -> None:
         opened(5)
     with pytest.raises(sa.ConfigurationError):
         opened("postgres:/me:secret@host/x")
+
+
+def test_files_in_a_folder_are_there_again_when_the_conversation_is(tmp_path: Path) -> None:
+    kept = {"store": tmp_path / "chats.db", "filesystem": tmp_path / "trip"}
+    writes = call("write_file", file_path="/notes/plan.md", content="# Oslo")
+    agent = sa.Agent(sa.ScriptedModel([writes, "Written.", "Again."]))
+    with sa.Session(agent, "trip", **kept) as session:
+        session.send("Write the plan.").result(PATIENCE)
+        assert (tmp_path / "trip/notes/plan.md").read_text() == "# Oslo"
+        fork = session.fork("other")
+        fork.files.write("/notes/plan.md", "# Bergen")
+    with sa.Session.open("trip", agent=agent, **kept) as again:
+        assert again.files.read("/notes/plan.md").content == "# Oslo"
+    with sa.Session.open("new", agent=agent, create=True, store=kept["store"]) as other:
+        assert other.files.list() == []
+
+
+@pytest.mark.parametrize("wrong", [3, b"folder", ["folder"], ""])
+def test_what_is_neither_a_filesystem_nor_a_folder_is_refused(wrong: Any) -> None:
+    with pytest.raises(sa.ConfigurationError, match=r"folder|path|directory"):
+        sa.Session(agent_of("x"), filesystem=wrong)
