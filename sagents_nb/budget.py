@@ -125,6 +125,10 @@ class Meter:
         self._began = 0.0
         self._seconds = 0.0
 
+    def __repr__(self) -> str:
+        used = f"model_calls={self.model_calls}, tool_calls={self.tool_calls}"
+        return f"Meter({used}, seconds={self.seconds:.1f}, {self.usage!r})"
+
     def begin(self) -> None:
         """A run begins or goes on; runs inside of it may begin and end meanwhile."""
         if not self._running:

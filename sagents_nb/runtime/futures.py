@@ -82,8 +82,15 @@ class RunHandle:
         :class:`~sagents_nb.errors.NotRunning` for one in the queue of a session that stopped.
         """
         runtime.refuse_here("Waiting for a run", "use 'await run' or 'await agent.arun(…)' there")
-        with self._waited(), blocking():
-            result: RunResult = main_thread.wait(self.awaited(), timeout)
+        try:
+            with self._waited(), blocking():
+                result: RunResult = main_thread.wait(self.awaited(), timeout)
+        except TimeoutError as error:
+            if timeout is None or error.args:  # a run that failed with one
+                raise
+            raise TimeoutError(
+                f"The run has not ended within {timeout:g} s; it goes on: wait again or cancel it."
+            ) from None
         self.received(result)
         return result
 

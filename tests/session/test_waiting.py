@@ -17,7 +17,7 @@ def held(gate: Gate) -> sa.Run:
 
 def test_a_result_can_be_waited_for_with_a_limit_and_asked_for_again(gate: Gate) -> None:
     running = held(gate)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=r"has not ended within 0\.\d+ s; it goes on"):
         running.result(timeout=0.01)
     assert (running.status, running.done) == ("running", False)
     gate.open()
