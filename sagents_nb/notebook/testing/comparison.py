@@ -3,6 +3,7 @@
 A notebook that was saved from a browser has live panels where the test shows a transcript. Of
 the panel of one run the transcripts are compared. That of a whole session showed what the
 conversation had come to when the notebook was saved, also by later cells: it is not compared.
+Of spans of time in our frames: see ``measured.py``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from .measured import measured_of, without_measured
+
 _OF_A_RUN = re.compile(r"<Panel 'run' of session ")
 _OF_A_SESSION = re.compile(r"<(Session|Panel) '")
 
@@ -19,7 +22,7 @@ Compare = Callable[..., bool]
 
 
 def comparing(compare: Compare) -> Compare:
-    """The ``compare`` of nbval, with what only a page shows made equal."""
+    """The ``compare`` of nbval, with what only a page shows, and spans of time, made equal."""
     return partial(_compared, compare)
 
 
@@ -41,6 +44,9 @@ def _made_equal(test: Sequence[Any], reference: Sequence[Any]) -> tuple[list[Any
         elif _OF_A_RUN.match(_plain(then)):
             instead[id(now)] = [_without_plain(now)]
             instead[id(then)] = [_without_plain(then)]
+        elif names := measured_of(now):
+            instead[id(now)] = [without_measured(now, names)]
+            instead[id(then)] = [without_measured(then, names)]
     return (
         [kept for output in test for kept in instead.get(id(output), [output])],
         [kept for output in reference for kept in instead.get(id(output), [output])],
