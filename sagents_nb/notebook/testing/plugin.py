@@ -91,8 +91,8 @@ def _sanitize(notebook: Any) -> None:
 
 
 def _guard(kernel: Any) -> None:
+    from .comparison import TELL
     from .guard import GUARD
-    from .measured import TELL
 
     id = kernel.kc.execute(f"{GUARD}\n{TELL}", silent=True, store_history=False, allow_stdin=False)
     while True:

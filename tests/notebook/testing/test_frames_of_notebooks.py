@@ -11,7 +11,7 @@ import pytest
 
 from sagents_nb.frames import COLUMNS, frame_of
 from sagents_nb.frames.columns import MEASURED
-from sagents_nb.notebook.testing.measured import without_measured
+from sagents_nb.notebook.testing.comparison import without_measured
 from tests.notebook.testing.test_test_notebook import Notebooks
 
 SETUP = '''
