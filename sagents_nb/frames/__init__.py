@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import kinds
 from ..errors import ConfigurationError
 from ..result import RunResult
-from .columns import COLUMNS, Column, conformed, framed, pandas_module
+from .columns import COLUMNS, Column, conformed, framed, marked, pandas_module
 from .plots import plot_timeline, plot_usage
 from .rows import MAKERS, Conversation
 from .saving import load_frame, save_frame
@@ -74,7 +74,7 @@ def to_frame(kind: Any, sources: Any = None) -> pandas.DataFrame:
     parts = [source.to_frame(kind) for source in sources]
     if not parts:
         return frame_of(kind, ())
-    return conformed(columns, pandas_module().concat(parts, ignore_index=True))
+    return marked(columns, conformed(columns, pandas_module().concat(parts, ignore_index=True)))
 
 
 def _no_source(name: str) -> str:

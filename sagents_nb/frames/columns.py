@@ -33,12 +33,14 @@ DECISIONS = ("approve", "edit", "reject", "respond")
 class Column(msgspec.Struct, frozen=True):
     """What a column holds. ``categories`` are all there can be, where that is known.
 
-    A "category" without them has the words that occur, sorted.
+    A "category" without them has the words that occur, sorted. ``measured`` are spans of time,
+    in seconds, that are others in each run.
     """
 
     dtype: str
     about: str
     categories: tuple[str, ...] = ()
+    measured: bool = False
 
 
 def _text(about: str) -> Column:
@@ -51,6 +53,10 @@ def _word(about: str, categories: tuple[str, ...] = ()) -> Column:
 
 def _count(about: str) -> Column:
     return Column("Int64", about)
+
+
+def _span(about: str) -> Column:
+    return Column("float64", about, measured=True)
 
 
 _SESSION = _word("the id of the conversation")
@@ -88,7 +94,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "status": _word("how it ended", TOOL_STATUSES),
         "result": _text("what the model was told"),
         "is_error": Column("boolean", "whether that was an error"),
-        "duration": Column("float64", "seconds"),
+        "duration": _span("seconds"),
         "sub_agent": _SUB_AGENT,
         "run_id": _RUN,
         "time": Column(TIME, "when it ended"),
@@ -114,7 +120,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "name": _text("the tool, role, model or path that it is about"),
         "tool_call_id": _text("the call that it is about"),
         "status": _word("what ended how"),
-        "duration": Column("float64", "seconds since what ends here began; see below"),
+        "duration": _span("seconds since what ends here began; see below"),
         "sub_agent": _SUB_AGENT,
         "run_id": _RUN,
         "time": Column(TIME, "when it happened"),
@@ -135,7 +141,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "decision": _word("what was decided", DECISIONS),
         "message": _text("the reason, the answer or the new arguments; JSON if no text"),
         "by": _word("who decided"),
-        "waited": Column("float64", "seconds that the run waited for it"),
+        "waited": _span("seconds that the run waited for it"),
         "run_id": _text("the id of the run that waited"),
         "time": Column(TIME, "when it was decided"),
     },
@@ -148,7 +154,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "model_calls": _count("how often it was asked"),
         "tool_calls": _count("how many tools were called"),
         **_USAGE,
-        "duration": Column("float64", "seconds, of the run that gave the answer"),
+        "duration": _span("seconds, of the run that gave the answer"),
         "time": Column(TIME, "when the row was done"),
         "kept": Column("boolean", "whether the answer is of an earlier time"),
     },
@@ -156,6 +162,11 @@ COLUMNS: dict[str, dict[str, Column]] = {
 """Per kind of frame its columns in order. "map" is what :meth:`Agent.map` gives, where the
 fields of a structured output stand between ``text`` and ``status``."""
 
+
+MEASURED = "sagents_nb.measured"
+"""In the ``attrs`` of a frame: the names of its columns that are spans of time. pandas keeps it
+in what is made of the frame, so a notebook's test knows such a column from one of the user's own
+that has the same name."""
 
 LARGEST_INTEGER = 2**63 - 1  # of an Int64
 _ENDLESS = LARGEST_INTEGER / 1e6  # seconds, as microseconds beyond it
@@ -183,7 +194,14 @@ def framed(columns: Mapping[str, Column], values: dict[str, Iterable[Any]]) -> p
     """A frame of these columns; the values of one are taken out before the next are made."""
     pandas = pandas_module()
     data = {name: series(column, list(values.pop(name))) for name, column in columns.items()}
-    return pandas.DataFrame(data, columns=list(columns))
+    return marked(columns, pandas.DataFrame(data, columns=list(columns)))
+
+
+def marked(columns: Mapping[str, Column], frame: pandas.DataFrame) -> pandas.DataFrame:
+    """``frame``, which says in its ``attrs`` which of these columns are measured."""
+    if measured := [name for name, column in columns.items() if column.measured]:
+        frame.attrs[MEASURED] = measured
+    return frame
 
 
 def series(column: Column, values: Sequence[Any]) -> pandas.Series:

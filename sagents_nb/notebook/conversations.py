@@ -120,6 +120,15 @@ def _check_ours(session: Session) -> None:
         pass
 
 
+def _decided_as(session: Session | None) -> dict[str, Any]:
+    """The option of a session that goes on from this one: who decides where nobody can click.
+
+    A list of decisions is one list for both: each was meant for one call of this notebook, and
+    none is taken twice.
+    """
+    return {} if session is None else {"headless": session.options.headless}
+
+
 class Conversations:
     """The current session of one notebook; made by its first ``%%agent``."""
 
@@ -164,9 +173,9 @@ class Conversations:
         if session is not None and not (name or options.new):
             _check_ours(session)
         if session is None or session.status == "closed" or options.new:
-            session = self._start(self.agent(), name)
+            session = self._start(self.agent(), name, **_decided_as(session))
         elif name and session.id != name:
-            session = self._start(session.agent, name)
+            session = self._start(session.agent, name, **_decided_as(session))
         agent = self._agent_with(session, options)
         if agent is not session.agent:
             session.replace(agent=agent)
@@ -273,15 +282,17 @@ class Conversations:
     def _variable(self, name: Any) -> Any:
         return self.shell.user_ns.get(name)
 
-    def _start(self, agent: Agent, name: str | None = None, take_over: bool = False) -> Session:
-        """The conversation of that name, or a new one with a name of its own."""
+    def _start(
+        self, agent: Agent, name: str | None = None, take_over: bool = False, **options: Any
+    ) -> Session:
+        """The conversation of that name, or a new one of these options with a name of its own."""
         while name is None:
             self._count += 1
             if self._claims(f"notebook-{self._count}"):
                 name = f"notebook-{self._count}"
         if name in sessions.list():
             return sessions.get(name)
-        options = self.storage.options(name)
+        options = {**self.storage.options(name), **options}
         if agent.filesystem_scope is not None:
             options.pop("filesystem", None)
         agent = self._as_kept(agent, name)

@@ -91,9 +91,10 @@ def _sanitize(notebook: Any) -> None:
 
 
 def _guard(kernel: Any) -> None:
+    from .comparison import TELL
     from .guard import GUARD
 
-    id = kernel.kc.execute(GUARD, silent=True, store_history=False, allow_stdin=False)
+    id = kernel.kc.execute(f"{GUARD}\n{TELL}", silent=True, store_history=False, allow_stdin=False)
     while True:
         reply = kernel.kc.get_shell_msg(timeout=_START)
         if reply["parent_header"].get("msg_id") == id:

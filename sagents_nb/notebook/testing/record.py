@@ -17,6 +17,12 @@ from .guard import GUARD
 
 _CELL = 120  # seconds a cell may take
 
+_NOT_NEEDED = (
+    "no model was asked that needs a cassette; answers of the demo are computed in each run, "
+    "and not recorded"
+)
+_DEMO = "the demo is the default model here; set a provider's key to record another"
+
 
 def run_tests(paths: Sequence[str], *, short: bool = False) -> int:
     """Test the notebooks, or those in the folders; pytest's exit code.
@@ -116,6 +122,6 @@ def _recorded(notebook: Path) -> str:
             execute(notebook, save=True, setup=GUARD)
         if not len(fresh):
             place.unlink(missing_ok=True)
-            return "no model was asked that needs a cassette"
+            return _NOT_NEEDED if environment[MODEL] else f"{_NOT_NEEDED} ({_DEMO})"
         os.replace(live, place)
     return f"{len(fresh)} answers in {place.name}: {new} new, {other} changed, {gone} dropped"

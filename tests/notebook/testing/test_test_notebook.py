@@ -230,6 +230,22 @@ def test_short_says_a_line_of_each_cell_that_fails_and_no_color_is_heeded(
     assert "\x1b[" not in notebooks.run("wrong.ipynb", "--short", NO_COLOR="1").stdout
 
 
+def test_answers_of_the_demo_are_not_recorded_which_is_said(notebooks: Notebooks) -> None:
+    said = "answers of the demo are computed in each run, and not recorded"
+    for name, model in [("unnamed", ""), ("named", "'demo'")]:
+        code = f"import sagents_nb as sa\nprint(sa.Agent({model}).run('Hello!').text)"
+        notebooks.write(f"{name}.ipynb", [code])
+    done = notebooks.run("unnamed.ipynb", "--record")
+    assert done.returncode == 0, done.stderr
+    assert f"{said} (the demo is the default model here; set a provider's key" in done.stdout
+    done = notebooks.run("named.ipynb", "--record", OPENAI_API_KEY=KEY)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"{said}\n"), done.stdout
+    assert not list(notebooks.folder.glob("*named.cassette.json"))
+    done = notebooks.run("unnamed.ipynb", "named.ipynb")
+    assert done.returncode == 0, done.stdout
+
+
 FOREIGN_KEYS = {
     "C_SECRET_API_KEY": "hush-0001-abcdefgh",
     "C_GITHUB_TOKEN": "hush-0002-abcdefgh",
