@@ -30,8 +30,8 @@ _EXPORTS = {
     "context": "RunContext ToolContext",
     "models": (
         "AnthropicModel ChatModel DemoModel FallbackModel Limited ModelRequest OpenAIChatModel "
-        "OpenAIModel RecordedModel ResponseCache RetryingModel ScriptedModel default_model "
-        "resolve_model"
+        "OpenAIModel Priced RecordedModel ResponseCache RetryingModel ScriptedModel "
+        "default_model resolve_model"
     ),
     "middleware": (
         "AskUser CompiledSubAgent ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware "
@@ -53,7 +53,7 @@ _EXPORTS = {
 # What is seldom needed, and not listed where people look for what they need.
 _SELDOM = (
     "ActionRequest AgentContext AgentLoopConfig CallbackStorage DebugLog FallbackModel "
-    "FileChanged FileMissing FileStorage FsspecStorage InvalidDecision InvalidPath "
+    "FileChanged FileMissing FileStorage FsspecStorage InvalidDecision InvalidPath JsonPart "
     "ModelRequest Owned PatchToolCalls PathTaken ProviderPart ReadOnly ReplayMiss "
     "RetryingModel RunContext SQLStorage SharedBudget StaleOwner ThinkingDelta ToolCallDelta "
     "UntilToolNotCalled VirtualFilesystem agent_loop load_ipython_extension "

@@ -255,6 +255,9 @@ from .models import (
     OpenAIModel as OpenAIModel,
 )
 from .models import (
+    Priced as Priced,
+)
+from .models import (
     RecordedModel as RecordedModel,
 )
 from .models import (

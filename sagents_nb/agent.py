@@ -643,11 +643,11 @@ class Agent:
 
         ``inputs`` is a Series or an iterable of prompts, or a DataFrame with a ``prompt`` such as
         ``"Translate to {language}: {text}"``, which names at least one of its columns; the prompt
-        for a Series says ``{}`` where the value goes. A function as ``prompt`` makes that of each
-        row. The columns are those of the kind "map" in :data:`sagents_nb.frames.COLUMNS`; with
-        ``output_type``, as for :meth:`extract` (``output`` is its older name), its fields are
-        columns too (``output_text`` if there is a ``text`` already). An error is in its row, and
-        the other rows go on.
+        for a Series, or for one column, says ``{}`` or its name where the value goes. A function as
+        ``prompt`` makes that of each row. The columns are those of the kind "map" in
+        :data:`sagents_nb.frames.COLUMNS`; with ``output_type``, as for :meth:`extract` (``output``
+        is its older name), its fields are columns too (``output_text`` if there is a ``text``
+        already). An error is in its row, and the other rows go on.
 
         Up to ``concurrency`` rows are run at a time, and ``progress`` shows how far it is.
         ``cache`` names a file, a directory or a ResponseCache that keeps finished rows: those

@@ -32,9 +32,9 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     overshoots by what one call uses at most; of many at the same time, by what each that is under
     way uses. ``seconds`` is wall time of the run itself: a model
     that still answers then is stopped, a tool is not. Sub-agents draw on the budget of their
-    parent. ``cost_usd`` needs a model whose answers say what they cost (``Usage.cost_usd``): with
-    one that never does, as those of Anthropic and OpenAI, no call is made, and any other stops at
-    its first answer without it.
+    parent. ``cost_usd`` needs a model whose answers say what they cost (``Usage.cost_usd``), as
+    those of a :class:`~sagents_nb.Priced` one do: with one that never does, as those of Anthropic
+    and OpenAI, no call is made, and any other stops at its first answer without it.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a limit that is no number from 0. A
     run that is at one ends with :class:`~sagents_nb.errors.BudgetExceeded`.
@@ -209,7 +209,8 @@ class Meter:
         if self._untold and self.budget.cost_usd is not None:
             raise BudgetExceeded(
                 "A budget of cost_usd cannot be kept, as the model does not say what its calls "
-                "cost; limit Budget(tokens=…) instead."
+                "cost; give its prices with Priced(model, input=…, output=…), or limit "
+                "Budget(tokens=…) instead."
             )
 
     def _check_model(self, tells_cost: bool) -> None:

@@ -8,6 +8,7 @@ want thinking back exactly as it was.
 from __future__ import annotations
 
 import base64
+import builtins
 import re
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
@@ -86,6 +87,18 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
     mime_type: str = "image/png"
     url: str | None = None
 
+    @property
+    def bytes(self) -> builtins.bytes:
+        r"""The image itself, as a file holds it.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for one of which only the ``url`` is
+        known, and for ``data`` that are no base64.
+
+        >>> ImagePart("iVBORw0KGgo=").bytes
+        b'\x89PNG\r\n\x1a\n'
+        """
+        return _decoded(self.data, "image")
+
     @classmethod
     def of(cls, value: Any) -> ImagePart:
         """An image of a path, its bytes, a PIL image, a matplotlib figure or a web address.
@@ -131,6 +144,29 @@ class FilePart(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
     mime_type: str = "application/octet-stream"
     name: str | None = None
     url: str | None = None
+
+    @property
+    def bytes(self) -> builtins.bytes:
+        """The document itself.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for one of which only the ``url`` is
+        known, and for ``data`` that are no base64.
+
+        >>> FilePart("JVBERi0xLjc=", "application/pdf").bytes
+        b'%PDF-1.7'
+        """
+        return _decoded(self.data, "file")
+
+
+def _decoded(data: str | None, what: str) -> bytes:
+    if data is None:
+        raise ConfigurationError(f"The bytes of this {what} are not here; fetch them from its url.")
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)  # some wrap its lines
+    except ValueError as error:
+        raise ConfigurationError(
+            f"The data of this {what} are no base64 ({error}); make them with base64.b64encode(…)."
+        ) from None
 
 
 class JsonPart(msgspec.Struct, frozen=True, tag="json"):

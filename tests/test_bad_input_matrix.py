@@ -681,6 +681,7 @@ def _project(folder: Path) -> Any:
 # Of what a method is called.
 OBJECTS: dict[str, Callable[[World], Any]] = {
     "Limited": lambda w: sa.Limited(sa.ScriptedModel(["hi"] * 99), concurrent=9),
+    "Priced": lambda w: sa.Priced(sa.ScriptedModel(["hi"] * 99), input=1.0, output=2.0),
     "Agent": lambda w: w.agent,
     "Agent.resume": lambda w: agent_of("done", **GATED),
     "Agent.aresume": lambda w: agent_of("done", **GATED),
@@ -805,7 +806,7 @@ LEFT_OUT = {
     ),
     r"\w+\.(before_\w+|after_\w+|on_event|on_session_start|handle_\w+|check_agent"
     r"|check_decisions)": "a hook, which the loop calls in each turn",
-    r"(\w+Model|Limited)\.(stream|body|encoded_body|reader|secrets|where|identity)": (
+    r"(\w+Model|Limited|Priced)\.(stream|body|encoded_body|reader|secrets|where|identity)": (
         "of a model, which the loop calls"
     ),
     r"models\.cache\.(asked|Cassette\.(get|put|keep_of))": (

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -28,6 +31,19 @@ def test_a_message_that_is_made_by_its_class_takes_the_same() -> None:
     for nothing in (5, None, [None], {"a": 1}):
         with pytest.raises(sa.ConfigurationError, match="text, a part such as"):
             sa.Message("user", nothing)
+
+
+@pytest.mark.parametrize("part", [sa.ImagePart, sa.FilePart])
+def test_an_image_and_a_file_give_their_bytes(part: Any) -> None:
+    data = bytes(range(256))
+    assert part(base64.b64encode(data).decode()).bytes == data
+    assert part(base64.encodebytes(data).decode()).bytes == data  # in lines
+    assert part("").bytes == b""
+    with pytest.raises(sa.ConfigurationError, match=r"not here; fetch them from its url"):
+        _ = part(url="https://example.org/a").bytes
+    for wrong in ("€", "abc", "a-_b"):
+        with pytest.raises(sa.ConfigurationError, match="are no base64"):
+            _ = part(wrong).bytes
 
 
 def test_an_assistant_message_with_calls_stopped_for_tools() -> None:

@@ -84,10 +84,11 @@ def prompts_of(
                 "A frame needs a prompt such as 'Translate: {text}', with the names of its "
                 f"columns ({columns}); or give one column."
             )
-        if not (used := _used(template, inputs.columns)):
-            raise _same_for_all(template, inputs.columns, "df[{!r}]")
-        named = inputs.loc[:, [str(column) in used for column in inputs.columns]]
-        return _filled(named.to_dict("records"), template, used), inputs.index
+        names = [*inputs.columns]
+        if not (used := _used(template, names)):
+            raise _same_for_all(template, names, "df[{!r}]")
+        named = inputs.loc[:, [str(name) in used or len(names) == 1 for name in names]]
+        return _filled(_also_short(named.to_dict("records"), names), template, used), inputs.index
     index = getattr(inputs, "index", None)
     index = None if callable(index) else index  # of a list, say: a method
     if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
@@ -100,13 +101,23 @@ def prompts_of(
         return [_prompt(value) for value in values], index
     if callable(template):
         return _made(values, template), index
-    are_rows = all(isinstance(value, Mapping) for value in values)
-    if not are_rows:
-        values = [{"value": value, "": value} for value in values]
-    names = list(dict.fromkeys(name for value in values for name in value))
-    if not (used := _used(template, names)):
-        raise _same_for_all(template, names if are_rows else (), "[row[{!r}] for row in rows]")
-    return _filled(values, template, used), index
+    if all(isinstance(value, Mapping) for value in values):
+        names = list(dict.fromkeys(name for value in values for name in value))
+        if not (used := _used(template, names)):
+            raise _same_for_all(template, names, "[row[{!r}] for row in rows]")
+        return _filled(_also_short(values, names), template, used), index
+    named = getattr(inputs, "name", None)  # as a series may be
+    own = str(named) if isinstance(named, str | int) and str(named) else "value"
+    if not (used := _used(template, {own, "value"}, own)):
+        raise _same_for_all(template, (), "")
+    return _filled([{own: v, "value": v, "": v} for v in values], template, used), index
+
+
+def _also_short(rows: Sequence[Mapping[Any, Any]], names: Sequence[Any]) -> Any:
+    """The rows, in which "{}" is the column if there is only one."""
+    if len(names) != 1:
+        return rows
+    return [{**row, "": row.get(names[0])} for row in rows]
 
 
 def _same_for_all(template: str, names: Iterable[Any], alone: str) -> ConfigurationError:
@@ -166,8 +177,11 @@ def _filled(rows: Iterable[Mapping[Any, Any]], template: str, used: Sequence[str
     return prompts
 
 
-def _used(template: str, columns: Iterable[Any]) -> list[str]:
-    """The columns that the prompt names; raises ConfigurationError unless there is one of each."""
+def _used(template: str, columns: Iterable[Any], values: str = "") -> list[str]:
+    """The columns that the prompt names, "" for the only one; ``values`` names those of no column.
+
+    Raises ConfigurationError unless there is one column of each name.
+    """
     try:
         used = list(dict.fromkeys(_named(template)))
     except ValueError as error:
@@ -175,17 +189,35 @@ def _used(template: str, columns: Iterable[Any]) -> list[str]:
             f"The prompt is no template ({error}); write '{{{{' and '}}}}' for braces of its own."
         ) from None
     names = Counter(str(column) for column in columns)
+    if values or names.total() == 1:
+        names[""] = 1
     if lacking := [name for name in used if name not in names]:
-        raise ConfigurationError(
-            f"The prompt names {', '.join(lacking)}, but the columns are "
-            f"{', '.join(sorted(names.keys() - {''}))}."
-        )
+        raise _lacking(lacking, names, values)
     if several := [name for name in used if names[name] > 1]:
         raise ConfigurationError(
             f"The prompt names {', '.join(several)}, but several columns are called so; rename "
             "all but one."
         )
     return used
+
+
+def _lacking(lacking: Sequence[str], names: Iterable[str], values: str) -> ConfigurationError:
+    """Why a prompt with names that no column has is refused."""
+    if values:
+        return ConfigurationError(
+            f"The prompt names {', '.join(lacking)}, but the values have the name {values}; write "
+            f"'{{}}' or '{{{values}}}' where they go."
+        )
+    columns = sorted(name for name in names if name)
+    if "" in lacking and columns:
+        return ConfigurationError(
+            f"The prompt says '{{}}', but there are several columns ({', '.join(columns)}); write "
+            f"the name of one, as in '{{{columns[0]}}}'."
+        )
+    return ConfigurationError(
+        f"The prompt names {', '.join(name or '{}' for name in lacking)}, but the columns are "
+        f"{', '.join(columns) or 'none'}."
+    )
 
 
 def _named(template: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .demo import DemoModel
     from .fallback import FallbackModel, resilient
     from .limited import Limited
+    from .priced import Priced
     from .providers.anthropic import AnthropicModel
     from .providers.openai import OpenAIModel
     from .providers.openai_chat import OpenAIChatModel
@@ -32,6 +33,7 @@ _MODULES = {
     "ModelRequest": "base",
     "OpenAIChatModel": "providers.openai_chat",
     "OpenAIModel": "providers.openai",
+    "Priced": "priced",
     "RecordedModel": "recorded",
     "ResponseCache": "cache",
     "RetryingModel": "retry",
@@ -50,6 +52,7 @@ __all__ = [
     "ModelRequest",
     "OpenAIChatModel",
     "OpenAIModel",
+    "Priced",
     "RecordedModel",
     "ResponseCache",
     "RetryingModel",

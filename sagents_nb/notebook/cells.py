@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..redaction import masked_start
-from .unattended import unattended
 
 _OURS = ("%%agent", "%agent")
 
@@ -162,6 +161,12 @@ def code_block(text: str, language: str) -> str:
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def unattended(shell: Any) -> bool:
+    """Whether nobody can click: nbclient, nbval and papermill run cells without stdin."""
+    kernel = getattr(shell, "kernel", None)
+    return kernel is None or not getattr(kernel, "_allow_stdin", False)
 
 
 def takes_cells(shell: Any) -> bool:

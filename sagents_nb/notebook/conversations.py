@@ -20,8 +20,8 @@ from ..serialization import to_data
 from ..session import Session, sessions
 from ..tools import as_tool
 from .cell_options import names
+from .cells import unattended
 from .tools import NotebookTools
-from .unattended import unattended
 
 DIRECTORY = Path(".sagents")
 

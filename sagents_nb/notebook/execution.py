@@ -27,8 +27,7 @@ from ..runtime.main_thread import AGAIN, insist, interrupt_main
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
-from .cells import full_traceback, short_traceback
-from .unattended import unattended
+from .cells import full_traceback, short_traceback, unattended
 
 T = TypeVar("T")
 

@@ -31,6 +31,7 @@ from .cells import (
     last_python,
     offer,
     own_frames,
+    unattended,
 )
 from .completion import Completion
 from .conversations import Conversations
@@ -38,7 +39,6 @@ from .interpolate import fields_in, unknown_names
 from .magics import AgentMagics
 from .outputs import cell_id
 from .status_text import MimeBundle, folded_output
-from .unattended import unattended
 from .waiting import NotebookFace
 from .widget import frozen_bundle, live_bundle, show, static_bundle
 

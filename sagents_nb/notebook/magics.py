@@ -16,6 +16,7 @@ from ..redaction import secrets_of_names
 from ..session import Run, Session
 from .cell import show_run
 from .cell_options import OPTIONS, names
+from .cells import unattended
 from .conversations import TAKE_OVER, Conversations
 from .status_text import (
     Text,
@@ -28,7 +29,6 @@ from .status_text import (
     todos_text,
     usage_text,
 )
-from .unattended import unattended
 
 HELP = """%%agent [options]         run the prompt below it
 %agent fix [WISH]         mend the cell that failed last; a line of its own, the first of its cell

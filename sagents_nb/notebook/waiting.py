@@ -30,7 +30,7 @@ from .cell import (
     stop_run,
     stopped,
 )
-from .unattended import unattended
+from .cells import unattended
 from .widget import heard_while_busy
 
 # After so many seconds of waiting it is said that no page is heard.

@@ -33,11 +33,11 @@ from ..runtime.thread import runtime
 from ..session import Session
 from ..transcript import latest_markdown, markdown
 from . import marimo
+from .cells import unattended
 from .control import Control
 from .conversations import conversations_of
 from .outputs import Place, here, note
 from .status_text import MimeBundle, folded_output, markdown_output
-from .unattended import unattended
 
 _bundle_sent = False
 

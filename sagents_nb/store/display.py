@@ -50,6 +50,13 @@ class DisplayMessage(msgspec.Struct, frozen=True, kw_only=True):
     :data:`CONTENT_TYPES` and says what ``content`` holds. ``status`` is "completed" but for a
     tool call, which also is "pending", "executing", "interrupted", "failed" or "cancelled".
     The rows of one message have one ``inserted_at`` (UTC) and a ``sequence`` from 0 on.
+
+    >>> from sagents_nb import ConversationStore
+    >>> store = ConversationStore("sqlite://")  # in memory
+    >>> row = store.append_text_message(store.create_conversation().id, "user", "To Oslo, please.")
+    >>> row.message_type, row.content_type, row.text
+    ('user', 'text', 'To Oslo, please.')
+    >>> store.close()
     """
 
     id: int
@@ -61,6 +68,12 @@ class DisplayMessage(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any]
     inserted_at: datetime
     sequence: int
+
+    @property
+    def text(self) -> str:
+        """What was said, thought, told or given back by a tool; "" for what has no text."""
+        text = self.content.get("content" if self.content_type == "tool_result" else "text")
+        return text if isinstance(text, str) else ""
 
 
 CONTENT_TYPES: dict[str, dict[str, type]] = {

@@ -199,13 +199,14 @@ class ScopedStore:
     def search_messages(self, term: str, limit: int = 50) -> list[DisplayMessage]:
         """Up to ``limit`` rows of transcripts whose text holds ``term``, newest first.
 
-        Upper and lower case are the same.
+        Upper and lower case are the same. What the model thought is found as well as what was said:
+        the ``content_type`` of a row is "thinking" or "text".
 
         >>> from sagents_nb import ConversationStore
         >>> store = ConversationStore("sqlite://")  # in memory
         >>> trip = store.create_conversation(title="Trip")
         >>> _ = store.append_text_message(trip.id, "user", "To Oslo, please.")
-        >>> [row.content["text"] for row in store.search_messages("oslo")]
+        >>> [row.text for row in store.search_messages("oslo")]
         ['To Oslo, please.']
         >>> store.close()
         """

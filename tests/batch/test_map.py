@@ -65,6 +65,24 @@ def test_a_prompt_can_be_filled_with_values_and_with_dicts() -> None:
     assert list(mapped(replying(str), [{"a": 1}], "a={a}").text) == ["a=1"]
 
 
+def test_the_values_of_a_series_go_by_its_name_too() -> None:
+    bodies = pd.DataFrame({"id": [1, 2], "body": ["Hi", "Ho"]}, index=["x", "y"])["body"]
+    frame = mapped(replying(str), bodies, "Sort this: {body}, {}, {value}, {body[0]}")
+    assert list(frame.text) == [f"Sort this: {b}, {b}, {b}, H" for b in ("Hi", "Ho")]
+    assert list(frame.index) == ["x", "y"]
+    assert mapped(replying(str), pd.Series(["Hi"], name=0), "{0}").text[0] == "Hi"
+
+
+@pytest.mark.parametrize(
+    "inputs", [pd.DataFrame({"body": ["Hi", None]}), [{"body": "Hi"}, {"body": None}]]
+)
+def test_braces_without_a_name_are_the_only_column(inputs: Any) -> None:
+    frame = mapped(replying(str), inputs, "{}, {body}")
+    assert frame.text[0] == "Hi, Hi"
+    assert frame.error[1] == "This row has no value, body."
+    assert mapped(replying(str), inputs, "It is {}").text[0] == "It is Hi"
+
+
 def test_columns_whose_names_are_numbers_fill_in_a_prompt() -> None:
     numbered = pd.DataFrame([["Oslo", 3], ["Bergen", None]])
     frame = mapped(replying(str), numbered, "{0}, {1:.0f} days, {0[0]}")
@@ -152,6 +170,16 @@ def test_a_row_without_a_prompt_fails_alone_and_asks_no_model() -> None:
         (pd.DataFrame({"q": ["a"]}), None, r"columns \(q\)"),
         (pd.DataFrame({"q": ["a"]}), "{question}", "names question, but the columns are q"),
         (pd.DataFrame({"q": ["a"]}), "{q", "no template"),
+        (
+            QUESTIONS,
+            "Sort {}",
+            r"says '\{\}', but .* several columns \(id, text\).*'\{id\}'",
+        ),
+        ([{"a": 1, "b": 2}], "{}", r"several columns \(a, b\); write the name of one"),
+        (pd.DataFrame([[1, 2]], columns=["b", "b"]), "{}", r"several columns \(b\)"),
+        (pd.DataFrame(index=[1]), "{}", r"names \{\}, but the columns are none"),
+        (QUESTIONS["text"], "{body}", r"names body, .* name text; write '\{\}' or '\{text\}'"),
+        (["a"], "{body}", r"names body, .* write '\{\}' or '\{value\}' where they go"),
         (pd.DataFrame({"q": ["a"]}), "{q.z}", "cannot be filled in"),
         ("one prompt", None, r"agent\.run"),
         (17, None, "not int"),

@@ -10,7 +10,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.interrupts import Interrupt
 from sagents_nb.loop.open_calls import in_doubt
-from sagents_nb.notebook.unattended import unattended
+from sagents_nb.notebook.cells import unattended
 from sagents_nb.session.headless import DENIED, decide
 
 

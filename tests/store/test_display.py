@@ -24,6 +24,20 @@ CONTENTS: dict[str, dict[str, Any]] = {
 }
 
 
+TEXTS = {"text": "hi", "thinking": "hm", "notification": "cancelled", "error": "overloaded"}
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_a_row_has_its_text_whatever_it_holds(store: sa.ConversationStore, kind: str) -> None:
+    id = store.create_conversation().id
+    shape = {"message_type": "assistant", "content_type": kind, "content": CONTENTS[kind]}
+    row = store.append_display_message(id, shape)
+    assert row.text == {**TEXTS, "tool_result": "a b"}.get(kind, "")
+    more = {"text": ["none"], **CONTENTS["structured_data"]}
+    odd = {**shape, "content_type": "structured_data", "content": more}
+    assert store.append_display_message(id, odd).text == ""
+
+
 def test_every_type_of_content_has_an_example_here() -> None:
     assert set(CONTENTS) == set(CONTENT_TYPES)
 

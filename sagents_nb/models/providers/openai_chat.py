@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ... import kinds
 from ...messages import (
@@ -92,6 +93,8 @@ class _Chunk(msgspec.Struct):
     usage: dict[str, Any] | None = None
     error: Any = None
 
+
+_DOLLARS = kinds.number(0, finite=True)
 
 _decode = msgspec.json.Decoder(_Chunk).decode
 
@@ -227,7 +230,22 @@ class ChatReader:
         elif stop == "tool_use" and not calls:
             stop = "end_turn"
         usage = usage_of(self._usage, "prompt", "completion")
+        usage = replace(usage, cost_usd=_cost(self._usage))
         return Message("assistant", tuple(parts), usage, stop, None, metadata)
+
+
+def _cost(usage: dict[str, Any]) -> float | None:
+    """Dollars, where a server says them as OpenRouter does; None where it does not."""
+    cost = _dollars(usage.get("cost"))
+    if cost is not None and usage.get("is_byok") is True:  # and the owner of the key pays the rest
+        details = usage.get("cost_details")
+        upstream = details.get("upstream_inference_cost") if isinstance(details, dict) else None
+        cost += _dollars(upstream) or 0.0
+    return cost
+
+
+def _dollars(value: Any) -> float | None:
+    return float(value) if _DOLLARS.fits(value) else None
 
 
 def _text_of(content: Any) -> str:
@@ -313,6 +331,7 @@ class OpenAIChatModel(ProviderModel):
             options=options,
             **parameters,
         )
+        self.tells_cost = not self.is_official
         own = not (base_url or os.environ.get(self.sdk.url_variable))
         self.reads_images = own if reads_images is None else reads_images
 

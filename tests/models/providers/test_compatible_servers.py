@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+import sagents_nb as sa
 from sagents_nb.messages import ToolCall, Usage
-from tests.models.loopback import Provider, message_of, say
+from tests.models.loopback import Answer, Provider, message_of, model_for, say
 
 
 def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
@@ -113,3 +115,51 @@ def test_cached_input_over_chat_is_counted_apart(provider: Provider) -> None:
 def test_a_server_that_never_says_done_is_read_to_its_end(provider: Provider) -> None:
     events = [chunk(content="x"), chunk("stop"), {"choices": None, "usage": None, "new": 1}]
     assert message_of(say(provider, "openai-chat", events)).text == "x"
+
+
+def paid(provider: Provider, **usage: Any) -> Usage | None:
+    used = {"prompt_tokens": 10, "completion_tokens": 5, **usage}
+    events = [chunk(content="x"), chunk("stop"), {"choices": [], "usage": used}, DONE]
+    return message_of(say(provider, "openai-chat", events)).usage
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        ({"cost": 0.00014}, 0.00014),
+        ({"cost": 0}, 0.0),
+        ({"cost": 0.95, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.95}}, 0.95),
+        # With a provider's key of one's own the server's part is the fee only.
+        ({"cost": 0.05, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.95}}, 1.0),
+        ({"cost": 0.05, "is_byok": True, "cost_details": None}, 0.05),
+    ],
+)
+def test_what_a_server_says_it_took_is_the_cost(
+    provider: Provider, usage: dict[str, Any], cost: float
+) -> None:
+    assert paid(provider, **usage) == Usage(10, 5, cost_usd=cost)
+
+
+@pytest.mark.parametrize("odd", [None, "0.1", -1, True, {"total_cost": 1}, []])
+def test_a_cost_that_is_no_number_of_dollars_is_none(provider: Provider, odd: Any) -> None:
+    assert paid(provider, cost=odd) == Usage(10, 5)
+
+
+def test_a_budget_of_money_is_kept_with_a_server_that_says_what_it_took(provider: Provider) -> None:
+    used = {"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.6}
+    events = [chunk(content="x"), chunk("stop"), {"choices": [], "usage": used}]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + DONE
+    provider.answer = Answer(body.encode(), framing="chunked")
+    day = sa.Budget(cost_usd=1).shared()
+    agent = sa.Agent(model_for("openai-chat", provider.url), defaults=False, budget=day)
+    assert [agent.run("hi").text for _ in range(2)] == ["x", "x"]
+    with pytest.raises(sa.BudgetExceeded, match="budget of 1 cost_usd is used up"):
+        agent.run("hi")
+    assert len(provider.requests) == 2
+    assert day.meter.usage.cost_usd == pytest.approx(1.2)
+
+
+def test_openais_own_server_is_not_asked_when_money_is_limited() -> None:
+    agent = sa.Agent(sa.OpenAIChatModel("gpt-x", "k"), budget=sa.Budget(cost_usd=1))
+    with pytest.raises(sa.BudgetExceeded, match=r"give its prices with Priced\(model"):
+        agent.run("hi")
