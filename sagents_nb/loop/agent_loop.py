@@ -134,9 +134,9 @@ def agent_loop(messages: Prompt, context: AgentContext, config: AgentLoopConfig)
 
 
 class AgentLoopEvents(ExecutionEvents):
-    """What :func:`agent_loop` gives: an async iterator of events that can be aborted.
+    """What :func:`agent_loop` gives: events for ``async for``, which can be cancelled.
 
-    The run begins with the first event that is asked for. Letting go of the iterator stops it.
+    The run begins with the first event that is asked for. Leaving the loop early cancels it.
     """
 
     def __init__(

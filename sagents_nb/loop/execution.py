@@ -7,8 +7,16 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import Any, Self
 
 from ..budget import Meter
 from ..context import RunContext
@@ -174,8 +182,18 @@ class Execution(RunHandle):
 class ExecutionEvents:
     """The events of one run, for any loop or a thread, and its ``result`` at their end.
 
-    The run begins with the first event that is asked for. Letting go of the iterator stops it.
-    After its last event a run that failed raises its error.
+    The run begins with the first event that is asked for. Leaving ``for`` or ``async for`` before
+    the last one cancels it, by ``break``, ``return`` or an exception, and so does the end of a
+    ``with`` or ``async with`` block, or letting go of the object. What it did until then may
+    still be read. ``next`` and ``anext`` take one event and cancel nothing. After its last event
+    a run that failed raises its error.
+
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> with Agent(ScriptedModel(["Hello!"])).stream("hi") as stream:
+    ...     next(stream).type
+    'agent_start'
+    >>> stream.result.status
+    'cancelled'
     """
 
     def __init__(
@@ -185,8 +203,8 @@ class ExecutionEvents:
         self._events = EventStream()
         self._execution: Execution | None = None
 
-    def __aiter__(self) -> ExecutionEvents:
-        return self
+    def __aiter__(self) -> AsyncIterator[AnyEvent]:
+        return _Reading(self)
 
     async def __anext__(self) -> AnyEvent:
         if self._execution is None:
@@ -194,15 +212,31 @@ class ExecutionEvents:
             self._began(begun if isinstance(begun, Execution) else await begun)
         assert self._execution is not None
         try:
-            return await anext(self._events)
+            return await self._events.__anext__()
         except StopAsyncIteration:
             await self._execution  # raises what the run failed with
             raise
         except asyncio.CancelledError:
-            self.abort()
+            self.cancel()
             raise
 
     def __iter__(self) -> Iterator[AnyEvent]:
+        execution = self._in_thread()
+        try:
+            yield from execution.read(self._events)
+        except (GeneratorExit, KeyboardInterrupt):  # the loop was left
+            self.cancel()
+            raise
+        execution.future.result()  # raises what the run failed with
+
+    def __next__(self) -> AnyEvent:
+        execution = self._in_thread()
+        for event in execution.read(self._events):
+            return event
+        execution.future.result()
+        raise StopIteration
+
+    def _in_thread(self) -> Execution:
         if self._execution is None:
             begun = self._begin(self._events)
             if not isinstance(begun, Execution):
@@ -210,8 +244,7 @@ class ExecutionEvents:
                 raise ConfigurationError("These events are read by 'async for' alone.")
             self._began(begun)
         assert self._execution is not None
-        yield from self._execution.read(self._events)
-        self._execution.future.result()  # raises what the run failed with
+        return self._execution
 
     def _began(self, execution: Execution) -> None:
         self._execution = execution
@@ -219,30 +252,75 @@ class ExecutionEvents:
         execution.future.add_done_callback(lambda _: events.close())
 
     def text_stream(self) -> TextStream:
-        """The answer piece by piece, for ``for`` and ``async for``."""
+        """The answer piece by piece, for ``for`` and ``async for``; leaving them cancels, too."""
         return TextStream(self)
 
     @property
     def result(self) -> RunResult:
-        """What the run came to; raises its error, or NotRunning before the last event."""
-        execution = self._execution
-        if execution is None or not execution.future.done():
-            raise NotRunning("The run has not ended yet; read its events to the end first.")
-        return execution.future.result()
+        """What the run came to; raises its error, or NotRunning before the last event.
 
-    def abort(self) -> None:
-        """Stop the run, from any thread; its last events still come, and nothing is raised."""
-        if self._execution is not None:
+        Of a run that was cancelled, or left, it is there without reading on: what is still to end
+        is waited for, which raises :class:`~sagents_nb.errors.Busy` in an async tool or hook.
+        """
+        execution = self._execution
+        if execution is not None and execution.future.done():
+            return execution.future.result()
+        if execution is None or not execution.loop.ctx.is_cancelled:
+            raise NotRunning("The run has not ended yet; read its events to the end first.")
+        runtime.refuse_here("Waiting for the end of a run", "read on by 'async for' there")
+        return execution.result()
+
+    def cancel(self) -> None:
+        """Stop the run, from any thread; its last events still come, and nothing is raised.
+
+        Harmless before it has begun, and once it has ended.
+        """
+        if self._execution is not None and not self._execution.future.done():
             self._execution.cancel()
 
+    abort = cancel  # an older name
+
     async def aclose(self) -> None:
-        """Stop the run, as the end of a ``contextlib.aclosing`` block does."""
-        self.abort()
+        """Cancel the run, as the end of a ``contextlib.aclosing`` block does."""
+        self.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.cancel()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        self.cancel()
 
     def __del__(self) -> None:
-        execution = getattr(self, "_execution", None)
-        if execution is not None and not execution.future.done():
-            execution.cancel()
+        if hasattr(self, "_execution"):  # its making did not fail
+            self.cancel()
+
+
+class _Reading:
+    """An ``async for`` over the events, which cancels the run once nobody holds it any more.
+
+    No async generator: those end only when their loop gets to it.
+    """
+
+    def __init__(self, events: ExecutionEvents) -> None:
+        self._events = events
+        self._reads = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Coroutine[Any, Any, AnyEvent]:
+        self._reads = True
+        return self._events.__anext__()
+
+    def __del__(self) -> None:
+        if self._reads:  # else somebody only asked whether it can be read
+            self._events.cancel()
 
 
 def run_result(

@@ -129,11 +129,24 @@ class TextStream:
         said = _Said()
         return (text for event in self._events if (text := said.more(event)))
 
-    async def __aiter__(self) -> AsyncIterator[str]:
-        said = _Said()
-        async for event in self._events:
-            if text := said.more(event):
-                yield text
+    def __aiter__(self) -> AsyncIterator[str]:
+        return _Texts(aiter(self._events))
+
+
+class _Texts:
+    """The pieces for one ``async for``; whoever lets go of it lets go of the events at once."""
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        self._events = events
+        self._more = _Said().more
+
+    def __aiter__(self) -> _Texts:
+        return self
+
+    async def __anext__(self) -> str:
+        while not (text := self._more(await anext(self._events))):
+            pass
+        return text
 
 
 class _Said:

@@ -356,13 +356,13 @@ def test_aborting_ends_the_events_without_raising() -> None:
 
     async def abort() -> list[Any]:
         stream = sa.agent_loop("go", sa.AgentContext(tools=[look]), config)
-        stream.abort()  # nothing has begun: nothing happens
+        stream.cancel()  # nothing has begun: nothing happens
         events = []
         async for event in stream:
             events.append(event)
             if isinstance(event, MessageUpdate):
-                stream.abort()
-        stream.abort()
+                stream.cancel()
+        stream.cancel()
         return events
 
     events = run(abort())
@@ -419,7 +419,7 @@ def test_tools_see_that_the_loop_is_aborted() -> None:
             events.append(event)
             if event.type == "tool_execution_start":
                 await asyncio.to_thread(began.wait, 5)
-                stream.abort()
+                stream.cancel()
         return events
 
     events = run(abort())
