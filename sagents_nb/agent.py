@@ -467,9 +467,11 @@ class Agent:
         """The events of a run as they happen; leaving the loop early cancels the run.
 
         It is for ``for`` and for ``async for``, and has a ``result`` at its end, as what an
-        interrupted run is resumed with. ``prompt``, ``state`` and ``overrides`` are those of
-        :meth:`run`. A run that failed raises after its last event, the errors of :meth:`run`.
-        ``text_stream()`` gives the pieces of the answer alone.
+        interrupted run is resumed with. A ``break`` leaves the loop, and so does an error in it;
+        ``cancel()`` and the end of ``with agent.stream(…) as stream:`` cancel, too. ``prompt``,
+        ``state`` and ``overrides`` are those of :meth:`run`. A run that failed raises after its
+        last event, the errors of :meth:`run`. ``text_stream()`` gives the pieces of the answer
+        alone.
 
         >>> from sagents_nb import Agent, ScriptedModel
         >>> stream = Agent(ScriptedModel(["Hello!"])).stream("hi")

@@ -184,14 +184,15 @@ class ExecutionEvents:
 
     The run begins with the first event that is asked for. Leaving ``for`` or ``async for`` before
     the last one cancels it, by ``break``, ``return`` or an exception, and so does the end of a
-    ``with`` or ``async with`` block, or letting go of the object. What it did until then may
-    still be read. ``next`` and ``anext`` take one event and cancel nothing. After its last event
-    a run that failed raises its error.
+    ``with`` or ``async with`` block, or letting go of the object. The run does not wait for who
+    reads, so what it did meanwhile is done, and may still be read. ``next`` and ``anext`` take one
+    event and cancel nothing. After its last event a run that failed raises its error.
 
     >>> from sagents_nb import Agent, ScriptedModel
-    >>> with Agent(ScriptedModel(["Hello!"])).stream("hi") as stream:
-    ...     next(stream).type
-    'agent_start'
+    >>> stream = Agent(ScriptedModel(["Hello! " * 99], delay=60)).stream("hi")
+    >>> for event in stream:
+    ...     if event.type == "turn_start":
+    ...         break
     >>> stream.result.status
     'cancelled'
     """
