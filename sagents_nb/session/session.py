@@ -147,7 +147,7 @@ class Session:
     Every public method may be called from any thread and any loop. With an ``id`` and an
     ``agent_persistence``, and neither ``state`` nor ``store``, it goes on with what that has kept.
     Raises :class:`~sagents_nb.errors.ConfigurationError` for an ``id`` that is empty or that the
-    store has already.
+    store has already, and TypeError for an argument that there is not.
 
     With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:
     what :meth:`send`, a decision or any other change said is committed when the call returns.
@@ -272,9 +272,10 @@ class Session:
 
         Raises :class:`~sagents_nb.errors.NotFound`, also for somebody else's,
         :class:`~sagents_nb.errors.Owned` if it is open in a living session, from where
-        ``take_over`` takes it, and :class:`~sagents_nb.errors.ConfigurationError` if a newer
-        version wrote it. A cell may be run again: the session that this thread opened before is
-        closed then, with a warning, unless it is at work. ``info()["problems"]`` tells what could
+        ``take_over`` takes it, :class:`~sagents_nb.errors.ConfigurationError` if a newer version
+        wrote it, and TypeError for an argument that there is not. A cell may be run again: the
+        session that this thread opened before is closed then, with a warning, unless it is at work.
+        ``info()["problems"]`` tells what could
         not be read.
 
         >>> import sagents_nb as sa

@@ -219,8 +219,9 @@ class Confined:
             remedy = REMEDIES.get(error.errno or 0, "look after that disk and try again")
             # No disk grows longer names while one waits.
             kind = NotStorable if error.errno == errno.ENAMETOOLONG else FileError
+            root = self.root if self.root.isprintable() else repr(self.root)
             raise kind(
-                f"{path} could not be {done} in {self.root}: {error.strerror}; {remedy}.", path
+                f"{path} could not be {done} in {root}: {error.strerror}; {remedy}.", path
             ) from error
 
     # names
