@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from copy import copy
 from types import AsyncGeneratorType
 from typing import Any
 
@@ -136,16 +137,25 @@ class ChatModel:
 
 
 class ModelAround(ChatModel):
-    """Base of a model that asks another one, its ``inner``, and goes by that one's name."""
+    """Base of a model that asks another one, its ``inner``, and goes by that one's name.
+
+    What it asks is ``_asked``: the model itself, or for who retries instead that without retries.
+    """
 
     def __init__(self, inner: ChatModel) -> None:
-        self.inner = inner
+        self.inner = self._asked = inner
         self.name = inner.name
         self.chosen_because = inner.chosen_because
         self.reads_images = inner.reads_images
 
     def __repr__(self) -> str:
         return repr(self.inner)  # whose errors people read
+
+    def asked_once(self) -> ChatModel:
+        """The same around the model without its retries."""
+        once = copy(self)  # which shares its limits, prices and recordings
+        once._asked = self.inner.asked_once()
+        return once
 
     def identity(self) -> dict[str, Any]:
         """As the model itself."""

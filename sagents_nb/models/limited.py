@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from copy import copy
 from typing import Any
 
 from .. import kinds
@@ -59,18 +58,11 @@ class Limited(ModelAround):
         super().__init__(resolve_model(model))
         self.asks_again = self.inner.asks_again
         self.retries = self.inner.retries
-        self._asked = self.inner
         self._free = None if concurrent is None else asyncio.Semaphore(concurrent)
         self.per_minute = per_minute
         self._begun: deque[float] = deque()  # when the latest were, or are going to be
         self._sleep = sleep
         self._clock = clock
-
-    def asked_once(self) -> ChatModel:
-        """The same limits, without the retries inside."""
-        once = copy(self)  # the places are shared
-        once._asked = self.inner.asked_once()
-        return once
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the answer once there is a place."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from copy import copy
 
 from msgspec.structs import replace
 
@@ -52,17 +51,10 @@ class Priced(ModelAround):
         super().__init__(resolve_model(model))
         self.asks_again = self.inner.asks_again
         self.retries = self.inner.retries
-        self._asked = self.inner
         self.input = input
         self.output = output
         self.cache_read = input if cache_read is None else cache_read
         self.cache_write = input if cache_write is None else cache_write
-
-    def asked_once(self) -> ChatModel:
-        """The same prices, without the retries inside."""
-        once = copy(self)
-        once._asked = self.inner.asked_once()
-        return once
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the answer, whose message says what it cost."""

@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from copy import copy
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -99,12 +98,6 @@ class RecordedModel(ModelAround):
         self.tells_cost = True  # what is replayed costs nothing
         self._asked = retried(self.inner)
         self._recorded: set[str] = set()  # keys that were asked anew in mode "record"
-
-    def asked_once(self) -> ChatModel:
-        """The same recordings, without the retries inside."""
-        once = copy(self)
-        once._asked = self.inner.asked_once()
-        return once
 
     def preload(self) -> None:
         """As the model itself, unless it is never asked."""
