@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from msgspec.structs import replace
 
 from . import kinds
-from .errors import ConfigurationError, InvalidDecision
+from .errors import ConfigurationError, InvalidDecision, UnknownArgument
 from .tools import Tool, as_tool
 
 # Here for type checkers; when it runs, by _load().
@@ -362,7 +362,7 @@ class Agent:
         """
         for name in changes:
             if name not in self._config:
-                raise ConfigurationError(kinds.no_such("Agent.with_", name, self._config))
+                raise UnknownArgument(kinds.no_such("Agent.with_", name, self._config))
         same = {"agent_id": self.agent_id, "interrupt_on": self.interrupt_on}
         made = Agent(**{**self._config, **same, **changes})
         if made.agent_id == self.agent_id:
@@ -844,7 +844,7 @@ class Agent:
         given = {name: value for name, value in overrides.items() if value is not None}
         for name in given:
             if name not in _OVERRIDES:
-                raise ConfigurationError(kinds.no_such("Agent.run", name, _OVERRIDES))
+                raise UnknownArgument(kinds.no_such("Agent.run", name, _OVERRIDES))
         for name in {"options", "tool_context"} & given.keys():
             if isinstance(given[name], Mapping):  # else with_() says what it is
                 given[name] = {**getattr(self, name), **given[name]}

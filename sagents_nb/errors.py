@@ -32,6 +32,10 @@ class ConfigurationError(SagentsError, ValueError):
     """An agent, tool, model or middleware was described in a way that cannot work."""
 
 
+class UnknownArgument(ConfigurationError, TypeError):
+    """A function was given an argument that it does not have; it says which was meant."""
+
+
 class NotFound(SagentsError, LookupError):
     """No such conversation, session or file, or it belongs to somebody else."""
 

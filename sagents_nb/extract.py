@@ -154,11 +154,11 @@ class Asking(Generic[A]):
     """An agent that answers with a value of a type: all its own, and a tool for the answer.
 
     Errors of validation go back to the model; a text instead of a call is answered with a
-    reminder. It ends with the first answer that fits, after five that do not, or after
+    reminder. It ends with the first answer that fits, after ``wrong`` that do not, or after
     ``max_runs`` model calls.
     """
 
-    def __init__(self, agent: A, annotation: Any, max_runs: int) -> None:
+    def __init__(self, agent: A, annotation: Any, max_runs: int, wrong: int = WRONG) -> None:
         if not isinstance(max_runs, int) or max_runs < 1:
             raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
         self.output = output = Output(annotation)
@@ -186,6 +186,7 @@ class Asking(Generic[A]):
             max_runs=max_runs + 1,  # else the last call's answer would not be looked at
         )
         self.max_runs = max_runs
+        self._most_wrong = wrong
 
     def new_run(
         self,
@@ -204,14 +205,14 @@ class Asking(Generic[A]):
             if follow_ups is not None and (said := await settled(follow_ups())):
                 return said
             wrong += 1
-            return [Message.user(self.reminder, reminder=True)] if wrong < WRONG else ()
+            return [Message.user(self.reminder, reminder=True)] if wrong < self._most_wrong else ()
 
         async def enough(message: Message, results: Sequence[ToolResult]) -> bool:
             nonlocal wrong
             wrong += any(r.is_error and r.name == self.tool for r in results)
             if should_stop is not None and await settled(should_stop(message, results)):
                 return True
-            return wrong >= WRONG or loop.model_calls >= self.max_runs
+            return wrong >= self._most_wrong or loop.model_calls >= self.max_runs
 
         loop: Loop = self.agent.new_run(
             state,
@@ -258,9 +259,10 @@ class Asking(Generic[A]):
         ]
         last = " ".join(refused[-1].split()).rstrip(".") if refused else "it gave text alone"
         calls = sum(message.role == "assistant" for message in messages)
+        more = ", or raise max_runs" if calls >= self.max_runs else ""
         return MaxRunsExceeded(
             f"The model gave no {self.output.name} in {calls} calls, last: {last[:300]}; "
-            "say in the prompt what is wanted, or raise max_runs."
+            f"say in the prompt what is wanted{more}."
         )
 
 
@@ -284,7 +286,7 @@ def extract(
     agent: AgentProtocol, prompt: Prompt, annotation: type[T], max_runs: int
 ) -> Extracted[T]:
     """See :meth:`Agent.extract <sagents_nb.agent.Agent.extract>`."""
-    asking = Asking(agent, annotation, max_runs)
+    asking = Asking(agent, annotation, max_runs, wrong=max(WRONG, max_runs))
     result = asking.start(prompt).result()
     return Extracted(asking.value(result), result)
 
@@ -293,7 +295,7 @@ async def aextract(
     agent: AgentProtocol, prompt: Prompt, annotation: type[T], max_runs: int
 ) -> Extracted[T]:
     """See :meth:`Agent.aextract <sagents_nb.agent.Agent.aextract>`."""
-    asking = Asking(agent, annotation, max_runs)
+    asking = Asking(agent, annotation, max_runs, wrong=max(WRONG, max_runs))
     result = await asking.start(prompt)
     return Extracted(asking.value(result), result)
 

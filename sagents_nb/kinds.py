@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, UnknownArgument
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -259,7 +259,7 @@ def _checked(
                 unknown = _unknown(function, given, error)
                 args, given = (), {}  # a traceback with locals shows no key
                 if unknown:
-                    raise TypeError(unknown) from None
+                    raise UnknownArgument(unknown) from None
                 raise
     else:
 
@@ -272,7 +272,7 @@ def _checked(
                 unknown = _unknown(function, given, error)
                 args, given = (), {}
                 if unknown:
-                    raise TypeError(unknown) from None
+                    raise UnknownArgument(unknown) from None
                 raise
 
     return call
@@ -319,11 +319,25 @@ _ELSEWHERE = {
     "requires_approval": "needs_approval",
     "session_id": "id",
     "conversation_id": "id",
+    "on_agent_start": "before_run",
+    "on_agent_end": "after_run",
+    "on_llm_start": "before_model",
+    "on_llm_end": "after_model",
+    "on_tool_start": "before_tool",
+    "on_tool_end": "after_tool",
+    "wrap_model_call": "before_model_request",
+    "wrap_tool_call": "before_tool",
+    "before_tool_call": "before_tool",
+    "after_tool_call": "after_tool",
+    "before_model_call": "before_model",
+    "after_model_call": "after_model",
 }
 
 
-def meant(name: str, known: Collection[str]) -> str:
+def meant(name: str, known: Collection[str], alike: float = 0.75) -> str:
     """The one of ``known`` that somebody meant who wrote ``name``; "" if there is none.
+
+    It is what users of other packages call so, or at least so much ``alike``, from 0 to 1.
 
     >>> meant("max_turns", ["max_runs", "tools"]), meant("tool", ["max_runs", "tools"])
     ('max_runs', 'tools')
@@ -332,7 +346,7 @@ def meant(name: str, known: Collection[str]) -> str:
         return here or ""
     from difflib import get_close_matches  # 3 ms
 
-    return next(iter(get_close_matches(name, sorted(known), 1, 0.75)), "")
+    return next(iter(get_close_matches(name, sorted(known), 1, alike)), "")
 
 
 def no_such(where: str, name: str, known: Collection[str]) -> str:

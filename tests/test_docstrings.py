@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, get_type_hints
 
 import sagents_nb as sa
+from sagents_nb import errors
 from sagents_nb.tools import description_of
 
 # A run, a session or a filesystem calls the methods of these: shown is one that is given to an
@@ -160,7 +161,15 @@ def undescribed(item: Public) -> list[str]:
 
 
 def unsaid(item: Public) -> list[str]:
-    return sorted(name for name in item.raised if name not in item.said)
+    return sorted(name for name in item.raised if not any(n in item.said for n in _or_above(name)))
+
+
+def _or_above(name: str) -> list[str]:
+    """An error's name, and those of the errors that it is one of."""
+    error = getattr(errors, name, None)
+    above = getattr(error, "__mro__", ())
+    is_one = [c for c in above if issubclass(c, sa.SagentsError) and c is not sa.SagentsError]
+    return [name, *(cls.__name__ for cls in is_one)]
 
 
 def test_every_public_name_has_an_example() -> None:

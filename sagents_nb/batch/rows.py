@@ -214,9 +214,10 @@ def _lacking(lacking: Sequence[str], names: Iterable[str], values: str) -> Confi
             f"The prompt says '{{}}', but there are several columns ({', '.join(columns)}); write "
             f"the name of one, as in '{{{columns[0]}}}'."
         )
+    braces = "" if all(map(str.isidentifier, lacking)) else "; braces that are text are {{ and }}"
     return ConfigurationError(
         f"The prompt names {', '.join(name or '{}' for name in lacking)}, but the columns are "
-        f"{', '.join(columns) or 'none'}."
+        f"{', '.join(columns) or 'none'}{braces}."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -47,6 +48,19 @@ _ALL = ("approve", "edit", "reject", "respond")
 _REVERSED = ("after_model", "after_run", "after_tool")
 
 
+@lru_cache(maxsize=256)
+def _no_hook(classes: tuple[Any, ...]) -> str:
+    """What to say of a method that was meant to be a hook and that nobody would ever call."""
+    ours = set(dir(Middleware))
+    for cls in classes:
+        for name in sorted(set(dir(cls)) - ours):
+            own = not name.startswith("_") and callable(getattr(cls, name))
+            if own and (near := kinds.meant(name, HOOKS, 0.85)):
+                where = f"{cls.__name__}.{name}"
+                return f"{where} is no hook, so nothing calls it; did you mean {near}?"
+    return ""
+
+
 class Chain:
     """The middleware of one agent, ready to be called.
 
@@ -68,6 +82,8 @@ class Chain:
                     f"Two middlewares have the id {name!r}; give one of them its own 'id'."
                 )
             names.add(name)
+        if wrong := _no_hook(tuple(map(type, self.middleware))):
+            raise ConfigurationError(wrong)
         self.hooks: dict[str, tuple[tuple[Middleware, Callable[..., Any]], ...]] = {}
         for hook in HOOKS:
             found = [

@@ -101,7 +101,14 @@ def _message(turn: Any) -> Message:
                 "Message, an exception or a function of the request.",
                 kind="scripted",
             )
-    called = any(isinstance(part, ToolCall) for part in parts)
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    for call in calls:
+        if not isinstance(call.name, str):
+            raise ModelError(
+                "A ToolCall is ToolCall(id, name, arguments); one of the script has "
+                f"{call.id!r:.40} for its id and no name.",
+                kind="scripted",
+            )
     return Message(
-        "assistant", tuple(parts), Usage(), stop_reason="tool_use" if called else "end_turn"
+        "assistant", tuple(parts), Usage(), stop_reason="tool_use" if calls else "end_turn"
     )

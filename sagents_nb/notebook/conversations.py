@@ -158,6 +158,7 @@ class Conversations:
             raise UsageError(
                 f"No variable {name!r} of this notebook is an Agent or a Session; make one first."
             )
+        sessions.add(value)  # by its id it is found again, also when another is current
         self.current = value
         self.storage.keep(value.id, value.agent)
         return value, is_new

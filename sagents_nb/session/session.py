@@ -25,7 +25,14 @@ from msgspec.structs import replace
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import Busy, ConfigurationError, NotRunning, Owned, StaleApproval
+from ..errors import (
+    Busy,
+    ConfigurationError,
+    NotRunning,
+    Owned,
+    StaleApproval,
+    UnknownArgument,
+)
 from ..events import AnyEvent, Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -147,7 +154,7 @@ class Session:
     Every public method may be called from any thread and any loop. With an ``id`` and an
     ``agent_persistence``, and neither ``state`` nor ``store``, it goes on with what that has kept.
     Raises :class:`~sagents_nb.errors.ConfigurationError` for an ``id`` that is empty or that the
-    store has already, and TypeError for an argument that there is not.
+    store has already, and for an argument that there is not.
 
     With a ``store`` it is a new conversation there, of the ``scope``'s owner, and loses nothing:
     what :meth:`send`, a decision or any other change said is committed when the call returns.
@@ -192,9 +199,7 @@ class Session:
         **around: Any,
     ) -> None:
         _load()
-        for name in around:
-            if name not in SessionOptions.__struct_fields__:
-                raise TypeError(kinds.no_such("Session", name, SessionOptions.__struct_fields__))
+        _refuse_unknown(around)
         store = store_of(store)
         options = SessionOptions(
             store=store,
@@ -272,9 +277,9 @@ class Session:
 
         Raises :class:`~sagents_nb.errors.NotFound`, also for somebody else's,
         :class:`~sagents_nb.errors.Owned` if it is open in a living session, from where
-        ``take_over`` takes it, :class:`~sagents_nb.errors.ConfigurationError` if a newer version
-        wrote it, and TypeError for an argument that there is not. A cell may be run again: the
-        session that this thread opened before is closed then, with a warning, unless it is at work.
+        ``take_over`` takes it, and :class:`~sagents_nb.errors.ConfigurationError` if a newer
+        version wrote it, or for an argument that there is not. A cell may be run again: the session
+        that this thread opened before is closed then, with a warning, unless it is at work.
         ``info()["problems"]`` tells what could
         not be read.
 
@@ -291,9 +296,7 @@ class Session:
         >>> store.close()
         """
         _load()
-        for name in around:
-            if name not in SessionOptions.__struct_fields__:
-                raise TypeError(kinds.no_such("Session", name, SessionOptions.__struct_fields__))
+        _refuse_unknown(around)
         store = store_of(store)
         options = SessionOptions(store=store, **around)
         if create and (new := new_unless_stored(agent, id, store=store, **around)) is not None:
@@ -1478,6 +1481,13 @@ class Session:
 
 # Those of this process, by the owner of their lease and their id.
 _stored: WeakValueDictionary[tuple[str, str], Session] = WeakValueDictionary()
+
+
+def _refuse_unknown(around: Iterable[str]) -> None:
+    for name in around:
+        if name not in SessionOptions.__struct_fields__:
+            known = ("id", "state", *SessionOptions.__struct_fields__)
+            raise UnknownArgument(kinds.no_such("Session", name, known))
 
 
 def _in_folder(folder: str | Path, id: str) -> VirtualFilesystem:

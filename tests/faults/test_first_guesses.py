@@ -349,3 +349,49 @@ def test_the_frames_of_a_result_are_those_of_a_session_that_is_made_of_it() -> N
         with pytest.raises(sa.ConfigurationError, match=r"Session\(agent, state=result.state\)"):
             ask()
     assert len(sa.to_frame("messages", sa.Session(agent, state=result.state))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("before_tol", "before_tool"),
+        ("before_tool_call", "before_tool"),
+        ("on_tool_start", "before_tool"),
+        ("after_model_", "after_model"),
+    ],
+)
+def test_a_hook_that_nobody_would_call_is_refused(name: str, ours: str) -> None:
+    guard = type("Guard", (sa.Middleware,), {name: lambda *args: None})
+    with pytest.raises(sa.ConfigurationError, match=rf"Guard.{name} is no hook.*mean {ours}\?"):
+        sa.Agent(sa.ScriptedModel([]), middleware=[guard()])
+
+
+def test_methods_of_ones_own_beside_the_hooks_are_fine() -> None:
+    own = dict.fromkeys(("count", "before", "reset", "on_alarm", "run"), lambda *args: None)
+    guard = type("Guard", (sa.Middleware,), own)
+    assert sa.Agent(sa.ScriptedModel(["Hi"]), middleware=[guard()]).run("?").text == "Hi"
+
+
+def test_an_unknown_argument_is_an_error_of_the_package_and_of_python() -> None:
+    for raised in (sa.SagentsError, sa.ConfigurationError, TypeError):
+        with pytest.raises(raised, match="did you mean system_prompt"):
+            sa.Agent(instructions="x")  # type: ignore[call-arg]
+
+
+def test_a_call_of_a_script_without_an_id_is_named() -> None:
+    with pytest.raises(sa.ModelError, match=r"ToolCall\(id, name, arguments\); .* 'look'"):
+        agent_of(sa.ToolCall("look", {"what": "x"}), tools=[look]).run("?")  # type: ignore[arg-type]
+
+
+def test_as_many_wrong_answers_are_taken_as_were_allowed() -> None:
+    calls = [sa.ToolCall(f"c{n}", "submit", {"value": "many"}) for n in range(20)]
+    for allowed in (3, 5, 9):
+        with pytest.raises(sa.MaxRunsExceeded, match=f"in {allowed} calls.* or raise max_runs"):
+            sa.Agent(sa.ScriptedModel(calls)).extract("How many?", int, max_runs=allowed)
+    with pytest.raises(sa.MaxRunsExceeded, match=r"in 5 calls.*what is wanted\.$"):
+        sa.Agent(sa.ScriptedModel(calls)).run("How many?", output_type=int)
+
+
+def test_braces_of_a_prompt_that_are_text_are_told_how_to_be_written() -> None:
+    with pytest.raises(sa.ConfigurationError, match=r"are text are \{\{ and \}\}"):
+        agent_of("x").map(pd.DataFrame({"n": [1]}), 'JSON {"k": 1} for {n}')

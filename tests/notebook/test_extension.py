@@ -539,3 +539,19 @@ def test_a_model_is_chosen_before_the_first_conversation(shell: InteractiveShell
     assert result.text == "Scripted."
     assert "The default model" not in said.stdout
     assert str(value(shell.run_cell("%agent model"))) == "ScriptedModel('scripted')"
+
+
+def test_a_session_that_was_used_is_found_again_by_its_id(shell: InteractiveShell) -> None:
+    shell.user_ns["cruise"] = sa.Session(sa.Agent(sa.ScriptedModel(["One", "Two"])), id="cruise-7")
+    run(shell, "%agent use cruise")
+    run(shell, "%%agent\nHello")
+    shell.user_ns["other"] = sa.Agent(sa.ScriptedModel(["Else"]))
+    run(shell, "%agent use other")
+    run(shell, "%%agent\nHello")
+    assert "cruise-7" in say(shell, "list")
+    assert run(shell, "%%agent --name cruise-7\nAgain").text == "Two"
+    assert len(shell.user_ns["cruise"].messages) == 4
+    shell.user_ns["twin"] = sa.Session(sa.Agent(sa.ScriptedModel([])), id="cruise-7")
+    with pytest.raises(UsageError, match="'cruise-7' is live here already"):
+        run(shell, "%agent use twin")
+    sa.sessions.stop("cruise-7")
