@@ -142,6 +142,16 @@ class Meter:
             self._seconds += time.monotonic() - self._began
 
     @property
+    def tokens(self) -> int:
+        """How many tokens the model calls used."""
+        return self.usage.total_tokens
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What they cost in US dollars; None where no answer said it."""
+        return self.usage.cost_usd
+
+    @property
     def seconds(self) -> float:
         """How long it has run."""
         return self._seconds + (time.monotonic() - self._began if self._running else 0.0)

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 
 class Mount:
     """The files in the directory ``base`` are kept in ``storage``.
@@ -57,6 +59,11 @@ class Mount:
         if isinstance(storage, str | os.PathLike):
             from .storages.disk import DiskStorage  # which needs POSIX
 
+            if readonly and not os.path.isdir(storage):
+                logger.warning(
+                    "The folder %r of the read-only mount %r is not there, so it has no files.",
+                    *(os.fspath(storage), base or "default"),
+                )
             storage = DiskStorage(storage)
         if storage is None or not isinstance(storage, FileStorage):
             raise ConfigurationError(

@@ -26,7 +26,8 @@ _ROWS = 20  # of a column, by whose looks it holds secrets where its name alone 
 def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
     """What the known names in braces stand for, by them.
 
-    A data frame is named where it stands, and described after the prompt. What a value holds of
+    A data frame, a series or an array is named where it stands, so that a model can compute with
+    it, and described after the prompt. What a value holds of
     secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`. Of a variable or an
     attribute with the name of a secret only that is said.
 
@@ -49,8 +50,20 @@ def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
             hidden = hides(path.rpartition(".")[2], value)
             text = KEY if hidden else describe(value, secrets=secrets)
             frame = is_frame(value) and not hidden
-            fields[path] = Field(path, _brief(value, text, frame), text, frame)
+            brief = _brief(value, text, frame)
+            if values := "" if hidden else _values_of(value):
+                brief, text = values, f"{values}:\n{text}"
+            fields[path] = Field(path, brief, text, bool(frame or values))
     return fields
+
+
+def _values_of(value: Any) -> str:
+    """What a series of pandas or an array of NumPy is, in a few words; "" for another value."""
+    if _is_one_of(value, _SERIES):
+        return f"Series of {len(value):,} value{'' if len(value) == 1 else 's'}"
+    if _is_one_of(value, ("numpy.ndarray",)) and value.ndim:
+        return f"NumPy array of {' × '.join(f'{n:,}' for n in value.shape)} values"
+    return ""
 
 
 def _brief(value: Any, text: str, frame: bool) -> str:

@@ -395,3 +395,24 @@ def test_as_many_wrong_answers_are_taken_as_were_allowed() -> None:
 def test_braces_of_a_prompt_that_are_text_are_told_how_to_be_written() -> None:
     with pytest.raises(sa.ConfigurationError, match=r"are text are \{\{ and \}\}"):
         agent_of("x").map(pd.DataFrame({"n": [1]}), 'JSON {"k": 1} for {n}')
+
+
+def test_a_read_only_folder_that_is_not_there_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sa.Mount("/there", tmp_path, readonly=True)
+    sa.Mount("/made", tmp_path / "made")
+    assert caplog.records == []
+    sa.Mount("/protocols", tmp_path / "protokols", readonly=True)
+    (record,) = caplog.records
+    assert "protokols' of the read-only mount '/protocols' is not there" in record.getMessage()
+
+
+def test_a_shared_budget_says_what_was_used_of_it_by_the_names_of_its_limits() -> None:
+    said = sa.Message.assistant("Yes.", usage=sa.Usage(100, 10, cost_usd=0.25))
+    pot = sa.Budget(cost_usd=10).shared()
+    assert pot.meter.cost_usd is None
+    sa.Agent(sa.Priced(sa.ScriptedModel([said]), input=1, output=1), budget=pot).run("?")
+    meter = pot.meter
+    assert (meter.model_calls, meter.tokens, meter.cost_usd) == (1, 110, 0.25)
+    assert "model_calls=1" in repr(meter)

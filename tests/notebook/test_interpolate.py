@@ -6,12 +6,13 @@ import builtins
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sagents_nb.messages import filled
+from sagents_nb.messages import filled, message_of
 from sagents_nb.notebook.interpolate import (
     describe,
     describe_frame,
@@ -158,3 +159,22 @@ def test_asking_does_not_import_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     assert describe([1]) == "[1]"
+
+
+def test_a_series_or_an_array_is_named_in_its_place_and_described_after_the_prompt() -> None:
+    names = {
+        "fines": pd.Series([0.15 * n for n in range(5000)], name="euros"),
+        "grid": np.zeros((20, 30)),
+        "secret": pd.Series(["sk-abcdefghijklmnopqrstuvwx"]),
+        "n": np.float64(3.5),
+    }
+    prompt = "What is the mean of {fines} and {grid} over {n}?"
+    message = message_of(prompt, fields_in(prompt, names))
+    text = message.text
+    assert text.startswith("What is the mean of `fines` and `grid` over ")
+    assert "`fines` is a Series of 5,000 values:\n0 " in text
+    assert "Name: euros" in text
+    assert "`grid` is a NumPy array of 20 × 30 values:\n" in text
+    field = fields_in("{fines}", names)["fines"]
+    assert (field.brief, field.appended) == ("Series of 5,000 values", True)
+    assert "sk-abc" not in fields_in("{secret}", names)["secret"].text

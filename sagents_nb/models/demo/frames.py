@@ -20,11 +20,12 @@ Row = dict[str, Any]
 
 WHOLE = 50  # rows that show_frame shows at most
 
+# Where what a prompt names is described after it.
+_BEGINS = r"\n\n`[A-Za-z_][\w.]*` is a (?:DataFrame, |Series of |NumPy array of )"
 _DESCRIPTION = re.compile(
-    r"^`([A-Za-z_][\w.]*)` is a (DataFrame, .*?)(?=\n\n`[A-Za-z_][\w.]*` is a DataFrame, |\Z)",
-    re.DOTALL | re.MULTILINE,
+    rf"^`([A-Za-z_][\w.]*)` is a (DataFrame, .*?)(?={_BEGINS}|\Z)", re.DOTALL | re.MULTILINE
 )
-_DESCRIBED = re.compile(r"\n\n`[A-Za-z_][\w.]*` is a DataFrame, ")
+_DESCRIBED = re.compile(_BEGINS)
 _LISTED = re.compile(r"^([A-Za-z_]\w*): \w+ (DataFrame, [\d,]+ rows × \d+ columns)", re.MULTILINE)
 # What inspect_variables says of those that it is asked for by name.
 _INSPECTED = re.compile(
