@@ -12,12 +12,10 @@ import pytest
 from tests.docs.pages import PAGES, ROOT
 from tests.docs.typed import modules_of
 
-# A cell may await and has the value of the one before it, and who reads a page knows that something
-# waits there.
+# A cell may await and has the value of the one before it.
 RIGHT_IN_A_PAGE = (
     re.compile(r'Name "_" is not defined'),
     re.compile(r'"(await|async for)" outside (async )?function'),
-    re.compile(r'Item "None" of "(Interrupt|Run) \| None" has no attribute'),
 )
 
 
