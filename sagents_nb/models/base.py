@@ -139,11 +139,11 @@ class ChatModel:
 class ModelAround(ChatModel):
     """Base of a model that asks another one, its ``inner``, and goes by that one's name.
 
-    What it asks is ``_asked``: the model itself, or for who retries instead that without retries.
+    What is ``asked`` is the model itself, or for who retries instead that without retries.
     """
 
     def __init__(self, inner: ChatModel) -> None:
-        self.inner = self._asked = inner
+        self.inner = self.asked = inner
         self.name = inner.name
         self.chosen_because = inner.chosen_because
         self.reads_images = inner.reads_images
@@ -154,7 +154,7 @@ class ModelAround(ChatModel):
     def asked_once(self) -> ChatModel:
         """The same around the model without its retries."""
         once = copy(self)  # which shares its limits, prices and recordings
-        once._asked = self.inner.asked_once()
+        once.asked = self.inner.asked_once()
         return once
 
     def identity(self) -> dict[str, Any]:

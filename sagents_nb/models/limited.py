@@ -72,7 +72,7 @@ class Limited(ModelAround):
             await self._wait_for_turn()
             if (meter := DRAWN_ON.get()) is not None:  # others may have used the rest meanwhile
                 meter.check_again()
-            async with aclosing(stream_of(self._asked, request)) as stream:
+            async with aclosing(stream_of(self.asked, request)) as stream:
                 async for item in stream:
                     yield item
         finally:

@@ -58,7 +58,7 @@ class Priced(ModelAround):
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the answer, whose message says what it cost."""
-        async with aclosing(stream_of(self._asked, request)) as stream:
+        async with aclosing(stream_of(self.asked, request)) as stream:
             async for item in stream:
                 if isinstance(item, Message) and item.usage is not None:
                     item = replace(item, usage=self._with_cost(item.usage))

@@ -96,7 +96,7 @@ class RecordedModel(ModelAround):
             self.mode = _checked(os.environ[REPLAY])
         self.pacing = pacing
         self.tells_cost = True  # what is replayed costs nothing
-        self._asked = retried(self.inner)
+        self.asked = retried(self.inner)
         self._recorded: set[str] = set()  # keys that were asked anew in mode "record"
 
     def preload(self) -> None:
@@ -107,7 +107,7 @@ class RecordedModel(ModelAround):
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the recorded answer, or the model's own; raises ReplayMiss, ModelError."""
         if self.mode == "off":
-            source: Any = stream_of(self._asked, request)
+            source: Any = stream_of(self.asked, request)
         else:
             source = self._stream(request, asked(self.inner, request))
         async with aclosing(source):
@@ -151,7 +151,7 @@ class RecordedModel(ModelAround):
     async def _live(self, request: ModelRequest, what: Asked) -> AsyncIterator[StreamItem]:
         shape = Shape()
         message: Message | None = None
-        stream: Any = stream_of(self._asked, request)
+        stream: Any = stream_of(self.asked, request)
         async with aclosing(stream):
             async for item in stream:
                 if type(item) is Message:
