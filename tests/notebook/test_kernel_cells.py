@@ -97,7 +97,8 @@ def test_what_only_a_person_can_answer_is_said_below_the_cell(kernel: Kernel) ->
         "Nobody is there to decide. The process ended when this had begun: pay."
     )
     assert "amount = 9" in cell.text
-    assert "The session as the last line of a cell shows buttons" in cell.text
+    id = kernel.ok("print(s.id)").text.strip()
+    assert f"sa.sessions.get({id!r}) as the last line of a cell shows buttons" in cell.text
     assert kernel.ok("print(s.status)").text == "interrupted\n"
 
 
