@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -22,6 +24,9 @@ BeforeFallback = Callable[[ChatModel, ModelRequest], Any]
 
 class FallbackModel(ChatModel):
     """The first of ``models`` that answers; each is asked with the same messages.
+
+    Which one that was is remembered for the run: its next call begins there, and nobody waits in
+    each turn for a model that is down. The next run begins with the first again.
 
     Whatever a model raises before a piece of its answer was given on makes it the next one's
     turn, and a :class:`~sagents_nb.models.base.RetryNotice` says so. If all fail, the
@@ -48,6 +53,8 @@ class FallbackModel(ChatModel):
         if not all(isinstance(model, ChatModel) for model in self.models) or not self.models:
             raise ConfigurationError("A FallbackModel needs at least one model, and models only.")
         self.before_fallback = before_fallback
+        # By the task of a run: which one has answered in it.
+        self._answered: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
         self.name = self.models[0].name
         self.chosen_because = self.models[0].chosen_because
         self.reads_images = all(model.reads_images for model in self.models)
@@ -66,9 +73,17 @@ class FallbackModel(ChatModel):
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the answer of the first model that gives one."""
         failures: list[str] = []
-        for number, model in enumerate(self.models, start=1):
+        run = asyncio.current_task()
+        first = 0 if run is None else self._answered.get(run, 0)
+        places = [*range(first, len(self.models)), *range(first)]
+        if first:
+            asked = self.models[first]
+            reason = f"{self.models[0]!r} failed before in this run. {asked!r} is asked instead."
+            yield RetryNotice(2, 0.0, reason, asked.name)
+        for number, place in enumerate(places, start=1):
+            model = self.models[place]
             # A key was given for the first model; no other provider may see it.
-            key = request.api_key if number == 1 else None
+            key = request.api_key if place == 0 else None
             sent = await self._prepared(model, replace(request, model=model.name, api_key=key))
             begun = given = False
             try:
@@ -82,6 +97,8 @@ class FallbackModel(ChatModel):
                         yield item
                         given = False
                 if begun:
+                    if run is not None and place != first:
+                        self._answered[run] = place
                     return
                 raise ModelError("It ended its stream without a final Message.", kind="cut_stream")
             except BudgetExceeded:  # which no other model would be within
@@ -96,7 +113,7 @@ class FallbackModel(ChatModel):
             failures.append(f"{model!r}: {_sentence(failure)}")
             if number == len(self.models):
                 raise _all_failed(failures, failure) from failure
-            following = self.models[number]
+            following = self.models[places[number]]
             reason = f"{failures[-1]} {following!r} is asked instead."
             yield RetryNotice(number + 1, 0.0, reason, following.name)
 

@@ -245,3 +245,45 @@ def test_a_hook_alone_is_called_too() -> None:
     a = scripted("a", "x")
     answer(resilient(a, before_fallback=lambda model, request: seen.append(model)))
     assert seen == [a]
+
+
+def look(what: str = "") -> str:
+    """Look."""
+    return "seen"
+
+
+def turns(count: int) -> list[Any]:
+    return [*(sa.ToolCall(f"c{n}", "look", {}) for n in range(count)), "Done."]
+
+
+def test_a_run_goes_on_with_the_model_that_answered_and_the_next_one_begins_anew() -> None:
+    down, works = scripted("down", *[failed()] * 9), scripted("works", *turns(3), *turns(1))
+    agent = sa.Agent(FallbackModel([down, works]), tools=[look])
+    session = sa.Session(agent)
+    assert session.send("go").result().text == "Done."
+    assert (len(down.requests), len(works.requests)) == (1, 4)
+    assert set(session.to_frame("usage")["model"]) == {"works"}
+    retries = session.to_frame("events").query("type == 'model_retry'")
+    assert len(retries) == 4  # whose answer it is, is told each time
+    assert session.send("again").result().text == "Done."
+    assert (len(down.requests), len(works.requests)) == (2, 6)
+
+
+def test_the_first_has_its_turn_again_where_the_others_fail_later() -> None:
+    first = scripted("first", failed(), "Here again.")
+    second = scripted("second", *turns(1)[:1], failed())
+    agent = sa.Agent(FallbackModel([first, second]), tools=[look])
+    assert agent.run("go").text == "Here again."
+    assert (len(first.requests), len(second.requests)) == (2, 2)
+
+
+def test_each_run_remembers_for_itself() -> None:
+    first = scripted("first", failed(), *[turn for _ in range(4) for turn in turns(1)])
+    second = scripted("second", *[turn for _ in range(4) for turn in turns(1)])
+    agent = sa.Agent(FallbackModel([first, second]), tools=[look])
+
+    async def both() -> list[Any]:
+        return [(await each).text for each in [agent.arun("a"), agent.arun("b")]]
+
+    assert asyncio.run(both()) == ["Done.", "Done."]
+    assert (len(first.requests), len(second.requests)) == (3, 2)
