@@ -82,6 +82,7 @@ def test_code_is_laid_out_the_same_before_it_has_its_colours(
     assert notebook.foreign_requests == []
 
 
+@pytest.mark.soak
 def test_what_a_sync_cell_waits_for_has_its_colours_though_the_kernel_computes(lab: Lab) -> None:
     notebook = agent_notebook(
         lab, f"session({CALL}, told)", "result = s.send('Write.').result(wait=True)"

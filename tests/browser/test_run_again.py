@@ -58,6 +58,7 @@ def test_what_waits_is_answered_below_its_new_output(
     assert "The second answer." in kept[1]
 
 
+@pytest.mark.soak
 def test_each_time_and_also_what_a_later_run_asks(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,
@@ -95,6 +96,7 @@ def test_a_run_is_stopped_there_and_what_waited_behind_it_does_not_run(lab: Lab)
     expect(notebook.cell_output(2)).to_have_text("[]")
 
 
+@pytest.mark.soak
 def test_after_the_page_was_loaded_again(lab: Lab) -> None:
     notebook = agent_notebook(lab, REPORT, "%%agent\nWrite.")
     notebook.run_cell(1)
@@ -109,6 +111,7 @@ def test_after_the_page_was_loaded_again(lab: Lab) -> None:
     expect(part(notebook, 1, "sagents-panel").first).to_contain_text("A person rejected")
 
 
+@pytest.mark.soak
 def test_what_a_sync_cell_waits_for(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,
