@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from msgspec.structs import replace
 
 from . import kinds
-from .errors import ConfigurationError, InvalidDecision, UnknownArgument
+from .errors import ConfigurationError, InvalidDecision
 from .tools import Tool, as_tool
 
 # Here for type checkers; when it runs, by _load().
@@ -360,9 +360,7 @@ class Agent:
         >>> Agent(ScriptedModel([])).with_(max_runs=3).max_runs
         3
         """
-        for name in changes:
-            if name not in self._config:
-                raise UnknownArgument(kinds.no_such("Agent.with_", name, self._config))
+        kinds.refuse_unknown("Agent.with_", changes, self._config)
         same = {"agent_id": self.agent_id, "interrupt_on": self.interrupt_on}
         made = Agent(**{**self._config, **same, **changes})
         if made.agent_id == self.agent_id:
@@ -842,9 +840,7 @@ class Agent:
         {'max_tokens': 100, 'temperature': 0}
         """
         given = {name: value for name, value in overrides.items() if value is not None}
-        for name in given:
-            if name not in _OVERRIDES:
-                raise UnknownArgument(kinds.no_such("Agent.run", name, _OVERRIDES))
+        kinds.refuse_unknown("Agent.run", given, _OVERRIDES)
         for name in {"options", "tool_context"} & given.keys():
             if isinstance(given[name], Mapping):  # else with_() says what it is
                 given[name] = {**getattr(self, name), **given[name]}

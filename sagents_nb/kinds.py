@@ -334,19 +334,28 @@ _ELSEWHERE = {
 }
 
 
+def nearest(word: str, known: Iterable[str], alike: float = 0.75) -> str:
+    """The one of ``known`` that is most ``alike``, and at least so much (to 1); "" if none is.
+
+    >>> nearest("baseurl", ["api_key", "base_url"]), nearest("colour", ["api_key", "base_url"])
+    ('base_url', '')
+    """
+    from difflib import get_close_matches  # 3 ms
+
+    return next(iter(get_close_matches(word, sorted(known), 1, alike)), "")
+
+
 def meant(name: str, known: Collection[str], alike: float = 0.75) -> str:
     """The one of ``known`` that somebody meant who wrote ``name``; "" if there is none.
 
-    It is what users of other packages call so, or at least so much ``alike``, from 0 to 1.
+    It is what users of other packages call so, else the :func:`nearest`.
 
     >>> meant("max_turns", ["max_runs", "tools"]), meant("tool", ["max_runs", "tools"])
     ('max_runs', 'tools')
     """
     if (here := _ELSEWHERE.get(name)) in known:
         return here or ""
-    from difflib import get_close_matches  # 3 ms
-
-    return next(iter(get_close_matches(name, sorted(known), 1, alike)), "")
+    return nearest(name, known, alike)
 
 
 def no_such(where: str, name: str, known: Collection[str]) -> str:
@@ -360,6 +369,13 @@ def no_such(where: str, name: str, known: Collection[str]) -> str:
     near = meant(name, known)
     hint = f"did you mean {near}=…?" if near else f"it has {', '.join(known)}."
     return f"{where}(…) has no {name}=…; {hint}"
+
+
+def refuse_unknown(where: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise UnknownArgument for the first of ``given`` that is none of ``known``."""
+    for name in given:
+        if name not in known:
+            raise UnknownArgument(no_such(where, name, known))
 
 
 def _unknown(function: Callable[..., Any], given: Iterable[str], error: BaseException) -> str:

@@ -11,7 +11,6 @@ it for programs: requests, frames, search. What two texts are told apart by keep
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from .errors import pass_on
@@ -45,17 +44,6 @@ def whole_data(data: Any, mark: str = "?") -> Any:
     if isinstance(data, list | tuple):
         return [whole_data(value, mark) for value in data]
     return data
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The one of ``known`` that was most likely meant by ``word``; "" if none is near.
-
-    >>> nearest("baseurl", ["api_key", "base_url"]), nearest("colour", ["api_key", "base_url"])
-    ('base_url', '')
-    """
-    from difflib import get_close_matches  # 3 ms
-
-    return next(iter(get_close_matches(word, sorted(known), 1, 0.75)), "")
 
 
 def text_or_why(value: Any) -> str:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from .. import kinds
 from ..messages import Field, names_in
 from ..redaction import KEY, Secrets, hides, masked_start, may_hide, secrets_of_names
-from ..text import nearest
 
 _SHOWN = 4000
 _BRIEF = 60
@@ -104,7 +104,7 @@ def unknown_names(prompt: str, names: Mapping[str, Any], hidden: Collection[str]
                     break
                 value = getattr(value, attribute)
         elif len(first) > 2:
-            if near := nearest(first, own):
+            if near := kinds.nearest(first, own):
                 said.append(f"{sent} did you mean {{{'.'.join([near, *attributes])}}}?")
             elif path in words:
                 said.append(f"{sent} no variable has that name.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -89,12 +88,10 @@ def _wrong(outcome: Any) -> ConfigurationError:
 _SECONDS = kinds.or_none(kinds.number(0, "seconds", over=True), "for never")
 _KINDS = {
     "filesystem": kinds.or_none(
-        kinds.Kind(
+        kinds.either(
             "a filesystem, as sa.open_filesystem(…) gives, or the path of a folder",
-            lambda value: (
-                isinstance(value, str | Path)
-                or kinds.having("", "read", "entries", "flush").fits(value)
-            ),
+            kinds.PATH,
+            kinds.having("", "read", "entries", "flush"),
         )
     ),
     "display_persistence": kinds.or_none(

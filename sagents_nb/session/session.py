@@ -17,7 +17,6 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -25,14 +24,7 @@ from msgspec.structs import replace
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import (
-    Busy,
-    ConfigurationError,
-    NotRunning,
-    Owned,
-    StaleApproval,
-    UnknownArgument,
-)
+from ..errors import Busy, ConfigurationError, NotRunning, Owned, StaleApproval
 from ..events import AnyEvent, Event, Frozen
 from ..interrupts import Approve, Decisions, Interrupt, Reject
 from ..messages import Message, Usage
@@ -232,7 +224,7 @@ class Session:
             options = replace(options, display_persistence=conversations)
         self.id = id
         self.options = options
-        if isinstance(options.filesystem, str | Path):
+        if isinstance(options.filesystem, str | os.PathLike):
             options = replace(options, filesystem=_in_folder(options.filesystem, id))
         self.files = options.filesystem
         if self.files is None:
@@ -1484,13 +1476,10 @@ _stored: WeakValueDictionary[tuple[str, str], Session] = WeakValueDictionary()
 
 
 def _refuse_unknown(around: Iterable[str]) -> None:
-    for name in around:
-        if name not in SessionOptions.__struct_fields__:
-            known = ("id", "state", *SessionOptions.__struct_fields__)
-            raise UnknownArgument(kinds.no_such("Session", name, known))
+    kinds.refuse_unknown("Session", around, ("id", "state", *SessionOptions.__struct_fields__))
 
 
-def _in_folder(folder: str | Path, id: str) -> VirtualFilesystem:
+def _in_folder(folder: str | os.PathLike[str], id: str) -> VirtualFilesystem:
     """The files of a session that are those of a folder on the disk, at once."""
     from ..files import DiskStorage, Mount, VirtualFilesystem
 

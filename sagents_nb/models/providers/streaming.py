@@ -23,7 +23,6 @@ from ...errors import ConfigurationError, ModelError
 from ...messages import Delta, Message
 from ...redaction import Secrets, Unshown, secrets_of_call, without_login, without_secrets
 from ...runtime.foreign import TURN
-from ...text import nearest
 from ..base import ChatModel, ModelRequest
 from ..windows import known_window
 from . import Sdk, clients
@@ -164,7 +163,7 @@ _SECONDS = kinds.either(
 
 def _refused(model: type[ProviderModel], name: str, known: frozenset[str]) -> ConfigurationError:
     arguments = inspect.signature(model.__init__).parameters.keys() - {"self", "parameters"}
-    near = _ALSO_CALLED.get(name) or nearest(name, arguments | known | _OURS)
+    near = _ALSO_CALLED.get(name) or kinds.nearest(name, arguments | known | _OURS)
     hint = f"did you mean {near}=…? If not, " if near else ""
     return ConfigurationError(
         f"{model.__name__} knows no option {name!r}: {hint}put what its server takes all the same "
