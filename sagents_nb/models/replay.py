@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from itertools import groupby
 
 import msgspec
@@ -36,31 +36,38 @@ Pieces = list[tuple[str, int, float]]
 """Letter, length in characters, and seconds before it."""
 
 
-async def deltas_of(
-    message: Message,
-    split: Callable[[str], Iterable[str]],
-    pause: Callable[[], Awaitable[None]],
-) -> AsyncIterator[Delta]:
-    """The deltas of ``message`` in the order of its parts, without the message itself.
+def whole(text: str) -> Iterable[str]:
+    """The text in one piece, if it says anything."""
+    return (text,) if text else ()
 
-    ``split`` cuts a text into pieces; ``pause`` is awaited before each piece.
+
+def deltas_of(message: Message, split: Callable[[str], Iterable[str]] = whole) -> Iterator[Delta]:
+    """The deltas of ``message`` in the order of its parts; ``split`` cuts a text into pieces.
+
+    >>> [delta.text for delta in deltas_of(Message.assistant("Hello!"))]
+    ['Hello!']
     """
     calls = 0
     for part in message.parts:
         if isinstance(part, ToolCall):
             yield ToolCallDelta(calls, id=part.id, name=part.name)
             for piece in split(json_text(part.arguments)):
-                await pause()
                 yield ToolCallDelta(calls, piece)
             calls += 1
         elif isinstance(part, TextPart):
-            for piece in split(part.text):
-                await pause()
-                yield TextDelta(piece)
+            yield from map(TextDelta, split(part.text))
         elif isinstance(part, ThinkingPart):
-            for piece in split(part.text):
-                await pause()
-                yield ThinkingDelta(piece)
+            yield from map(ThinkingDelta, split(part.text))
+
+
+async def paced(
+    deltas: Iterable[Delta], pause: Callable[[], Awaitable[None]]
+) -> AsyncIterator[Delta]:
+    """``deltas``, each but the names of calls after a ``pause``."""
+    for delta in deltas:
+        if not isinstance(delta, ToolCallDelta) or delta.name is None:
+            await pause()
+        yield delta
 
 
 class Shape:

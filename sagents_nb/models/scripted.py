@@ -21,7 +21,7 @@ from ..messages import (
     Usage,
 )
 from .base import ChatModel, ModelRequest
-from .replay import deltas_of
+from .replay import deltas_of, paced
 
 
 class ScriptedModel(ChatModel):
@@ -73,7 +73,7 @@ class ScriptedModel(ChatModel):
         if isinstance(turn, BaseException):
             raise turn
         message = _message(turn)
-        async for delta in deltas_of(message, self._pieces, self._pause):
+        async for delta in paced(deltas_of(message, self._pieces), self._pause):
             yield delta
         yield message
 

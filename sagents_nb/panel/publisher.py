@@ -103,7 +103,7 @@ class Publisher:
         self._read_model()
         self.backlog: deque[Batch] = deque()
         self.backlog_bytes = 0
-        self._listeners: dict[Listener, None] = {}  # in the order in which they came
+        self._listeners: dict[Listener, bool] = {}  # as they came; whether told that it is closed
         self._listened = False  # nobody has said hello: nothing needs to travel yet
         self._waiting: list[Event] = []
         self._flushing = False
@@ -182,6 +182,7 @@ class Publisher:
         self._waiting.append(event)
         if isinstance(event, StatusChanged):
             self._closed = event.status == "closed"
+            self._listeners = dict.fromkeys(self._listeners, False)
             if event.reason in REPLACED and self._unsubscribe is not None:
                 self._begin_anew(event.seq)
             elif event.reason == AGENT_REPLACED:
@@ -222,7 +223,7 @@ class Publisher:
         self._listened = True
         self.leave(listener)
         self._send_waiting()
-        self._listeners[listener] = None
+        self._listeners[listener] = False
         asker = [listener]
         missing = [batch for batch in self.backlog if batch[0] >= have]
         if have and have == self.seq:
@@ -302,7 +303,9 @@ class Publisher:
         if self._waiting:
             self._flush_later()
         elif self._closed:
-            self._send({"type": "closed"}, listeners)
+            untold = [each for each in listeners if not self._listeners.get(each, True)]
+            self._listeners.update(dict.fromkeys(untold, True))
+            self._send({"type": "closed"}, untold)
 
     def _send_batch(self, batch: Batch, listeners: Collection[Listener]) -> None:
         if not listeners:

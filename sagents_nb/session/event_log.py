@@ -7,7 +7,7 @@ import inspect
 import logging
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from types import BuiltinMethodType, MethodType
@@ -32,7 +32,8 @@ from ..events import (
 )
 from ..frames import Conversation
 from ..loop.model_call import Partial
-from ..messages import Message
+from ..messages import Delta, Message
+from ..models.replay import deltas_of
 from ..runtime import foreign
 from ..runtime.event_stream import EventStream
 from ..runtime.foreign import clock
@@ -190,8 +191,9 @@ class EventLog:
     def follow(self, stream: EventStream, since: int, run_id: str | None = None) -> None:
         """Feed a stream: what is kept after ``since``, then what comes.
 
-        With ``run_id`` only the events of that run, and the stream ends with the run. The
-        stream is let go with its reader.
+        With ``run_id`` only the events of that run, each message that was said by then in one
+        piece for each of its parts, and the stream ends with the run. The stream is let go with
+        its reader.
         """
         reader = weakref.ref(stream)
 
@@ -205,7 +207,8 @@ class EventLog:
                     self.unsubscribe(take)
                     stream.close()
 
-        for event in self.kept(since):
+        kept = self.kept(since)
+        for event in kept if run_id is None else spoken(kept):
             if not stream.closed:
                 take(event)
         if self._closed:
@@ -290,6 +293,37 @@ class Subscriber:
             await foreign.stepwise(outcome, "The subscriber", self.listener)
         except BaseException as error:
             _raised(event, error)
+
+
+def spoken(events: Iterable[Event]) -> Iterator[Event]:
+    """``events``, with one piece for each part of a message whose own pieces are gone.
+
+    So whoever reads only the pieces misses nothing of a run that was quicker than its reader.
+    """
+    silent: set[tuple[str, ...]] = set()  # by the sub-agents on the way to it
+    last = 0
+    for event in events:
+        inner, way = event, tuple[str, ...]()
+        while type(inner) is SubagentEvent:
+            inner, way = inner.event, (*way, inner.sub_agent_id)
+        if type(inner) is MessageStart and inner.message.role == "assistant":
+            silent.add(way)
+        elif type(inner) is MessageUpdate:
+            silent.discard(way)
+        elif type(inner) is MessageEnd and way in silent:
+            silent.discard(way)
+            for delta in deltas_of(inner.message):
+                last = min(last + 1, event.seq - 1)  # one of those that its own pieces had
+                yield replace(_in_place_of(event, delta), seq=last)
+        last = event.seq
+        yield event
+
+
+def _in_place_of(event: Event, delta: Delta) -> Event:
+    if isinstance(event, SubagentEvent):
+        return replace(event, event=_in_place_of(event.event, delta))
+    stamps = {name: getattr(event, name) for name in Event.__struct_fields__}
+    return MessageUpdate(delta=delta, **stamps)
 
 
 Groups = Sequence[Sequence[Subscriber]]

@@ -16,10 +16,6 @@ from sagents_nb.models.replay import Shape, deltas_of, pieces, streamed
 from tests.session.hours import Hours
 
 
-async def nothing() -> None:
-    pass
-
-
 def collect(message: sa.Message, shape: str, paced: bool = False) -> list[Delta]:
     async def run() -> list[Delta]:
         return [delta async for delta in streamed(message, shape, paced=paced)]
@@ -50,10 +46,7 @@ def test_the_deltas_are_those_of_the_recording(found: list[Any], size: int) -> N
     def split(text: str) -> list[str]:
         return [text[i : i + size] for i in range(0, len(text), size)]
 
-    async def live() -> list[Delta]:
-        return [delta async for delta in deltas_of(message, split, nothing)]
-
-    deltas = asyncio.run(live())
+    deltas = list(deltas_of(message, split))
     assert collect(message, noted(deltas)) == deltas
 
 

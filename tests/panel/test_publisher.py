@@ -665,6 +665,23 @@ def test_the_end_of_a_session_is_told() -> None:
     assert late_wire.sent[0]["state"]["status"] == "closed"
 
 
+def test_who_says_hello_before_the_end_was_told_hears_of_it_once() -> None:
+    session = session_of("One.")
+    publisher, _ = published(session)
+    other, late = Wire(), Wire()
+    runtime.call(publisher.hello, other, 0)
+    session.send("Go").result()
+
+    def end() -> None:
+        publisher.push(ev.StatusChanged(seq=publisher.seq + 99, status="closed"))
+        publisher.hello(late, 0)
+        publisher.flush()
+
+    runtime.call(end)
+    for heard in (other, late):
+        assert [m["type"] for m in heard.sent].count("closed") == 1
+
+
 def test_the_model_of_a_snapshot_is_the_one_that_answers_now() -> None:
     session = session_of("One.")
     publisher, wire = published(session)

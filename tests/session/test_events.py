@@ -137,8 +137,7 @@ def test_a_run_can_be_iterated_while_it_goes_on_and_afterwards() -> None:
     live = run(read())
     assert not ungrammatical(live)
     assert isinstance(live[-1], AgentEnd)
-    later = all_of(running)
-    assert later == [e for e in live if not isinstance(e, MessageUpdate)]
+    assert said(all_of(running)) == said(live)
 
 
 def test_iterating_a_run_shows_that_run_only() -> None:
@@ -324,3 +323,49 @@ def test_deltas_of_a_sub_agent_are_dropped_with_the_end_of_its_message() -> None
     inner, kept = ([e.event.type for e in of(SubagentEvent, told)] for told in (live, later))
     assert inner.count("message_update") == len("long")
     assert kept == [kind for kind in inner if kind != "message_update"]
+
+
+def said(events: list[Any]) -> list[Any]:
+    """What was told, and what was said with the pieces of each part joined."""
+    pieces: list[Any] = []
+    for event in events:
+        inner = event.event if isinstance(event, SubagentEvent) else event
+        if not isinstance(inner, MessageUpdate):
+            pieces.append((event.type, inner.type))
+            continue
+        delta = inner.delta
+        about = (event.type, type(delta), getattr(delta, "index", 0))
+        if pieces and pieces[-1][0] == about:
+            pieces[-1] = (about, pieces[-1][1] + delta.text)
+        else:
+            pieces.append((about, delta.text))
+    return pieces
+
+
+def test_a_run_that_was_quicker_than_its_reader_is_read_with_all_that_was_said() -> None:
+    talking = sa.Agent(sa.ScriptedModel(["Let me talk."], chunk=1))
+    talker = sa.CompiledSubAgent("talker", "Talks.", talking)
+    thought = sa.Message("assistant", [sa.ThinkingPart("Hm …"), sa.TextPart("Done.")])
+    delegate = call("task", instructions="Talk.", subagent_type="talker")
+    session = session_of(["I ask.", delegate], thought, middleware=[sa.SubAgents([talker])])
+    early: list[Any] = []
+    session.subscribe(early.append)
+    sent = session.send("go")
+    sent.result()
+    late = list(sent)
+    numbers = [event.seq for event in late]
+    assert numbers == sorted(set(numbers))
+    assert said(late) == said([event for event in early if event.run_id == sent.id])
+    assert "".join(sent.text_stream()) == "I ask.Done."
+
+
+def test_a_reader_who_comes_in_between_reads_each_piece_once() -> None:
+    gate = Gate()
+    session = session_of(["One.", call("hold")], "Two.", tools=[gate.tool])
+    sent = session.send("go")
+    gate.wait()
+    reading = iter(sent)
+    first = next(reading)
+    gate.open()
+    events = [first, *reading]
+    assert [e.delta.text for e in of(MessageUpdate, events)] == ["One.", "", "{}", "Two."]
