@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextvars import ContextVar
 from functools import cache, cached_property
-from typing import Any
 
 import msgspec
 
 from . import kinds
 from .errors import BudgetExceeded
-from .messages import Usage
+from .messages import Usage, told_usage
 
 _LIMITS = {
     **dict.fromkeys(
@@ -119,8 +117,8 @@ class Meter:
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
-        self._tokens = self._cost = 0.0  # of what is a number from 0: a model may say anything
         self._untold = False  # what some answer cost
+        self._uncounted = False  # and how many tokens it took
         self._running = 0
         self._began = 0.0
         self._seconds = 0.0
@@ -199,28 +197,33 @@ class Meter:
             return False
         return True
 
-    def add(self, usage: Usage | None) -> None:
-        """Count what a model call used."""
-        if usage is None:
-            return
+    def add(self, usage: Usage | None) -> Usage | None:
+        """Count what a model call used, of what it says only numbers; gives what was counted."""
+        if usage is None or (usage := told_usage(usage)) is None:
+            return None
         self.usage += usage
-        if self.limited:
-            self._tokens += _number(usage.total_tokens) or 0.0
-            cost = _number(usage.cost_usd)
-            self._cost += cost or 0.0
-            self._untold = self._untold or cost is None
+        if self.limited and usage.cost_usd is None:
+            self._untold = True
+            self._uncounted = self._uncounted or not usage.total_tokens
+        return usage
 
     def add_untold(self) -> None:
         """Count an answer that says nothing of what it used, and so not what it cost."""
-        self._untold = True
+        self._untold = self._uncounted = True
 
     def check_cost(self) -> None:
         """Raises BudgetExceeded if money is limited, and some answer did not say what it cost."""
         if self._untold and self.budget.cost_usd is not None:
+            instead = (
+                "it counts no tokens either, for prices or Budget(tokens=…), so limit "
+                "Budget(model_calls=…)"
+                if self._uncounted
+                else "give its prices with Priced(model, input=…, output=…), or limit "
+                "Budget(tokens=…)"
+            )
             raise BudgetExceeded(
                 "A budget of cost_usd cannot be kept, as the model does not say what its calls "
-                "cost; give its prices with Priced(model, input=…, output=…), or limit "
-                "Budget(tokens=…) instead."
+                f"cost; {instead} instead."
             )
 
     def _check_model(self, tells_cost: bool) -> None:
@@ -231,8 +234,8 @@ class Meter:
     def _check(self) -> None:
         budget = self.budget
         self.check_cost()
-        self._compare("tokens", self._tokens + 1, budget.tokens)
-        if budget.cost_usd is not None and self._cost >= budget.cost_usd:
+        self._compare("tokens", self.usage.total_tokens + 1, budget.tokens)
+        if budget.cost_usd is not None and (self.usage.cost_usd or 0.0) >= budget.cost_usd:
             raise _used_up("cost_usd", budget.cost_usd)
         if budget.seconds is not None and self.seconds >= budget.seconds:
             raise self.out_of_time()
@@ -242,7 +245,7 @@ class Meter:
             self._check()
             self._compare("tool_calls", self.tool_calls + count, self.budget.tool_calls)
 
-    def _compare(self, name: str, needed: float, limit: int | None) -> None:
+    def _compare(self, name: str, needed: int, limit: int | None) -> None:
         if limit is not None and needed > limit:
             raise _used_up(name, limit)
 
@@ -260,9 +263,3 @@ def _used_up(name: str, limit: float) -> BudgetExceeded:
     return BudgetExceeded(
         f"The budget of {limit:g} {name} is used up; raise it with Budget({name}=…) to go on."
     )
-
-
-def _number(value: Any) -> float | None:
-    """A number from 0, or None for anything else."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value < math.inf else None

@@ -179,8 +179,9 @@ class RunContext:
     def spend(self, usage: Usage | None) -> None:
         """Count ``usage``, that of a model call of this run."""
         if usage is not None:
-            self.meter.add(usage)
-            self.usage += usage
+            usage = self.meter.add(usage)
+            if usage is not None:
+                self.usage += usage
 
     def publish(self, kind: type[Event], /, **fields: Any) -> None:
         """Emit an event of class ``kind`` with these ``fields``; from the runtime loop only.

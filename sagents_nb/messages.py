@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import base64
 import builtins
+import logging
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
+from numbers import Real
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeGuard, TypeVar, get_args
 
@@ -21,6 +24,8 @@ from msgspec.structs import replace
 from . import kinds
 from .errors import ConfigurationError
 from .serialization import encoded, read_as, to_data
+
+_log = logging.getLogger("sagents_nb.models")
 
 StopReason = Literal[
     "end_turn",
@@ -302,6 +307,58 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
             + self.output_tokens
             + self.cache_read_tokens
             + self.cache_write_tokens
+        )
+
+
+# More tokens, or dollars, than that are of no answer, and whoever counts in floats rounds them.
+_MOST_USED = 2**53
+doubted: set[str] = set()
+"""The models of which it was said in the log that they name what is no number."""
+
+
+def told_usage(usage: Any, model: str = "") -> Usage | None:
+    """``usage`` of an answer of ``model``, or None if it is none; what is no number is not told.
+
+    Servers, and models of other people's making, may say anything. What is a number from 0, finite
+    and within reason, is believed of tokens and dollars. All else counts as if nothing had been
+    said of it, so that a budget is never paid back. The log says so once for each model.
+
+    >>> told_usage(Usage(-5, 7, cost_usd=math.nan), "broken") == Usage(0, 7)
+    True
+    """
+    if not isinstance(usage, Usage):
+        _doubt(model, "usage")
+        return None
+    cost = usage.cost_usd
+    if cost is None or (type(cost) is float and 0 <= cost <= _MOST_USED):
+        for count in (
+            *(usage.input_tokens, usage.output_tokens),
+            *(usage.cache_read_tokens, usage.cache_write_tokens),
+        ):
+            if type(count) is not int or not 0 <= count <= _MOST_USED:
+                break
+        else:  # as nearly always
+            return usage
+    told: dict[str, Any] = {}
+    for name in usage.__struct_fields__:
+        value: Any = getattr(usage, name)
+        if _is_number(value) and 0 <= value <= _MOST_USED:
+            told[name] = float(value) if name == "cost_usd" else math.ceil(value)
+        elif value is not None:
+            _doubt(model, name)
+    return Usage(**told)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _doubt(model: str, what: str) -> None:
+    if model not in doubted:
+        doubted.add(model)
+        _log.warning(
+            "%s gave an answer whose %s is not what could be, from 0 on: it counts as not told.",
+            *(f"The model {model!r}" if model else "A model", what),
         )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb import budget as budget_module
+from sagents_nb import messages as messages_module
 from sagents_nb.budget import Meter
 from sagents_nb.events import ToolExecutionEnd
 from tests.grammar import ungrammatical
@@ -135,6 +136,78 @@ def test_tokens_are_never_paid_back(tokens: Any) -> None:
     with pytest.raises(sa.BudgetExceeded, match="10 tokens"):
         agent.run("go")
     assert len(agent.model.requests) == 3  # type: ignore[attr-defined]
+
+
+class Says(sa.ChatModel):
+    """Says of each answer that it used that."""
+
+    name = "says"
+
+    def __init__(self, usage: Any) -> None:
+        self.usage = usage
+
+    async def stream(self, request: Any) -> Any:
+        yield sa.Message("assistant", (sa.TextPart("Yes."),), self.usage, "end_turn")
+
+
+NO_NUMBERS = [float("nan"), float("inf"), float("-inf"), -100, 10**400, "many", None, True, [1]]
+
+
+@pytest.mark.parametrize("wrong", NO_NUMBERS, ids=lambda wrong: repr(wrong)[:8])
+@pytest.mark.parametrize("name", ["input_tokens", "output_tokens", "cache_read_tokens"])
+def test_of_what_a_model_says_it_used_only_numbers_are_counted(name: str, wrong: Any) -> None:
+    day = sa.Budget(tokens=10).shared()
+    usage = sa.Usage(**{"input_tokens": 4, "output_tokens": 4, name: wrong})
+    told = sa.Usage(**{"input_tokens": 4, "output_tokens": 4, name: 0})
+    agent = sa.Agent(Says(usage), budget=day, defaults=False)
+    needed = -(-10 // told.total_tokens)  # calls until it is used up
+    results = [agent.run("?") for _ in range(needed)]
+    assert day.meter.tokens == needed * told.total_tokens
+    with pytest.raises(sa.BudgetExceeded, match="10 tokens is used up"):
+        agent.run("?")
+    assert {result.usage for result in results} == {told}
+    assert {result.messages[-1].usage for result in results} == {told}
+
+
+@pytest.mark.parametrize("wrong", [*NO_NUMBERS[:6], True], ids=lambda wrong: repr(wrong)[:8])
+def test_a_cost_that_is_no_number_is_not_told(wrong: Any) -> None:
+    day = sa.Budget(tokens=100).shared()
+    agent = sa.Agent(Says(sa.Usage(4, 4, cost_usd=wrong)), budget=day, defaults=False)
+    assert agent.run("?").usage == sa.Usage(4, 4)
+    assert (day.meter.tokens, day.meter.cost_usd) == (8, None)
+    agent = agent.with_(budget=sa.Budget(cost_usd=1))
+    with pytest.raises(sa.BudgetExceeded, match=r"give its prices with Priced\(model"):
+        agent.run("?")
+
+
+@pytest.mark.parametrize("usage", [None, sa.Usage(), sa.Usage(-5, 0), {"input_tokens": 5}])
+def test_who_counts_no_tokens_is_not_told_to_give_their_prices(usage: Any) -> None:
+    agent = sa.Agent(Says(usage), budget=sa.Budget(cost_usd=1), defaults=False)
+    with pytest.raises(sa.BudgetExceeded, match=r"so limit Budget\(model_calls=…\) instead\."):
+        agent.run("?")
+
+
+def test_the_log_says_once_of_a_model_that_it_names_no_numbers(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages_module, "doubted", set())
+    agent = sa.Agent(Says(sa.Usage(-5, float("nan"))), defaults=False)  # type: ignore[arg-type]
+    for _ in range(3):
+        agent.run("?")
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "The model 'says' gave an answer whose input_tokens" in record.getMessage()
+
+
+def test_what_a_middleware_says_it_spent_is_looked_at_too() -> None:
+    class Spends(sa.Middleware):
+        def before_model(self, state: sa.State, ctx: sa.RunContext) -> None:
+            ctx.spend(sa.Usage(-1000, 3))
+
+    day = sa.Budget(tokens=100).shared()
+    agent = sa.Agent(Says(sa.Usage(4, 4)), budget=day, middleware=[Spends()])
+    assert agent.run("?").usage == sa.Usage(4, 7)
+    assert day.meter.tokens == 11
 
 
 class Clock:

@@ -22,6 +22,7 @@ from ..messages import (
     ThinkingDelta,
     ThinkingPart,
     ToolCall,
+    told_usage,
 )
 from ..models import resilient, resolve_model
 from ..models.base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
@@ -184,6 +185,10 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
         else:
             message = partial.message("error", str(failure))
     assert message is not None
+    if message.usage is not None:
+        usage = told_usage(message.usage, name)
+        if usage is not message.usage:
+            message = msgspec.structs.replace(message, usage=usage)
     says_why = message.error is not None and message.stop_reason is None
     if failure is None and (message.stop_reason == "error" or says_why):
         said = message.error and without_known(message.error)

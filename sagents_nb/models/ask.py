@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
+from msgspec.structs import replace
+
 from ..errors import ModelError
-from ..messages import Message
+from ..messages import Message, told_usage
 from ..runtime.telemetry import current
 from .base import ChatModel, ModelRequest, stream_of
 
@@ -45,4 +47,6 @@ async def _last(model: ChatModel, request: ModelRequest) -> Message:
                 answer = item
     if answer is None:
         raise ModelError(f"{model!r} ended its stream without a final Message.", kind="cut_stream")
+    if answer.usage is not None:
+        answer = replace(answer, usage=told_usage(answer.usage, model.name))
     return answer

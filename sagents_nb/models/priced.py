@@ -8,7 +8,7 @@ from contextlib import aclosing
 from msgspec.structs import replace
 
 from .. import kinds
-from ..messages import Message, Usage
+from ..messages import Message, Usage, told_usage
 from .base import ChatModel, ModelAround, ModelRequest, StreamItem, stream_of
 from .resolve import resolve_model
 
@@ -61,7 +61,8 @@ class Priced(ModelAround):
         async with aclosing(stream_of(self.asked, request)) as stream:
             async for item in stream:
                 if isinstance(item, Message) and item.usage is not None:
-                    item = replace(item, usage=self._with_cost(item.usage))
+                    usage = told_usage(item.usage, self.name)
+                    item = replace(item, usage=usage and self._with_cost(usage))
                 yield item
 
     def _with_cost(self, usage: Usage) -> Usage:

@@ -64,6 +64,20 @@ def test_an_answer_that_counts_no_tokens_is_not_said_to_be_free(usage: sa.Usage 
         agent.run("hi")
 
 
+@pytest.mark.parametrize("wrong", [10**400, -5, float("nan"), float("inf"), "many"])
+def test_only_what_is_a_number_of_tokens_has_a_price(wrong: Any) -> None:
+    model = sa.Priced(scripted(answer(usage=sa.Usage(wrong, 100))), input=2.0, output=10.0)
+    usage = agent_with(model, budget=sa.Budget(cost_usd=1)).run("hi").usage
+    assert usage == sa.Usage(0, 100, cost_usd=0.001)
+
+
+@pytest.mark.parametrize("cost", [float("nan"), -1.0, "much"])
+def test_a_cost_that_is_no_number_has_the_prices_take_its_place(cost: Any) -> None:
+    model = priced(answer(usage=sa.Usage(5, 100, cost_usd=cost)))
+    usage = agent_with(model, budget=sa.Budget(cost_usd=1)).run("hi").usage
+    assert usage.cost_usd == pytest.approx((5 * PRICES["input"] + 100 * PRICES["output"]) / 1e6)
+
+
 # Of what a provider counts as input OpenAI's includes the cached tokens, and Anthropic's does not:
 # the same counts are other tokens. The streams were recorded, and only such counts changed.
 @pytest.mark.parametrize(

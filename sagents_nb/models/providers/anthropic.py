@@ -25,6 +25,7 @@ from ...messages import (
     ToolCallDelta,
     ToolResult,
     Usage,
+    told_usage,
 )
 from ...tools import ToolSpec
 from ..base import ModelRequest
@@ -205,21 +206,22 @@ class AnthropicReader:
         return Message(
             "assistant",
             tuple(parts),
-            usage_of(self._usage),
+            usage_of(self._usage, self._where.model),
             _STOP_REASONS.get(raw, "end_turn"),
             None,
             metadata,
         )
 
 
-def usage_of(usage: dict[str, Any]) -> Usage:
+def usage_of(usage: dict[str, Any], model: str) -> Usage | None:
     """Our usage of theirs, which already counts cached input apart."""
-    return Usage(
+    said = Usage(
         usage.get("input_tokens") or 0,
         usage.get("output_tokens") or 0,
         usage.get("cache_read_input_tokens") or 0,
         usage.get("cache_creation_input_tokens") or 0,
     )
+    return told_usage(said, model)
 
 
 def _finished(block: _StreamedBlock) -> tuple[Part, dict[str, Any]]:

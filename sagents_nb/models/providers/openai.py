@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ...errors import ModelError
 from ...messages import (
@@ -26,6 +27,7 @@ from ...messages import (
     ToolCallDelta,
     ToolResult,
     Usage,
+    told_usage,
 )
 from ...text import digest
 from ..base import ModelRequest
@@ -218,20 +220,33 @@ class ResponsesReader:
             metadata["stop_details"] = {"type": "refusal", "explanation": "".join(refusals)}
         elif any(isinstance(part, ToolCall) for part in parts):
             stop = "tool_use"
-        usage = usage_of(response.get("usage") or {}, "input", "output")
+        usage = usage_of(response.get("usage"), "input", "output", self._where.model)
         return Message("assistant", tuple(parts), usage, stop, None, metadata)
 
 
-def usage_of(usage: dict[str, Any], input: str, output: str) -> Usage:
+def usage_of(usage: Any, input: str, output: str, model: str) -> Usage | None:
     """Our usage of theirs, whose input includes what was read from and written to the cache.
 
     ``input`` and ``output`` are "input" and "output", or in chat "prompt" and "completion".
     """
-    details = usage.get(f"{input}_tokens_details") or {}
-    read = details.get("cached_tokens") or 0
-    written = details.get("cache_write_tokens") or 0
-    total = usage.get(f"{input}_tokens") or 0
-    return Usage(max(0, total - read - written), usage.get(f"{output}_tokens") or 0, read, written)
+    if not isinstance(usage, dict):
+        return Usage() if usage is None else told_usage(usage, model)
+    details = usage.get(f"{input}_tokens_details")
+    if not isinstance(details, dict):
+        details = {}
+    told = told_usage(
+        Usage(
+            usage.get(f"{input}_tokens") or 0,
+            usage.get(f"{output}_tokens") or 0,
+            details.get("cached_tokens") or 0,
+            details.get("cache_write_tokens") or 0,
+        ),
+        model,
+    )
+    if told is None:
+        return None
+    cached = told.cache_read_tokens + told.cache_write_tokens
+    return replace(told, input_tokens=max(0, told.input_tokens - cached))
 
 
 def _ids(item: dict[str, Any]) -> list[str]:

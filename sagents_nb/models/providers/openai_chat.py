@@ -27,6 +27,7 @@ from ...messages import (
     ToolCall,
     ToolCallDelta,
     ToolResult,
+    told_usage,
 )
 from ..base import ModelRequest
 from . import OPENAI
@@ -90,7 +91,7 @@ class _Chunk(msgspec.Struct):
     id: str | None = None
     model: str | None = None
     choices: list[_Choice] | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None  # counts by their names; a server may send anything
     error: Any = None
 
 
@@ -124,7 +125,7 @@ class ChatReader:
         self._calls: list[_StreamedCall] = []
         self._by_index: dict[int, int] = {}
         self._finish = ""
-        self._usage: dict[str, Any] = {}
+        self._usage: Any = None
         self._metadata: dict[str, Any] = {"provider": "openai-chat"}
 
     def feed(self, event: str, data: bytes) -> list[Delta]:
@@ -229,23 +230,21 @@ class ChatReader:
             stop = "tool_use"
         elif stop == "tool_use" and not calls:
             stop = "end_turn"
-        usage = usage_of(self._usage, "prompt", "completion")
-        usage = replace(usage, cost_usd=_cost(self._usage))
+        model = self._where.model
+        usage = usage_of(self._usage, "prompt", "completion", model)
+        if usage is not None and isinstance(self._usage, dict):
+            usage = told_usage(replace(usage, cost_usd=_cost(self._usage)), model)
         return Message("assistant", tuple(parts), usage, stop, None, metadata)
 
 
-def _cost(usage: dict[str, Any]) -> float | None:
+def _cost(usage: dict[str, Any]) -> Any:
     """Dollars, where a server says them as OpenRouter does; None where it does not."""
-    cost = _dollars(usage.get("cost"))
-    if cost is not None and usage.get("is_byok") is True:  # and the owner of the key pays the rest
+    cost: Any = usage.get("cost")
+    if usage.get("is_byok") is True and _DOLLARS.fits(cost):  # the owner of the key pays the rest
         details = usage.get("cost_details")
-        upstream = details.get("upstream_inference_cost") if isinstance(details, dict) else None
-        cost += _dollars(upstream) or 0.0
+        upstream: Any = isinstance(details, dict) and details.get("upstream_inference_cost")
+        cost += upstream if _DOLLARS.fits(upstream) else 0.0
     return cost
-
-
-def _dollars(value: Any) -> float | None:
-    return float(value) if _DOLLARS.fits(value) else None
 
 
 def _text_of(content: Any) -> str:

@@ -145,6 +145,21 @@ def test_a_cost_that_is_no_number_of_dollars_is_none(provider: Provider, odd: An
     assert paid(provider, cost=odd) == Usage(10, 5)
 
 
+@pytest.mark.parametrize("odd", [-100, "many", 1e300, True, [], {"a": 1}, 2**60])
+def test_tokens_that_are_no_number_are_not_told(provider: Provider, odd: Any) -> None:
+    assert paid(provider, prompt_tokens=odd) == Usage(0, 5)
+    details = {"cached_tokens": odd}
+    assert paid(provider, prompt_tokens_details=details) == Usage(10, 5)
+    assert paid(provider, prompt_tokens_details=odd) == Usage(10, 5)
+
+
+@pytest.mark.parametrize("odd", [[5], "many", 7, True])
+def test_usage_that_is_none_is_not_told(provider: Provider, odd: Any) -> None:
+    events = [chunk(content="x"), chunk("stop"), {"choices": [], "usage": odd}, DONE]
+    answer = message_of(say(provider, "openai-chat", events))
+    assert (answer.text, answer.usage) == ("x", None)
+
+
 def test_a_budget_of_money_is_kept_with_a_server_that_says_what_it_took(provider: Provider) -> None:
     used = {"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.6}
     events = [chunk(content="x"), chunk("stop"), {"choices": [], "usage": used}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,16 @@ import pytest
 from sagents_nb.errors import ModelError
 from sagents_nb.messages import Message, ProviderPart, TextPart, ThinkingPart, ToolCall, Usage
 from sagents_nb.models import ModelRequest
-from tests.models.loopback import Provider, message_of, model_for, say
+from tests.models.loopback import (
+    Answer,
+    Provider,
+    ask,
+    message_of,
+    model_for,
+    provider_of,
+    recorded,
+    say,
+)
 
 
 def claude(*blocks: tuple[dict[str, Any], list[dict[str, Any]]], stop: str = "end_turn") -> list:
@@ -152,3 +162,21 @@ def test_an_event_we_need_in_a_shape_we_cannot_read_is_a_cut(
     assert heard.message is None
     assert isinstance(heard.error, ModelError)
     assert heard.error.kind == "cut_stream"
+
+
+@pytest.mark.parametrize("odd", [b"-9", b'"many"', b"1e300", b"[]", b"true"])
+@pytest.mark.parametrize(
+    ("stream", "usage"),
+    [
+        ("anthropic_tool_use", Usage(0, 65)),
+        ("openai_responses_text", Usage(0, 9)),
+        ("openai_chat_text", Usage(0, 9)),
+    ],
+)
+def test_a_count_that_is_no_number_of_tokens_is_not_told(
+    provider: Provider, stream: str, usage: Usage, odd: bytes
+) -> None:
+    body = re.sub(rb'"(input|prompt)_tokens":\d+', rb'"\1_tokens":' + odd, recorded(stream))
+    provider.answer = Answer(body, framing="chunked")
+    answer = message_of(ask(model_for(provider_of(stream), provider.url)))
+    assert answer.usage == usage
