@@ -170,14 +170,18 @@ class Meter:
             self._check_model(tells_cost)
         self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
 
-    def before_model(self, tells_cost: bool = True) -> None:
+    def before_model(self, tells_cost: bool = True) -> CountedCall | None:
         """Count a model call; raises BudgetExceeded if it may not be made.
 
-        ``tells_cost`` is whether that model may say what the call cost.
+        ``tells_cost`` is whether that model may say what the call cost. If anything is limited,
+        :data:`DRAWN_ON` is to be what this returns for as long as the model is asked.
         """
-        if self.limited:
-            self._check_model(tells_cost)
+        if not self.limited:
+            self.model_calls += 1
+            return None
+        self._check_model(tells_cost)
         self.model_calls += 1
+        return CountedCall(self)
 
     def check_again(self) -> None:
         """Raises BudgetExceeded if others used the rest while a counted model call waited."""
@@ -250,8 +254,36 @@ class Meter:
             raise _used_up(name, limit)
 
 
-DRAWN_ON: ContextVar[Meter | None] = ContextVar("DRAWN_ON", default=None)
-"""The meter of the run that asks a model, for a model that waits before it does so."""
+class CountedCall:
+    """A model call that a meter counted before it was made, for models that make it wait."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._is_open = True
+
+    def check_again(self) -> None:
+        """Raises BudgetExceeded if others used the rest while it waited."""
+        self._meter.check_again()
+
+    def asked(self) -> None:
+        """A model was asked, and may be again: it counts, whatever comes."""
+        self._is_open = False
+
+    def give_back(self) -> None:
+        """It has ended while it waited: unless a model was asked before, it is not counted."""
+        if self._is_open:
+            self._is_open = False
+            self._meter.model_calls -= 1
+
+
+DRAWN_ON: ContextVar[CountedCall | None] = ContextVar("DRAWN_ON", default=None)
+"""The call that a run with limits makes of a model, for a model that waits before it asks."""
+
+
+def was_asked() -> None:
+    """Of the call that is under way, an attempt was made: it counts, also if no other is."""
+    if (call := DRAWN_ON.get()) is not None:
+        call.asked()
 
 
 @cache

@@ -349,10 +349,10 @@ class Loop:
             await self.commits.append(Message("assistant", stop_reason="error", error=str(failure)))
             raise failure from error
         meter = self.ctx.meter
-        meter.before_model(meter.budget.cost_usd is None or tells_cost(model))
+        counted = meter.before_model(meter.budget.cost_usd is None or tells_cost(model))
         self.model_calls += 1
         tracing = current()
-        before = DRAWN_ON.set(meter) if meter.limited else None
+        before = None if counted is None else DRAWN_ON.set(counted)
         try:
             if tracing is None:
                 answer = await call_in_time(model, request, self.ctx)

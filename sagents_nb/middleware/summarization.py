@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import kinds
+from ..budget import DRAWN_ON
 from ..context import RunContext
 from ..errors import ConfigurationError, ModelError, pass_on
 from ..events import Compaction
@@ -152,9 +153,10 @@ class Summarization(Middleware):
         self, spoken: Sequence[Message], count: _Count, ctx: RunContext
     ) -> Message | None:
         model = self.model or ctx.model
-        ctx.meter.before_model(model is None or tells_cost(model))
+        counted = ctx.meter.before_model(model is None or tells_cost(model))
         about: dict[str, Any] = {"summarized": len(spoken), "tokens_before": count.tokens}
         ctx.publish(Compaction, status="started", **about)
+        before = DRAWN_ON.set(counted)
         try:
             if model is None:
                 raise ModelError("there is no model to ask for it")
@@ -167,6 +169,8 @@ class Summarization(Middleware):
                 *(len(count.messages), text_or_why(error)),
             )
             return None
+        finally:
+            DRAWN_ON.reset(before)
         ctx.spend(answer.usage)
         return Message.assistant(
             answer.text, usage=answer.usage, summary=True, summarized=len(spoken)

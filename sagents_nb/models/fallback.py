@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from msgspec.structs import replace
 
 from .. import kinds
+from ..budget import was_asked
 from ..errors import BudgetExceeded, ConfigurationError, ModelError, pass_on
 from ..messages import Message
 from ..text import said_by
@@ -110,6 +111,7 @@ class FallbackModel(ChatModel):
                 if begun or len(self.models) == 1:
                     raise
                 failure = error
+            was_asked()
             failures.append(f"{model!r}: {_sentence(failure)}")
             if number == len(self.models):
                 raise _all_failed(failures, failure) from failure

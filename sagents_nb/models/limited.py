@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Any
 
 from .. import kinds
-from ..budget import DRAWN_ON
+from ..budget import DRAWN_ON, CountedCall
 from ..errors import ConfigurationError
 from .base import ChatModel, ModelAround, ModelRequest, StreamItem, stream_of
 from .resolve import resolve_model
@@ -24,7 +24,8 @@ class Limited(ModelAround):
     All agents that are given this object share its limits, also their sub-agents and the rows of
     a map; whoever comes later waits for a place, in the order of asking. Each attempt of a retry
     counts. Waiting counts as time of the run: ``Budget(seconds=…)`` ends it. Whoever gets a place
-    looks once more whether the budget is used up by now, as one that is shared may be. ``inner`` is
+    looks once more whether the budget is used up by now, as one that is shared may be; of a call
+    that was refused or cancelled until then the budget's ``model_calls`` know nothing. ``inner`` is
     the model; ``sleep`` and ``clock`` (seconds) are for tests.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` without any limit.
@@ -60,31 +61,43 @@ class Limited(ModelAround):
         self.retries = self.inner.retries
         self._free = None if concurrent is None else asyncio.Semaphore(concurrent)
         self.per_minute = per_minute
-        self._begun: deque[float] = deque()  # when the latest were, or are going to be
+        self._begun: deque[float] = deque(maxlen=per_minute or 0)  # when the latest were
+        self._turn = asyncio.Lock()  # of who waits for the minute: in the order of asking
         self._sleep = sleep
         self._clock = clock
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the answer once there is a place."""
-        if self._free is not None:
-            await self._free.acquire()
+        counted = DRAWN_ON.get()
+        has_place = False
         try:
-            await self._wait_for_turn()
-            if (meter := DRAWN_ON.get()) is not None:  # others may have used the rest meanwhile
-                meter.check_again()
+            try:
+                if self._free is not None:
+                    has_place = await self._free.acquire()
+                await self._wait_for_turn(counted)
+            except BaseException:  # who was refused or gave up has asked nobody
+                if counted is not None:
+                    counted.give_back()
+                raise
             async with aclosing(stream_of(self.asked, request)) as stream:
                 async for item in stream:
                     yield item
         finally:
-            if self._free is not None:
+            if self._free is not None and has_place:
                 self._free.release()
 
-    async def _wait_for_turn(self) -> None:
+    async def _wait_for_turn(self, counted: CountedCall | None) -> None:
         if self.per_minute is None:
+            self._check(counted)
             return
-        now = at = self._clock()
-        if len(self._begun) >= self.per_minute:
-            at = max(now, self._begun.popleft() + _MINUTE)
-        self._begun.append(at)
-        if at > now:
-            await self._sleep(at - now)
+        async with self._turn:  # which whoever gives up here leaves to the next
+            if len(self._begun) == self.per_minute:
+                left = self._begun[0] + _MINUTE - self._clock()
+                if left > 0:
+                    await self._sleep(left)
+            self._check(counted)
+            self._begun.append(self._clock())
+
+    def _check(self, counted: CountedCall | None) -> None:
+        if counted is not None:  # others may have used the rest meanwhile
+            counted.check_again()

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from .. import kinds
+from ..budget import was_asked
 from ..errors import ModelError
 from .base import ChatModel, ModelAround, ModelRequest, RetryNotice, StreamItem, stream_of
 
@@ -131,6 +132,7 @@ class _Attempts:
             item = await self._stream.__anext__()
         except ModelError as error:
             await self.aclose()
+            was_asked()
             self._notice = self._asked._next(self._number, self._waited, error)
             return self._notice
         if type(item) is not RetryNotice:

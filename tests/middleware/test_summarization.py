@@ -280,6 +280,19 @@ def test_a_summary_counts_against_the_budget_and_says_what_it_used() -> None:
         before_model(middleware, State(messages=TALK), context(meter=meter))
 
 
+def test_a_summary_that_the_budget_refused_while_it_waited_is_not_counted() -> None:
+    meter, model = Meter(Budget(tokens=5)), ScriptedModel(["first", "never"])
+
+    async def used_up_by_others(seconds: float) -> None:
+        meter.add(sa.Usage(9))
+
+    limited = sa.Limited(model, per_minute=1, sleep=used_up_by_others, clock=lambda: 0.0)
+    agent_of("unused").with_(model=limited).run("go")
+    middleware = Summarization(1, 2, limited, token_counter=one)
+    assert before_model(middleware, State(messages=TALK), context(meter=meter)) is None
+    assert (len(model.requests), meter.model_calls) == (1, 0)
+
+
 # In a run
 
 

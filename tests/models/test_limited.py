@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
 from sagents_nb.models.base import ModelRequest
-from tests.talking import run
+from tests.talking import PATIENCE, run, until
 
 
 class Crowded(sa.ChatModel):
@@ -187,3 +188,123 @@ def test_no_fallback_is_asked_for_what_the_budget_does_not_allow() -> None:
     came = run(all_at_once())
     assert sum(isinstance(each, sa.BudgetExceeded) for each in came) == 7
     assert other.asked == 0
+
+
+def shared_runs(model: sa.ChatModel, pot: Any, count: int, **options: Any) -> list[Any]:
+    """What comes of so many runs at once that draw on one budget."""
+    agents = [sa.Agent(model, budget=pot, defaults=False, **options) for _ in range(count)]
+
+    async def all_at_once() -> list[Any]:
+        runs = (agent.arun("?") for agent in agents)
+        return await asyncio.gather(*runs, return_exceptions=True)
+
+    return run(all_at_once())
+
+
+@pytest.mark.parametrize("limits", [{"concurrent": 1}, {"concurrent": 2, "per_minute": 999}])
+def test_a_call_that_was_refused_while_it_waited_is_not_counted(limits: dict[str, int]) -> None:
+    model, pot = Paid(), sa.Budget(tokens=60).shared()
+    came = shared_runs(sa.Limited(model, **limits), pot, 10)
+    assert sum(isinstance(each, sa.BudgetExceeded) for each in came) == 10 - model.asked > 0
+    assert pot.meter.model_calls == model.asked
+
+
+class Held(sa.ChatModel):
+    """Answers nobody before it is let go; tells when it is asked for the first time."""
+
+    name = "held"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.is_asked, self.may_go = threading.Event(), threading.Event()
+
+    async def stream(self, request: Any) -> Any:
+        self.asked += 1
+        self.is_asked.set()
+        while not self.may_go.is_set():
+            await asyncio.sleep(0)
+        yield sa.Message.assistant("Yes.")
+
+
+def test_a_call_that_was_cancelled_while_it_waited_is_not_counted() -> None:
+    model, pot = Held(), sa.Budget(model_calls=100).shared()
+    limited = sa.Limited(model, concurrent=1)
+    agent = sa.Agent(limited, budget=pot, defaults=False)
+    first = sa.Session(agent).send("?")
+    assert model.is_asked.wait(PATIENCE)
+    waiting = [sa.Session(agent).send("?") for _ in range(9)]
+    until(lambda: pot.meter.model_calls == 10)  # a place is kept for each while it waits
+    for each in waiting:
+        each.cancel()
+        assert each.result().status == "cancelled"
+    assert (model.asked, pot.meter.model_calls) == (1, 1)
+    model.may_go.set()
+    assert first.result().text == "Yes."
+    assert pot.meter.model_calls == 1
+
+
+def test_a_place_is_kept_for_a_call_that_waits() -> None:
+    model, pot = Paid(), sa.Budget(model_calls=3).shared()
+    came = shared_runs(sa.Limited(model, concurrent=1), pot, 10)
+    assert sum(isinstance(each, sa.BudgetExceeded) for each in came) == 7
+    assert (model.asked, pot.meter.model_calls) == (3, 3)
+
+
+class Busy(sa.ChatModel):
+    """Is busy whenever it is asked; uses up a budget of somebody's meanwhile."""
+
+    name = "busy"
+
+    def __init__(self, pot: Any) -> None:
+        self.pot = pot
+
+    async def stream(self, request: Any) -> Any:
+        self.pot.meter.add(sa.Usage(1000))
+        raise sa.ModelError("Busy.", kind="overloaded", retry_after=0.0)
+        yield
+
+
+@pytest.mark.parametrize("how", ["retry", "fallback"])
+def test_a_call_that_was_asked_before_it_was_refused_counts(how: str) -> None:
+    pot, other = sa.Budget(tokens=60).shared(), Paid()
+    busy: sa.ChatModel = Busy(pot)
+    busy.retries = 0 if how == "fallback" else 1
+    fallbacks = [sa.Limited(other, concurrent=1)] if how == "fallback" else []
+    model = busy if fallbacks else sa.Limited(busy, concurrent=1)
+    (came,) = shared_runs(model, pot, 1, fallback_models=fallbacks)
+    assert isinstance(came, sa.BudgetExceeded)
+    assert other.asked == 0
+    assert pot.meter.model_calls == 1
+
+
+def test_who_gives_up_leaves_the_minute_to_the_next() -> None:
+    clock = Clock()
+    sleeps: list[asyncio.Future[None]] = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(asyncio.get_running_loop().create_future())
+        await sleeps[-1]
+        clock.now += seconds
+
+    model = Crowded()
+    limited = sa.Limited(model, per_minute=1, sleep=sleep, clock=lambda: clock.now)
+
+    async def ask() -> None:
+        async for _ in limited.stream(ModelRequest([sa.Message.user("?")])):
+            pass
+
+    async def all_of_them() -> None:
+        await ask()
+        waiting = [asyncio.create_task(ask()) for _ in range(9)]
+        for each in waiting[:8]:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            each.cancel()
+        await asyncio.gather(*waiting[:8], return_exceptions=True)
+        while not sleeps or sleeps[-1].done():
+            await asyncio.sleep(0)
+        sleeps[-1].set_result(None)
+        await waiting[8]
+
+    run(all_of_them())
+    assert (clock.now, model.asked) == (60.0, 2)
