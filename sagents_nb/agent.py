@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .middleware.sub_agent_config import SubAgent
     from .middleware.sub_agents import SubAgents, tool_of
     from .models import default_model, resilient, resolve_model
-    from .models.base import ChatModel
+    from .models.base import ChatModel, refuse_of_one_server
     from .result import RunResult
     from .runtime.face import asked_face
     from .runtime.thread import runtime
@@ -110,6 +110,7 @@ def _load() -> None:
     global SubAgents, meter_of, tool_of
     global check_decisions, check_unanswered, default_middleware, default_model, with_gates
     global joined_prompt, new_run_id, observed, resilient, resolve_model, runtime, starting_point
+    global refuse_of_one_server
     global asked_face, Gates
     from .budget import Budget, meter_of
     from .context import RunContext, joined_prompt
@@ -130,6 +131,7 @@ def _load() -> None:
     from .middleware.human_in_the_loop import Gates
     from .middleware.sub_agents import SubAgents, tool_of
     from .models import default_model, resilient, resolve_model
+    from .models.base import refuse_of_one_server
     from .runtime.face import asked_face
     from .runtime.thread import runtime
 
@@ -142,7 +144,7 @@ class Agent:
       fails) is tried again up to four times with growing waits, or as often as the ``retries`` of
       the model says; then ``fallback_models`` are asked in its place, ``before_fallback`` before
       each. ``options`` are of each request: ``temperature``, ``max_tokens``, ``thinking``, and
-      whatever the provider knows.
+      whatever the provider knows; keys, headers, time-outs are of one server, and so of its model.
     - ``system_prompt``: text, or a function of the :class:`~sagents_nb.context.RunContext`, async
       or not, that is asked before each model call.
     - ``tools``: functions, and what :func:`~sagents_nb.tools.tool` makes of them. ``tool_context``
@@ -247,6 +249,7 @@ class Agent:
         put("filesystem_scope", filesystem_scope)
         put("tool_context", dict(tool_context or {}))
         put("options", dict(options or {}))
+        refuse_of_one_server(self.options)
         put("otel_attributes", dict(otel_attributes or {}))
         put("max_runs", max_runs)
         put("max_parallel_tools", max_parallel_tools)

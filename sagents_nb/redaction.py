@@ -56,7 +56,8 @@ _JSON_KEYS = [re.compile(pattern.pattern.encode()) for pattern in _KEYS]
 _QUOTED = re.compile(r"\bsk-[^\s\"',;)]+|\bBearer\s+\S+", re.I)
 _QUOTED_WORD = re.compile(r"[^\s\"',;()]+")  # once each: looking for "***" from every letter is not
 _WORD = re.compile(r"[A-Za-z0-9_-]")  # before it, "sk-" is but a part of "task-force"
-_ENDS = frozenset({r"\n", r"\r", r"\t", r"\b", r"\f"})  # line ends as JSON writes them
+# but not after a line end as JSON writes it, nor behind the hyphens of an option.
+_ENDS = frozenset({r"\n", r"\r", r"\t", r"\b", r"\f", "--"})
 
 
 def is_secret(name: str) -> bool:
@@ -134,6 +135,9 @@ _SHOWN_KEYS = [
             r"glpat-[A-Za-z0-9_-]{16,}",
             r"npm_[A-Za-z0-9]{30,}",
             r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
+            r"gsk_[A-Za-z0-9]{30,}",
+            r"xai-[A-Za-z0-9]{30,}",
+            r"pplx-[A-Za-z0-9]{30,}",
             r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
             r"ya29\.[A-Za-z0-9_-]{20,}",
             r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",
@@ -235,7 +239,7 @@ def secret_variables() -> list[str]:
     return [
         name
         for name, value in _environment().items()
-        if is_secret(name) or hides(name, value) or _looks_like_one(value)
+        if is_secret(name) or hides(name, value) or looks_like_secret(value)
     ]
 
 
@@ -447,7 +451,12 @@ def _is_long_word(text: str) -> bool:
     return 20 <= len(text) <= 10_000 and not any(map(str.isspace, text))
 
 
-def _looks_like_one(text: str) -> bool:
+def looks_like_secret(text: str) -> bool:
+    """Whether in ``text`` there is what can be nothing but a key, or an address with a password.
+
+    >>> looks_like_secret("sk-0123456789abcdef"), looks_like_secret("claude-sonnet-5-5")
+    (True, False)
+    """
     return bool(_IN_ADDRESS.search(text)) or _without_keys(text, KEY, _SHOWN_KEYS) != text
 
 

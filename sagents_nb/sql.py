@@ -22,7 +22,7 @@ from sqlalchemy.pool import StaticPool
 
 from .drives import network_kind
 from .errors import ConfigurationError, StoreError
-from .redaction import HIDDEN, is_secret, texts_in, without
+from .redaction import HIDDEN, is_secret, looks_like_secret, texts_in, without
 
 UNKNOWN = datetime.fromtimestamp(0, UTC)
 """Stands for what somebody else wrote into a column of times: one bad row breaks no list."""
@@ -76,7 +76,7 @@ def url_of_place(place: str | Path | sql.URL) -> str | sql.URL:
     """A path as the URL of its SQLite file; any other as it is.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError`, which does not show it, for what is a
-    server's address without "://": there would be a file with a password for its name.
+    server's address without "://", or a key: there would be a file with a secret for its name.
 
     >>> str(url_of_place("agents.db"))
     'sqlite:///agents.db'
@@ -89,7 +89,7 @@ def url_of_place(place: str | Path | sql.URL) -> str | sql.URL:
         return place
     if place == "":
         raise ConfigurationError("The place is empty; name a file, such as 'agents.db', or a URL.")
-    if isinstance(place, str) and _ADDRESS.search(place):
+    if isinstance(place, str) and (_ADDRESS.search(place) or _is_key(place)):
         raise ConfigurationError(
             "That is neither a path nor a URL; write 'agents.db', 'sqlite:///agents.db' or "
             "'postgresql://user@host/database'."
@@ -101,6 +101,10 @@ def url_of_place(place: str | Path | sql.URL) -> str | sql.URL:
 _ADDRESS = re.compile(
     r"^[A-Za-z][\w+]+:/|^[^/\\]*:[^/\\]*@|(?:^|\s)(?:host|hostaddr|port|user|password|dbname|service)\s*="
 )
+
+
+def _is_key(place: str) -> bool:
+    return not set(place) & set("./\\") and looks_like_secret(place)
 
 
 def is_sqlite(url: sql.URL) -> bool:

@@ -244,3 +244,33 @@ def test_the_default_stack_has_its_order_and_the_gate_is_last() -> None:
     assert stack(replace_default_middleware=True) == ["Own"]
     bare = sa.Agent(sa.ScriptedModel([]), replace_default_middleware=True)
     assert bare.middleware == ()
+
+
+OF_ONE_SERVER = {
+    "api_key": "api_key",
+    "base_url": "base_url",
+    "headers": "headers",
+    "extra_headers": "headers",
+    "default_headers": "headers",
+    "extra_query": "extra_query",
+    "timeout": "timeout",
+    "max_retries": "retries",
+}
+
+
+@pytest.mark.parametrize(("name", "argument"), OF_ONE_SERVER.items())
+def test_what_is_of_one_server_is_no_option_of_all_requests(name: str, argument: str) -> None:
+    secret = {name: {"authorization": "Bearer s3cr3t"}}
+    model = sa.ScriptedModel(["never"])
+    agent = sa.Agent(model)
+    for made in (
+        lambda: sa.Agent(model, options=secret),
+        lambda: agent.with_(options=secret),
+        lambda: agent.run("hi", options=secret),
+        lambda: sa.Session(agent).send("hi", options=secret),
+        lambda: sa.AgentLoopConfig(model, options=secret),
+    ):
+        with pytest.raises(sa.ConfigurationError, match=rf"\('NAME', {argument}=…\)") as raised:
+            made()
+        assert "s3cr3t" not in str(raised.value)
+    assert model.requests == []

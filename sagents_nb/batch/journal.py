@@ -197,6 +197,8 @@ def journal_at(cache: Any) -> BatchJournal:
         raise ConfigurationError(f"cache is a path or a ResponseCache, not {kinds.shown(cache)}.")
     if not kinds.PATH.fits(cache):
         raise ConfigurationError(f"cache is {kinds.PATH.what}; give another one.")
+    if isinstance(cache, str) and "://" in cache:  # it may have a password, so it is not shown
+        raise ConfigurationError("cache is a path or a ResponseCache, and no address.")
     path = Path(cache).expanduser()
     try:
         is_directory = path.is_dir()

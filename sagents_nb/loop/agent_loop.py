@@ -14,6 +14,7 @@ from ..errors import ConfigurationError, NotRunning
 from ..events import Emitter
 from ..messages import Message, ToolResult
 from ..models import ChatModel, resolve_model
+from ..models.base import refuse_of_one_server
 from ..models.fallback import resilient
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
@@ -95,6 +96,7 @@ class AgentLoopConfig(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         kinds.check_fields(self, max_parallel_tools=kinds.whole(1), max_runs=kinds.whole(1))
+        refuse_of_one_server(self.options)
 
 
 @kinds.checked(messages=kinds.ANYTHING)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import ModelError
+from ..errors import ConfigurationError, ModelError
 from ..messages import Delta, Message
 from ..redaction import secrets_of_call
 from ..tools import ToolSpec
@@ -164,6 +164,30 @@ class ModelAround(ChatModel):
     def preload(self) -> None:
         """As the model itself."""
         self.inner.preload()
+
+
+OF_ONE_SERVER = {
+    **dict.fromkeys(("api_key", "apikey", "auth_token", "authorization", "x-api-key"), "api_key"),
+    **dict.fromkeys(("base_url", "api_base"), "base_url"),
+    **dict.fromkeys(("headers", "extra_headers", "default_headers"), "headers"),
+    **dict.fromkeys(("extra_query", "default_query"), "extra_query"),
+    **dict.fromkeys(("timeout", "request_timeout"), "timeout"),
+    **dict.fromkeys(("retries", "max_retries", "num_retries"), "retries"),
+}
+"""Names of options that are meant for one server, and the argument of its model that they are."""
+
+
+def refuse_of_one_server(options: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError if the ``options`` of all requests have what is of one server.
+
+    Fallbacks are given the same options, and a provider would find them in the body.
+    """
+    for name in options:
+        if argument := OF_ONE_SERVER.get(str(name).lower()):
+            raise ConfigurationError(
+                f"options={{{name!r}: …}} would go to every model that is asked, fallbacks too; "
+                f"give it to the one it is for, as in OpenAIChatModel('NAME', {argument}=…)."
+            )
 
 
 def tells_cost(model: ChatModel) -> bool:

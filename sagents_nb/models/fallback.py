@@ -16,7 +16,7 @@ from ..budget import was_asked
 from ..errors import BudgetExceeded, ConfigurationError, ModelError, pass_on
 from ..messages import Message
 from ..text import said_by
-from .base import ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
+from .base import OF_ONE_SERVER, ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
 from .resolve import resolve_model
 from .retry import RetryingModel, retried
 
@@ -83,9 +83,8 @@ class FallbackModel(ChatModel):
             yield RetryNotice(2, 0.0, reason, asked.name)
         for number, place in enumerate(places, start=1):
             model = self.models[place]
-            # A key was given for the first model; no other provider may see it.
-            key = request.api_key if place == 0 else None
-            sent = await self._prepared(model, replace(request, model=model.name, api_key=key))
+            sent = request if place == 0 else _for_another(request)
+            sent = await self._prepared(model, replace(sent, model=model.name))
             begun = given = False
             try:
                 stream = stream_of(model, sent)
@@ -151,6 +150,16 @@ def resilient(
     if len(models) == 1 and before_fallback is None:
         return models[0]
     return FallbackModel(models, before_fallback)
+
+
+def _for_another(request: ModelRequest) -> ModelRequest:
+    """``request`` without what was meant for the first model, and no other server may see."""
+    options = {
+        name: value
+        for name, value in request.options.items()
+        if name == "timeout" or name not in OF_ONE_SERVER
+    }
+    return replace(request, api_key=None, options=options)
 
 
 def _sentence(error: BaseException) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 from typing import Any, NamedTuple
 
 from .. import kinds
 from ..errors import ConfigurationError
+from ..redaction import looks_like_secret, without_known
 from .base import ChatModel
-from .providers import PROVIDERS
+from .providers import KEYS_GO, PROVIDERS
 
 _log = logging.getLogger("sagents_nb.models")
 announced: set[str] = set()
@@ -36,6 +38,16 @@ def named_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
     if not isinstance(spec, str):
         raise ConfigurationError(f"{kinds.shown(spec)} names no model: use {_FORMS}.")
     kind, _, name = spec.partition(":")
+    if _is_key(spec):
+        raise ConfigurationError(
+            f"A key was given where a model is named, and is not shown: use {_FORMS}; the key goes "
+            f"into {KEYS_GO}."
+        )
+    if _is_address(spec):
+        raise ConfigurationError(
+            "An address was given where a model is named: use "
+            "OpenAIChatModel('NAME', base_url=…, api_key=…) for the model of a server."
+        )
     if name and (provider := PROVIDERS.get(kind)):
         module = importlib.import_module(f"{__package__}.providers.{provider.module}")
         model: ChatModel = getattr(module, provider.model)(name, **options)
@@ -46,7 +58,24 @@ def named_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
         return DemoModel()
     meant = [p.name for p in PROVIDERS.values() if p.prefixes and spec.startswith(p.prefixes)]
     hint = f"; did you mean {f'{meant[0]}:{spec}'!r}?" if meant else "."
-    raise ConfigurationError(f"{spec!r} names no model: use {_FORMS}{hint}")
+    raise ConfigurationError(without_known(f"{spec!r} names no model: use {_FORMS}{hint}"))
+
+
+# What no provider calls a model, and many call a key: half of one, too.
+_KEY = re.compile(r"(?:\w+:)?(?:sk-.*|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{24,})")
+
+
+def _is_key(spec: str) -> bool:
+    if _is_address(spec) or spec.partition(":")[0] in PROVIDERS:  # whose model looks itself
+        return False
+    return looks_like_secret(spec) or _KEY.fullmatch(spec) is not None
+
+
+def _is_address(spec: str) -> bool:
+    kind, _, rest = spec.partition(":")
+    return "://" in spec or (
+        kind not in PROVIDERS and "@" in rest
+    )  # "anthropic:claude@2025" is none
 
 
 def default_spec() -> tuple[str, str]:
@@ -74,7 +103,9 @@ def model_choices() -> list[ModelChoice]:
     names = [os.environ.get("SAGENTS_MODEL", "")]
     names += [f"{each.name}:{each.default}" for each in PROVIDERS.values() if each.default]
     return [
-        ModelChoice(name, _missing_key(name)) for name in dict.fromkeys([*names, "demo"]) if name
+        ModelChoice(name, _missing_key(name))
+        for name in dict.fromkeys([*names, "demo"])
+        if name and not looks_like_secret(name)
     ]
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from IPython import get_ipython
+from IPython.core.error import UsageError
 
 from .. import kinds
 from ..calls import call_records
@@ -38,7 +39,7 @@ from .conversations import Conversations
 from .interpolate import fields_in, unknown_names
 from .magics import AgentMagics
 from .outputs import cell_id
-from .status_text import MimeBundle, folded_output
+from .status_text import MimeBundle, folded_output, kept_text
 from .waiting import NotebookFace
 from .widget import frozen_bundle, live_bundle, show, static_bundle
 
@@ -98,6 +99,8 @@ class Extension:
     async def _saying(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
+        except UsageError as error:  # which quotes what was typed
+            raise UsageError(kept_text(str(error))) from None
         except (SagentsError, KeyboardInterrupt) as error:
             error._render_traceback_ = partial(_sentence, error)  # type: ignore[union-attr]
             raise

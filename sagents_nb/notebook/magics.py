@@ -107,6 +107,12 @@ class AgentMagics(Magics):
     @_documented
     def agent(self, line: str, cell: str | None = None) -> Any:
         """Talk to an agent: %%agent runs the text below it."""
+        try:
+            return self._agent(line, cell)
+        except (SagentsError, UsageError) as error:  # which quotes what was typed
+            raise UsageError(kept_text(str(error))) from None
+
+    def _agent(self, line: str, cell: str | None) -> Any:
         if cell is not None:  # normally rewritten to an awaiting call before it gets here
             raise UsageError("%%agent must be the first line of its cell; see %agent help.")
         command, *rest = line.strip().split(maxsplit=1) or ["status"]
@@ -114,10 +120,7 @@ class AgentMagics(Magics):
             raise UsageError(f"%agent knows no {command!r}; see %agent help.")
         if rest and command in ALONE:
             raise UsageError(f"%agent {command} stands alone; see %agent help.")
-        try:
-            return getattr(self, f"_{command}")("".join(rest))
-        except SagentsError as error:
-            raise UsageError(kept_text(str(error))) from None
+        return getattr(self, f"_{command}")("".join(rest))
 
     def _session(self) -> Session:
         session = self.conversations.current

@@ -545,3 +545,10 @@ def test_without_tqdm_there_is_no_bar_and_no_complaint(
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     assert len(replying().map(["a"])) == 1
     assert capsys.readouterr().err == ""
+
+
+def test_an_address_is_no_cache_and_is_not_shown() -> None:
+    agent = sa.Agent(sa.ScriptedModel(["x"]))
+    with pytest.raises(sa.ConfigurationError, match="no address") as raised:
+        agent.map(["a"], cache="postgresql://me:hunter2@host/db", progress=False)
+    assert "hunter2" not in str(raised.value)

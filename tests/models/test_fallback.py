@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import sagents_nb as sa
 from sagents_nb.messages import TextDelta
@@ -287,3 +288,17 @@ def test_each_run_remembers_for_itself() -> None:
 
     assert asyncio.run(both()) == ["Done.", "Done."]
     assert (len(first.requests), len(second.requests)) == (3, 2)
+
+
+def test_what_a_hook_sends_to_the_first_server_goes_to_no_other() -> None:
+    class Signs(sa.Middleware):
+        def before_model_request(self, request: Any, ctx: Any) -> Any:
+            options = {**request.options, "extra_headers": {"authorization": "s"}, "timeout": 9}
+            return replace(request, options=options)
+
+    down, works = scripted("down", failed()), scripted("works", "Done.")
+    agent = sa.Agent(down, fallback_models=[works], middleware=[Signs()], options={"top_p": 1})
+    assert agent.run("go").text == "Done."
+    (first,), (second,) = down.requests, works.requests
+    assert first.options == {"top_p": 1, "extra_headers": {"authorization": "s"}, "timeout": 9}
+    assert second.options == {"top_p": 1, "timeout": 9}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import types
 
 import pytest
 
-from sagents_nb.errors import ConfigurationError
+from sagents_nb import Agent
+from sagents_nb.errors import ConfigurationError, ModelError
 from sagents_nb.models import (
     AnthropicModel,
     ChatModel,
@@ -39,6 +41,7 @@ def demo(monkeypatch: pytest.MonkeyPatch) -> None:
         ("openai:gpt-6.1-sol", OpenAIModel, "gpt-6.1-sol"),
         ("openai-chat:gemma", OpenAIChatModel, "gemma"),
         ("openai-chat:org/model:free", OpenAIChatModel, "org/model:free"),
+        ("anthropic:claude-sonnet-4@20250514", AnthropicModel, "claude-sonnet-4@20250514"),
         ("demo", Demo, "demo"),
     ],
 )
@@ -105,3 +108,71 @@ def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_named_model_was_not_chosen_for_anybody() -> None:
     assert resolve_model("openai:m").chosen_because == ""
+
+
+KEYS = [
+    "sk-ant-api03-AbCdEf0123456789xyzXYZ",
+    "sk-proj-0123456789abcdefghij",
+    "gsk_" + "a1B2" * 10,
+    "AIza" + "a1B2" * 9,
+    "0123456789abcdef0123456789abcdef",
+]
+
+
+@pytest.mark.parametrize("key", [*KEYS, "sk-half"])
+@pytest.mark.parametrize("form", ["{}", "foo:{}"])
+def test_a_key_in_the_place_of_a_name_is_not_shown(form: str, key: str) -> None:
+    for name in (resolve_model, Agent, lambda spec: Agent("demo", fallback_models=[spec])):
+        with pytest.raises(ConfigurationError, match="A key was given where a model is") as raised:
+            name(form.format(key))
+        assert key not in str(raised.value)
+        assert re.search(r"ANTHROPIC_API_KEY, OPENAI_API_KEY\) or api_key=…", str(raised.value))
+
+
+@pytest.mark.parametrize("key", KEYS[:4])
+@pytest.mark.parametrize("kind", ["anthropic", "openai", "openai-chat"])
+def test_no_provider_is_sent_a_key_as_the_name_of_its_model(kind: str, key: str) -> None:
+    with pytest.raises(ConfigurationError, match="key was given as the name") as raised:
+        resolve_model(f"{kind}:{key}")
+    assert key not in str(raised.value)
+
+
+def test_a_key_in_the_variable_of_the_default_model_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SAGENTS_MODEL", KEYS[0])
+    with pytest.raises(ConfigurationError, match="A key was given") as raised:
+        default_model()
+    assert KEYS[0] not in str(raised.value)
+    assert KEYS[0] not in str(named.model_choices())
+
+
+def test_a_key_of_the_environment_is_known_whatever_it_looks_like(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "like-no-other-key")
+    with pytest.raises(ConfigurationError, match=r"'\[key\]' names no model"):
+        resolve_model("like-no-other-key")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://me:hunter2@host/v1",
+        "https://host/v1?key=hunter2",
+        "postgresql://me:hunter2@host/db",
+        "me:hunter2@host/db",
+    ],
+)
+def test_an_address_in_the_place_of_a_name_is_not_shown(address: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"An address .*base_url=…") as raised:
+        resolve_model(address)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("address", ["me:hunter2@host/db", "sk-half"])
+def test_what_is_no_address_of_a_server_is_not_shown(address: str) -> None:
+    model = OpenAIChatModel("m", api_key="none", base_url=address, retries=0)
+    with pytest.raises(ModelError, match="a base_url without https://") as raised:
+        Agent(model, replace_default_middleware=True).run("hi")
+    assert address not in str(raised.value)

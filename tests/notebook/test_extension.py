@@ -555,3 +555,23 @@ def test_a_session_that_was_used_is_found_again_by_its_id(shell: InteractiveShel
     with pytest.raises(UsageError, match="'cruise-7' is live here already"):
         run(shell, "%agent use twin")
     sa.sessions.stop("cruise-7")
+
+
+@pytest.mark.parametrize("command", ["model", "model foo:", "model anthropic:", "use", "load", ""])
+def test_what_a_command_says_has_no_key_that_was_typed(
+    shell: InteractiveShell, command: str
+) -> None:
+    key = "sk-ant-api03-AbCdEf0123456789xyzXYZ"
+    separator = "" if command.endswith(":") else " "
+    with pytest.raises(UsageError) as raised:
+        shell.run_line_magic("agent", f"{command}{separator}{key}")
+    assert key not in str(raised.value)
+
+
+@pytest.mark.parametrize("option", ["--model ", "--model foo:", "--tools ", "--api-key ", "--"])
+def test_what_a_cell_says_has_no_key_that_was_typed(shell: InteractiveShell, option: str) -> None:
+    key = "sk-ant-api03-AbCdEf0123456789xyzXYZ"
+    with capture_output() as shown:
+        raised = shell.run_cell(f"%%agent {option}{key}\nhi").error_in_exec
+    assert raised is not None
+    assert key not in f"{raised}{shown.stdout}{shown.stderr}"

@@ -83,6 +83,11 @@ class DiskStorage:
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = True) -> None:
         if not path:
             raise ConfigurationError("DiskStorage needs the path of a directory.")
+        if isinstance(path, str) and "://" in path:  # it may have a password, so it is not shown
+            raise ConfigurationError(
+                "DiskStorage needs the path of a directory, and was given an address; for that "
+                "there is FsspecStorage(…)."
+            )
         self.path = os.path.abspath(os.path.expanduser(path))
         self._root = Confined(self.path, fsync=fsync)
         self._side = SideFile(self._root)

@@ -56,6 +56,11 @@ OPENAI = Sdk(
 )
 SDKS = (ANTHROPIC, OPENAI)
 
+KEYS_GO = (
+    f"the environment ({', '.join(sdk.key_variable for sdk in SDKS)}) or api_key=… of the model"
+)
+"""Where keys go, as errors say it."""
+
 
 class Provider(NamedTuple):
     """What ``name:MODEL`` stands for: the class ``model`` of ``module`` in this package.

@@ -21,11 +21,18 @@ from msgspec.structs import replace
 from ... import kinds
 from ...errors import ConfigurationError, ModelError
 from ...messages import Delta, Message
-from ...redaction import Secrets, Unshown, secrets_of_call, without_login, without_secrets
+from ...redaction import (
+    Secrets,
+    Unshown,
+    looks_like_secret,
+    secrets_of_call,
+    without_login,
+    without_secrets,
+)
 from ...runtime.foreign import TURN
-from ..base import ChatModel, ModelRequest
+from ..base import OF_ONE_SERVER, ChatModel, ModelRequest
 from ..windows import known_window
-from . import Sdk, clients
+from . import KEYS_GO, Sdk, clients
 from .arguments import ParameterNames
 from .clients import Secret
 from .errors import Where, cut_stream, from_exception, not_a_stream, of_headers
@@ -213,9 +220,21 @@ class ProviderModel(ChatModel):
         options: Mapping[str, Any] | None = None,
         **parameters: Any,
     ) -> None:
+        if looks_like_secret(name):
+            raise ConfigurationError(
+                f"A key was given as the name of a model, and is not shown: name it, as in "
+                f"{type(self).__name__}('NAME'); the key goes into {KEYS_GO}."
+            )
         unknown = parameters.keys() - self.parameters - _OURS
         if unknown:
             raise _refused(type(self), min(unknown), self.parameters)
+        misplaced = (options or {}).keys() & (OF_ONE_SERVER.keys() - _OURS - {"timeout"})
+        if misplaced:
+            argument = OF_ONE_SERVER[name := min(misplaced)]
+            raise ConfigurationError(
+                f"options={{{name!r}: …}} of {type(self).__name__} would be sent in the body of "
+                f"each request; it has {argument}=… for that."
+            )
         options = {**(options or {}), **parameters}
         if headers:
             options["extra_headers"] = {**(options.get("extra_headers") or {}), **headers}
@@ -292,7 +311,7 @@ class ProviderModel(ChatModel):
         return Where(
             self.sdk.label if official else "the server",
             self.name,
-            url.netloc.rpartition("@")[2] or repr(str(client.base_url)),
+            url.netloc.rpartition("@")[2] or "a base_url without https://",
             self.sdk.key_variable,
             Secrets(secrets),
         )

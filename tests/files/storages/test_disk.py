@@ -12,11 +12,13 @@ import textwrap
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import sagents_nb as sa
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.files import FileError
 from sagents_nb.files.entry import FileEntry, new_directory, new_file
@@ -560,3 +562,16 @@ def test_where_links_can_only_be_followed_it_says_what_to_use_instead(
     monkeypatch.delitem(vars(sagents_nb.files), "DiskStorage", raising=False)  # it may be loaded
     with pytest.raises(ConfigurationError, match=r"needs Linux or macOS.*SQLStorage"):
         sagents_nb.files.DiskStorage  # noqa: B018
+
+
+@pytest.mark.parametrize("address", ["postgresql://me:hunter2@host/db", "s3://me:hunter2@bucket"])
+def test_an_address_is_no_directory_and_is_not_shown(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session = partial(sa.Session, sa.Agent(sa.ScriptedModel([])))
+    for make in (DiskStorage, lambda place: session(filesystem=place)):
+        with pytest.raises(ConfigurationError, match=r"FsspecStorage\(…\)") as raised:
+            make(address)
+        assert "hunter2" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []

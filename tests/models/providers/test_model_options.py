@@ -211,3 +211,10 @@ def test_a_header_of_a_model_is_a_secret_where_its_name_says_so() -> None:
 def test_what_is_no_header_timeout_or_number_of_retries_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(sa.ConfigurationError, match=next(iter(wrong))):
         OpenAIModel("m", **wrong)
+
+
+@pytest.mark.parametrize("name", ["api_key", "base_url", "headers", "max_retries"])
+def test_what_is_an_argument_is_not_sent_in_the_body(name: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match="would be sent in the body") as raised:
+        OpenAIChatModel("m", options={name: "s3cr3t"})
+    assert "s3cr3t" not in str(raised.value)

@@ -17,8 +17,8 @@ import pytest
 import sqlalchemy as sql
 
 import sagents_nb.sql
-from sagents_nb.errors import StoreError
-from sagents_nb.sql import JOURNAL_BYTES, Prepared, masked, path_of, wal_is_safe
+from sagents_nb.errors import ConfigurationError, StoreError
+from sagents_nb.sql import JOURNAL_BYTES, Prepared, masked, path_of, url_of_place, wal_is_safe
 from sagents_nb.store.database.connection import name_of, url_of
 from sagents_nb.store.database.thread import Database
 from tests.store.journals import begin, database_of
@@ -382,3 +382,12 @@ def test_a_prepared_statement_takes_and_gives_what_any_other_does(url: str) -> N
         database.run(work)
         with pytest.raises(StoreError, match=r"IntegrityError|UniqueViolation"):
             database.run(work)
+
+
+def test_no_file_has_a_key_for_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    key = "sk-ant-api03-AbCdEf0123456789xyzXYZ"
+    with pytest.raises(ConfigurationError, match="neither a path nor a URL") as raised:
+        url_of_place(key)
+    assert key not in str(raised.value)
+    assert url_of_place("sk-learn-experiments/of-2026.db") is not None
