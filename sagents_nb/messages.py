@@ -326,7 +326,7 @@ def told_usage(usage: Any, model: str = "") -> Usage | None:
     >>> told_usage(Usage(-5, 7, cost_usd=math.nan), "broken") == Usage(0, 7)
     True
     """
-    if not isinstance(usage, Usage):
+    if type(usage) is not Usage and not isinstance(usage, Usage):
         _doubt(model, "usage")
         return None
     cost = usage.cost_usd

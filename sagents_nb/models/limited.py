@@ -61,7 +61,7 @@ class Limited(ModelAround):
         self.retries = self.inner.retries
         self._free = None if concurrent is None else asyncio.Semaphore(concurrent)
         self.per_minute = per_minute
-        self._begun: deque[float] = deque(maxlen=per_minute or 0)  # when the latest were
+        self._begun: deque[float] = deque()  # when the latest were
         self._turn = asyncio.Lock()  # of who waits for the minute: in the order of asking
         self._sleep = sleep
         self._clock = clock
@@ -91,11 +91,13 @@ class Limited(ModelAround):
             self._check(counted)
             return
         async with self._turn:  # which whoever gives up here leaves to the next
-            if len(self._begun) == self.per_minute:
+            if is_full := len(self._begun) >= self.per_minute:
                 left = self._begun[0] + _MINUTE - self._clock()
                 if left > 0:
                     await self._sleep(left)
             self._check(counted)
+            if is_full:
+                self._begun.popleft()
             self._begun.append(self._clock())
 
     def _check(self, counted: CountedCall | None) -> None:
