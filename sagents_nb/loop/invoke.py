@@ -169,6 +169,7 @@ def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Awa
     """To await for what the function returns or raises, wherever it runs."""
     if not tool.is_async or tool.run_on == "caller":
         return _call_elsewhere(tool, arguments, context)
+    _still_wanted(context)
     in_tool.set(executing.get())  # in the context of the call's own task, for good
     value = tool.function(**arguments)
     work = value if type(value) is CoroutineType else _work(value, context.progress)
@@ -177,10 +178,9 @@ def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Awa
 
 async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     function = partial(tool.function, **arguments)
-    tell = context.progress
     if tool.run_on == "caller":
-        return await run_on_caller(_awaited, function, tell)
-    body = partial(_ready, function, tell)
+        return await run_on_caller(_awaited, function, context)
+    body = partial(_ready, function, context)
     if tool.run_on == "main":
         future = main_thread.submit(outcome_of, body)
         try:
@@ -202,13 +202,20 @@ async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: Too
         raise error
     if type(value) not in PLAIN and _has_more(value):
         in_tool.set(executing.get())
-        return await stepwise(_work(value, tell), "The tool", function)
+        return await stepwise(_work(value, context.progress), "The tool", function)
     return value
 
 
-def _ready(function: Callable[[], Any], tell: Tell) -> Any:
+def _still_wanted(context: ToolContext) -> None:
+    """Raise CancelledError if the run was cancelled while the call was on its way to its place."""
+    if context.run.is_cancelled:
+        raise asyncio.CancelledError
+
+
+def _ready(function: Callable[[], Any], context: ToolContext) -> Any:
     """What the function gives, as far as can be as content: where it ran, that holds up nobody."""
-    value = drained(function, tell)
+    _still_wanted(context)
+    value = drained(function, context.progress)
     output = value if isinstance(value, ToolOutput) else None
     inner = value if output is None else output.content
     plain = type(inner) in PLAIN and type(inner) is not dict  # which may hold anything
@@ -224,8 +231,9 @@ def _has_more(value: Any) -> bool:
     return inspect.isawaitable(value) or inspect.isasyncgen(value)
 
 
-async def _awaited(function: Callable[[], Any], tell: Tell) -> Any:
-    return await _work(function(), tell)
+async def _awaited(function: Callable[[], Any], context: ToolContext) -> Any:
+    _still_wanted(context)
+    return await _work(function(), context.progress)
 
 
 def _work(value: Any, tell: Tell) -> Awaitable[Any]:
