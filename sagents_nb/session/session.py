@@ -454,10 +454,10 @@ class Session:
 
     @property
     def interrupt(self) -> Interrupt | None:
-        """What waits for people, or None."""
+        """What waits for people, or None; calls that were decided already are not of it."""
         interrupt = self.state.interrupt
         self._handed.hand(interrupt)
-        return interrupt
+        return None if interrupt is None else self.actor.approvals.waiting(interrupt)
 
     @property
     def usage(self) -> Usage:
