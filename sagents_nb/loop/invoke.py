@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..context import ToolContext
-from ..errors import AgentError, pass_on
+from ..errors import AgentError, ConfigurationError, pass_on
 from ..interrupts import ActionRequest, Interrupt
 from ..messages import TRACEBACK, ToolCall, ToolResult
 from ..redaction import texts_in, without, without_known
@@ -29,6 +29,7 @@ from ..runtime.foreign import TURN, clock, stepwise, took
 from ..runtime.futures import executing, in_tool, wait_uncancelled
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
+from ..serialization import unreadable
 from ..text import said_by, whole
 from ..tools import Tool, ToolOutput
 from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_of
@@ -313,11 +314,19 @@ def status_of(result: ToolResult) -> str:
     return "failed" if result.is_error else "completed"
 
 
+def _readable(result: ToolResult) -> ToolResult:
+    """It; raises for what a tool put together by hand and nobody could read again."""
+    if why := unreadable(result, ToolResult):
+        raise ConfigurationError(f"The tool {result.name} gave what cannot be kept: {why}.")
+    return result
+
+
 def _result(
     call: ToolCall, content: Any, is_error: bool = False, metadata: Mapping[str, Any] = {}
 ) -> ToolResult:
     if isinstance(content, ToolResult):
-        return replace(content, tool_call_id=call.id, name=call.name)
-    return ToolResult(
+        return _readable(replace(content, tool_call_id=call.id, name=call.name))
+    result = ToolResult(
         call.id, call.name, content_of(content), is_error=is_error, metadata=dict(metadata)
     )
+    return result if isinstance(result.content, str) else _readable(result)

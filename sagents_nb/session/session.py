@@ -368,6 +368,11 @@ class Session:
 
     # what it is now
 
+    if not TYPE_CHECKING:  # for type checkers there is nothing else
+
+        def __getattr__(self, name: str) -> Any:
+            return kinds.no_attribute(self, name)
+
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self.actor.status}, {len(self.messages)} messages>"
 
