@@ -51,7 +51,8 @@ spec-check: $(ENV)  ## Fail when docs/specification.md is not what the markers s
 
 test-python: $(ENV)  ## Unit tests and doctests
 	$(PY) tests/store/postgres.py
-	$(PYTEST) -p no:nbval -n 3 --dist loadfile -m "not engine and not soak and not browser and not packaging"
+	$(PYTEST) -p no:nbval -n 3 --dist loadfile --no-loadscope-reorder \
+		-m "not engine and not soak and not browser and not packaging"
 
 test-servers: $(ENV)  ## The store's tests with the newest PostgreSQL, and through a pool in both of its modes
 	$(PY) tests/store/postgres.py
