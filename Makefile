@@ -51,7 +51,8 @@ spec-check: $(ENV)  ## Fail when docs/specification.md is not what the markers s
 
 test-python: $(ENV)  ## Unit tests and doctests
 	$(PY) tests/store/postgres.py
-	$(PYTEST) -p no:nbval -n 3 --dist loadfile -m "not engine and not soak and not browser and not packaging"
+	$(PYTEST) -p no:nbval -n 3 --dist loadfile --no-loadscope-reorder \
+		-m "not engine and not soak and not browser and not packaging"
 
 test-servers: $(ENV)  ## The store's tests with the newest PostgreSQL, and through a pool in both of its modes
 	$(PY) tests/store/postgres.py
@@ -74,7 +75,7 @@ test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, i
 
 test-browser: $(ENV) $(BUNDLE)  ## Real JupyterLab, Notebook 7 and marimo in Chromium
 	$(PY) tests/browser/chromium.py
-	$(PYTEST) -n 2 --dist loadfile -m "browser and not soak" tests/browser
+	$(PYTEST) -n 3 --dist loadfile -m "browser and not soak" tests/browser
 
 docs: $(ENV)  ## Build the site into site/, strictly and without a network, and check its links
 	$(PY) -m tests.docs.site

@@ -345,6 +345,11 @@ class Agent:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"An Agent cannot be changed; use agent.with_({name}=…) for a copy.")
 
+    if not TYPE_CHECKING:  # for type checkers there is nothing else
+
+        def __getattr__(self, name: str) -> Any:
+            return kinds.no_attribute(self, name)
+
     def __repr__(self) -> str:
         return f"<Agent {self.name!r}: {self.model!r}, {len(self.tools_by_name)} tools>"
 
@@ -646,7 +651,9 @@ class Agent:
 
         ``inputs`` is a Series or an iterable of prompts, or a DataFrame with a ``prompt`` such as
         ``"Translate to {language}: {text}"``, which names at least one of its columns; the prompt
-        for a Series, or for one column, says ``{}`` or its name where the value goes. A function as
+        for a Series, or for one column, says ``{}`` or its name where the value goes. Any column
+        can be named, and behind the name stand ``!r``, ``!s`` or a format such as ``:.2f``;
+        attributes and items of values are not looked up. A function as
         ``prompt`` makes that of each row. The columns are those of the kind "map" in
         :data:`sagents_nb.frames.COLUMNS`; with ``output_type``, as for :meth:`extract` (``output``
         is its older name), its fields are columns too (``output_text`` if there is a ``text``

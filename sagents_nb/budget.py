@@ -22,7 +22,7 @@ _LIMITS = {
 }
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Budget(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True, omit_defaults=True):
     """Hard limits of a run; None is no limit.
 
     ``model_calls`` and ``tool_calls`` are how many may be made, ``tokens`` how many those calls may

@@ -50,7 +50,7 @@ class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: str = ""
 
 
-class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
+class Interrupt(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=True):
     """Why a run waits. ``data`` belongs to whoever raised it; ``message`` is for people.
 
     ``type`` is an :data:`InterruptType`, or a word of whoever raised it. ``id`` is given to it
@@ -109,7 +109,12 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Approve(
-    msgspec.Struct, frozen=True, tag="approve", omit_defaults=True, forbid_unknown_fields=True
+    msgspec.Struct,
+    metaclass=kinds.Record,
+    frozen=True,
+    tag="approve",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
 ):
     """Run the call as the model asked.
 
@@ -134,7 +139,9 @@ class Approve(
         kinds.check_fields(self)
 
 
-class Edit(msgspec.Struct, frozen=True, tag="edit", forbid_unknown_fields=True):
+class Edit(
+    msgspec.Struct, metaclass=kinds.Record, frozen=True, tag="edit", forbid_unknown_fields=True
+):
     """Run the call with these ``arguments`` instead.
 
     >>> import sagents_nb as sa
@@ -155,7 +162,12 @@ class Edit(msgspec.Struct, frozen=True, tag="edit", forbid_unknown_fields=True):
 
 
 class Reject(
-    msgspec.Struct, frozen=True, tag="reject", omit_defaults=True, forbid_unknown_fields=True
+    msgspec.Struct,
+    metaclass=kinds.Record,
+    frozen=True,
+    tag="reject",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
 ):
     """Do not run the call; ``message`` is told to the model.
 
@@ -180,7 +192,12 @@ class Reject(
 
 
 class Respond(
-    msgspec.Struct, frozen=True, tag="respond", omit_defaults=True, forbid_unknown_fields=True
+    msgspec.Struct,
+    metaclass=kinds.Record,
+    frozen=True,
+    tag="respond",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
 ):
     """The ``answer`` to a question, for interrupts that ask one.
 

@@ -297,8 +297,8 @@ def check_fields(record: Any, **kinds: Kind) -> None:
             raise _refusal(cls.__name__, name, wanted, value)
 
 
-# What users of openai-agents, Pydantic AI, LangChain and the SDKs call it.
-_ELSEWHERE = {
+# What users of openai-agents, Pydantic AI, LangChain, chatlas and the SDKs call it.
+_ARGUMENTS = {
     "instructions": "system_prompt",
     "system": "system_prompt",
     "prompt": "system_prompt",
@@ -319,6 +319,10 @@ _ELSEWHERE = {
     "requires_approval": "needs_approval",
     "session_id": "id",
     "conversation_id": "id",
+    "request_limit": "model_calls",
+    "total_tokens_limit": "tokens",
+}
+_HOOKS = {
     "on_agent_start": "before_run",
     "on_agent_end": "after_run",
     "on_llm_start": "before_model",
@@ -331,6 +335,26 @@ _ELSEWHERE = {
     "after_tool_call": "after_tool",
     "before_model_call": "before_model",
     "after_model_call": "after_model",
+}
+# Of agents, results and sessions: the one of them that the object has.
+_ATTRIBUTES = {
+    **dict.fromkeys(("run_sync", "invoke", "kickoff", "chat", "ask"), ("run", "send")),
+    **dict.fromkeys(("ainvoke", "run_async"), ("arun", "send")),
+    **dict.fromkeys(("astream", "run_stream", "run_streamed", "iter"), ("stream", "send")),
+    **dict.fromkeys(("stream_events", "run_stream_events"), ("stream", "send")),
+    **dict.fromkeys(("run", "arun", "stream"), ("send",)),
+    **dict.fromkeys(("clone", "override", "bind_tools"), ("with_",)),
+    **dict.fromkeys(("final_output", "data", "structured_response"), ("output",)),
+    **dict.fromkeys(("content", "output_text", "response"), ("text",)),
+    **dict.fromkeys(("history", "new_messages", "new_items", "get_items"), ("messages",)),
+    **dict.fromkeys(("all_messages", "to_input_list"), ("state.messages",)),
+    "batch": ("map",),
+    "abatch": ("amap",),
+    "clear": ("reset",),
+    "clear_session": ("reset",),
+    "interruptions": ("interrupt",),
+    "cost": ("usage.cost_usd",),
+    "total_tokens": ("usage.total_tokens",),
 }
 
 
@@ -353,8 +377,9 @@ def meant(name: str, known: Collection[str], alike: float = 0.75) -> str:
     >>> meant("max_turns", ["max_runs", "tools"]), meant("tool", ["max_runs", "tools"])
     ('max_runs', 'tools')
     """
-    if (here := _ELSEWHERE.get(name)) in known:
-        return here or ""
+    for here in (_ARGUMENTS.get(name), _HOOKS.get(name)):
+        if here in known:
+            return here or ""
     return nearest(name, known, alike)
 
 
@@ -376,6 +401,47 @@ def refuse_unknown(where: str, given: Iterable[str], known: Collection[str]) -> 
     for name in given:
         if name not in known:
             raise UnknownArgument(no_such(where, name, known))
+
+
+def no_attribute(of: object, name: str) -> Any:
+    """For a ``__getattr__``: raises the AttributeError, which knows what others call so.
+
+    What is misspelt Python says itself. A property that failed is asked again, for its own error.
+
+    >>> from sagents_nb import Agent, ScriptedModel
+    >>> Agent(ScriptedModel(["Hello!"])).run_sync("hi")
+    Traceback (most recent call last):
+    AttributeError: 'Agent' object has no attribute 'run_sync'; did you mean 'run'?
+    """
+    known = dir(of)
+    if name not in known:
+        for here in (*_ATTRIBUTES.get(name, ()), _ARGUMENTS.get(name, "")):
+            if here.partition(".")[0] in known:
+                # Without the object, in which Python would look for what is spelled alike.
+                said = f"{type(of).__name__!r} object has no attribute {name!r}"
+                raise AttributeError(f"{said}; did you mean {here!r}?", name=name, obj=None)
+    return object.__getattribute__(of, name)
+
+
+class Record(msgspec.StructMeta):
+    """The class of records that people make by hand, and seldom: it refuses as functions do.
+
+    What is read from data is not made by a call, and costs nothing.
+
+    >>> from sagents_nb import Budget
+    >>> Budget(model_call=5)
+    Traceback (most recent call last):
+    sagents_nb.errors.UnknownArgument: Budget(…) has no model_call=…; did you mean model_calls=…?
+    """
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:  # noqa: D102, N805  # one of a class
+        try:
+            return super().__call__(*args, **given)
+        except TypeError:
+            names = [*given]
+            args, given = (), {}  # a traceback with locals shows no key
+            refuse_unknown(cls.__name__, names, cls.__struct_fields__)
+            raise
 
 
 def _unknown(function: Callable[..., Any], given: Iterable[str], error: BaseException) -> str:

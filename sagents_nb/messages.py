@@ -77,7 +77,9 @@ class ThinkingPart(msgspec.Struct, frozen=True, tag="thinking", omit_defaults=Tr
     raw: dict[str, Any] | None = None
 
 
-class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
+class ImagePart(
+    msgspec.Struct, metaclass=kinds.Record, frozen=True, tag="image", omit_defaults=True
+):
     """An image: either base64 ``data`` with its ``mime_type``, or a ``url``.
 
     :meth:`of` makes one of a file, bytes or a figure.
@@ -97,12 +99,12 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
         r"""The image itself, as a file holds it.
 
         Raises :class:`~sagents_nb.errors.ConfigurationError` for one of which only the ``url`` is
-        known, and for ``data`` that are no base64.
+        known, and for ``data`` that are no base64 text.
 
         >>> ImagePart("iVBORw0KGgo=").bytes
         b'\x89PNG\r\n\x1a\n'
         """
-        return _decoded(self.data, "image")
+        return _decoded(self, "image")
 
     @classmethod
     def of(cls, value: Any) -> ImagePart:
@@ -134,7 +136,7 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", omit_defaults=True):
         return image
 
 
-class FilePart(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
+class FilePart(msgspec.Struct, metaclass=kinds.Record, frozen=True, tag="file", omit_defaults=True):
     """A document: base64 ``data`` with its ``mime_type`` and a ``name``, or a ``url``.
 
     >>> import base64
@@ -155,17 +157,20 @@ class FilePart(msgspec.Struct, frozen=True, tag="file", omit_defaults=True):
         """The document itself.
 
         Raises :class:`~sagents_nb.errors.ConfigurationError` for one of which only the ``url`` is
-        known, and for ``data`` that are no base64.
+        known, and for ``data`` that are no base64 text.
 
         >>> FilePart("JVBERi0xLjc=", "application/pdf").bytes
         b'%PDF-1.7'
         """
-        return _decoded(self.data, "file")
+        return _decoded(self, "file")
 
 
-def _decoded(data: str | None, what: str) -> bytes:
+def _decoded(part: ImagePart | FilePart, what: str) -> bytes:
+    data = part.data
     if data is None:
         raise ConfigurationError(f"The bytes of this {what} are not here; fetch them from its url.")
+    if not isinstance(data, str):
+        raise _no_base64(part)
     try:
         return base64.b64decode("".join(data.split()), validate=True)  # some wrap its lines
     except ValueError as error:
@@ -417,18 +422,19 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_=\s-]*")
 
 def _whole_part(part: Part) -> Part:
     """The part; raises ConfigurationError for an image or a file whose data is no base64."""
-    if isinstance(part, ImagePart | FilePart) and part.data is not None:
-        kind = type(part).__name__
-        way = "ImagePart.of(…)" if isinstance(part, ImagePart) else "base64.b64encode(…).decode()"
-        if not isinstance(part.data, str) or not _BASE64.fullmatch(part.data[:256]):
-            raise ConfigurationError(
-                f"{kind}(data=…) is base64 text, and this is {_given(part.data)}; use {way}."
-            )
+    data: Any = part.data if isinstance(part, ImagePart | FilePart) else None
+    if data is not None and not (isinstance(data, str) and _BASE64.fullmatch(data[:256])):
+        raise _no_base64(part)
     return part
 
 
-def _given(data: Any) -> str:
-    return repr(data[:40]) if isinstance(data, str) else f"of type {type(data).__name__}"
+def _no_base64(part: Any) -> ConfigurationError:
+    data = part.data
+    given = repr(data[:40]) if isinstance(data, str) else f"of type {type(data).__name__}"
+    way = "ImagePart.of(…)" if isinstance(part, ImagePart) else "base64.b64encode(…).decode()"
+    return ConfigurationError(
+        f"{type(part).__name__}(data=…) is base64 text, and this is {given}; use {way}."
+    )
 
 
 def _is_part(value: Any) -> TypeGuard[Part]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
+from . import kinds
 from .budget import Meter
 from .calls import SubAgentResult
 from .errors import StaleApproval
@@ -146,6 +147,11 @@ class RunResult:
     def interrupt(self) -> Interrupt | None:
         """What the run waits for, if it is interrupted."""
         return self.state.interrupt
+
+    if not TYPE_CHECKING:  # for type checkers there is nothing else
+
+        def __getattr__(self, name: str) -> Any:
+            return kinds.no_attribute(self, name)
 
     def __repr__(self) -> str:
         return run_summary(self.status, self.messages)

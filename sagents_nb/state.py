@@ -39,7 +39,7 @@ _CONTENT = kinds.Kind(
 )
 
 
-class Todo(msgspec.Struct, frozen=True, omit_defaults=True):
+class Todo(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=True):
     """One thing to do: ``content`` of 1 to 1,000 characters.
 
     An unknown ``status`` becomes "pending"; ``id`` None is given the next small integer by

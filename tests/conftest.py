@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -77,12 +78,25 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Files that take long, since their tests start kernels or other processes: each worker is given
+# whole files, and none should be left with one of these when all others have ended.
+_LONG = ("notebook/testing", "project", "export", "docs", "notebook", "batch", "store")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fail on unknown spec ids, and run what takes longest last."""
+    """Fail on unknown spec ids; begin with the files that take long, and end with browsers."""
     for item in items:
         ids_of(item)
-    # Playwright's event loop stays in the main thread from its first test on, and would be in
-    # the way of every later asyncio.run().
-    items.sort(
-        key=lambda item: [bool(item.get_closest_marker(m)) for m in ("browser", "packaging")]
-    )
+    places = [Path(__file__).parent / name for name in _LONG]
+
+    def order(item: pytest.Item) -> tuple[bool, bool, int]:
+        # Playwright's event loop stays in the main thread from its first test on, and would be
+        # in the way of every later asyncio.run().
+        in_browser, packaging = (
+            item.get_closest_marker(name) is not None for name in ("browser", "packaging")
+        )
+        above = item.path.parents
+        place = next((n for n, place in enumerate(places) if place in above), len(places))
+        return in_browser, packaging, place
+
+    items.sort(key=order)

@@ -44,6 +44,11 @@ def test_an_image_and_a_file_give_their_bytes(part: Any) -> None:
     for wrong in ("€", "abc", "a-_b"):
         with pytest.raises(sa.ConfigurationError, match="are no base64"):
             _ = part(wrong).bytes
+    for wrong in (5, data, ["aGk="]):
+        with pytest.raises(
+            sa.ConfigurationError, match=rf"{part.__name__}\(data=…\) is base64 text"
+        ):
+            _ = part(wrong).bytes
 
 
 def test_an_assistant_message_with_calls_stopped_for_tools() -> None:

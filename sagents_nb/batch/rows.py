@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import string
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -85,10 +85,11 @@ def prompts_of(
                 f"columns ({columns}); or give one column."
             )
         names = [*inputs.columns]
-        if not (used := _used(template, names)):
+        pieces, used = _read(template, names)
+        if not used:
             raise _same_for_all(template, names, "df[{!r}]")
         named = inputs.loc[:, [str(name) in used or len(names) == 1 for name in names]]
-        return _filled(_also_short(named.to_dict("records"), names), template, used), inputs.index
+        return _filled(_also_short(named.to_dict("records"), names), pieces, used), inputs.index
     index = getattr(inputs, "index", None)
     index = None if callable(index) else index  # of a list, say: a method
     if isinstance(inputs, str | bytes | Mapping) or not isinstance(inputs, Iterable):
@@ -103,14 +104,16 @@ def prompts_of(
         return _made(values, template), index
     if all(isinstance(value, Mapping) for value in values):
         names = list(dict.fromkeys(name for value in values for name in value))
-        if not (used := _used(template, names)):
+        pieces, used = _read(template, names)
+        if not used:
             raise _same_for_all(template, names, "[row[{!r}] for row in rows]")
-        return _filled(_also_short(values, names), template, used), index
+        return _filled(_also_short(values, names), pieces, used), index
     named = getattr(inputs, "name", None)  # as a series may be
     own = str(named) if isinstance(named, str | int) and str(named) else "value"
-    if not (used := _used(template, {own, "value"}, own)):
+    pieces, used = _read(template, {own, "value"}, own)
+    if not used:
         raise _same_for_all(template, (), "")
-    return _filled([{own: v, "value": v, "": v} for v in values], template, used), index
+    return _filled([{own: v, "value": v, "": v} for v in values], pieces, used), index
 
 
 def _also_short(rows: Sequence[Mapping[Any, Any]], names: Sequence[Any]) -> Any:
@@ -165,7 +168,30 @@ def _made(rows: Iterable[Any], make: Callable[[Any], Any]) -> list[Prompt]:
     return prompts
 
 
-def _filled(rows: Iterable[Mapping[Any, Any]], template: str, used: Sequence[str]) -> list[Prompt]:
+# ``{name}`` in a prompt, and no more of ``str.format`` than how a value is written: what stands in
+# the values of a frame is often somebody else's, and following their attributes would show all.
+
+# Braces that are text, a name with what is behind it, in which braces may be, or a lone brace.
+_BRACES = re.compile(r"\{\{|\}\}|\{((?:[^{}]|\{[^{}]*\})*)\}|[{}]")
+_FORM = re.compile(r"(?:!([rs]))?(?::(.*))?", re.DOTALL)
+_NUMBER = re.compile(r"(\.?)(\d+)")
+_WIDEST = 1_000
+
+
+class _Named(NamedTuple):
+    """A name in braces, with its ``!r`` or ``!s`` and its format."""
+
+    name: str
+    conversion: str
+    form: _Template
+
+
+_Template = list[str | _Named]
+
+
+def _filled(
+    rows: Iterable[Mapping[Any, Any]], template: _Template, used: Collection[str]
+) -> list[Prompt]:
     prompts: list[Prompt] = []
     for row in rows:
         values = {str(name): value for name, value in row.items() if str(name) in used}
@@ -173,32 +199,110 @@ def _filled(rows: Iterable[Mapping[Any, Any]], template: str, used: Sequence[str
         if missing:
             prompts.append(f"This row has no {', '.join(missing)}.")
         else:
-            prompts.append((Message.user(_format(template, values)),))
+            prompts.append((Message.user(_written(template, values)),))
     return prompts
 
 
-def _used(template: str, columns: Iterable[Any], values: str = "") -> list[str]:
-    """The columns that the prompt names, "" for the only one; ``values`` names those of no column.
+def _written(template: _Template, values: Mapping[str, Any]) -> str:
+    return "".join(piece if isinstance(piece, str) else _value(piece, values) for piece in template)
 
-    Raises ConfigurationError unless there is one column of each name.
-    """
+
+def _value(named: _Named, values: Mapping[str, Any]) -> str:
+    value, form = values[named.name], _written(named.form, values)
+    is_text = bool(named.conversion) or isinstance(value, str)
+    for is_precision, digits in _NUMBER.findall(form):
+        if is_precision and is_text:  # which it cuts
+            continue
+        if len(digits) > len(str(_WIDEST)) or int(digits) > _WIDEST:
+            raise ConfigurationError(
+                f"The prompt cannot be filled in: the format {form[:40]!r} of "
+                f"{named.name or '{}'} is too wide; a width or precision is at most {_WIDEST:,}."
+            )
     try:
-        used = list(dict.fromkeys(_named(template)))
-    except ValueError as error:
+        if named.conversion:
+            value = repr(value) if named.conversion == "r" else str(value)
+        return format(value, form)
+    except Exception as error:  # also of a class of somebody's own
         raise ConfigurationError(
-            f"The prompt is no template ({error}); write '{{{{' and '}}}}' for braces of its own."
+            f"The prompt cannot be filled in: {named.name or '{}'} cannot be written as "
+            f"{form[:40]!r} ({said_by(error)})."
         ) from None
+
+
+def _read(template: str, columns: Iterable[Any], values: str = "") -> tuple[_Template, list[str]]:
+    """The prompt in pieces, and the columns that it names, "" for the only one.
+
+    ``values`` names those of no column. Raises ConfigurationError unless there is one column of
+    each name.
+    """
     names = Counter(str(column) for column in columns)
     if values or names.total() == 1:
         names[""] = 1
-    if lacking := [name for name in used if name not in names]:
-        raise _lacking(lacking, names, values)
+    used: dict[str, None] = {}
+    lacking: dict[str, None] = {}
+    pieces = _pieces(template, names, used, lacking)
+    if lacking:
+        raise _lacking([*lacking], names, values)
     if several := [name for name in used if names[name] > 1]:
         raise ConfigurationError(
             f"The prompt names {', '.join(several)}, but several columns are called so; rename "
             "all but one."
         )
-    return used
+    return pieces, [*used]
+
+
+def _pieces(
+    template: str, names: Collection[str], used: dict[str, None], lacking: dict[str, None]
+) -> _Template:
+    pieces: _Template = []
+    end = 0
+    for match in _BRACES.finditer(template):
+        pieces.append(template[end : match.start()])
+        end = match.end()
+        field: str | None = match[1]
+        if field is None:
+            if len(match[0]) == 1:
+                raise ConfigurationError(
+                    f"The prompt is no template ({match[0]!r} stands alone); write '{{{{' and "
+                    "'}}' for braces of its own."
+                )
+            pieces.append(match[0][0])
+            continue
+        found = _name_and_form(field, names)
+        if found is None:
+            lacking.setdefault(re.split("[!:]", field, maxsplit=1)[0])
+            continue
+        name, conversion, form = found
+        used.setdefault(name)
+        pieces.append(_Named(name, conversion, _pieces(form, names, used, lacking)))
+    return [*pieces, template[end:]]
+
+
+def _name_and_form(field: str, names: Collection[str]) -> tuple[str, str, str] | None:
+    """The column that is meant, how it is converted and written; None if there is no such column.
+
+    A name counts whole first, whatever is in it. Raises ConfigurationError for what is more than
+    a name and how it is written.
+    """
+    if field in names:
+        return field, "", ""
+    begins = [match.start() for match in re.finditer(r"[!:.\[]", field)]
+    for place in reversed(begins):
+        if (name := field[:place]) not in names:
+            continue
+        if field[place] in ".[":
+            raise ConfigurationError(
+                f"The prompt says {{{field:.60}}}, and attributes and items of values are not "
+                f"looked up; write {{{name}}}, or give a function that makes the prompt of a row."
+            )
+        form = _FORM.fullmatch(field, place)
+        if form is None:
+            raise ConfigurationError(
+                f"The prompt says {{{field:.60}}}, and behind {name or 'the brace'} may stand !r, "
+                "!s or a format such as :>10; braces that are text are {{ and }}."
+            )
+        return name, form[1] or "", form[2] or ""
+    return None
 
 
 def _lacking(lacking: Sequence[str], names: Iterable[str], values: str) -> ConfigurationError:
@@ -219,36 +323,6 @@ def _lacking(lacking: Sequence[str], names: Iterable[str], values: str) -> Confi
         f"The prompt names {', '.join(name or '{}' for name in lacking)}, but the columns are "
         f"{', '.join(columns) or 'none'}{braces}."
     )
-
-
-def _named(template: str) -> Iterator[str]:
-    """Each name in the prompt, also of what is in a format, as in ``{price:{width}}``."""
-    for _, name, spec, _ in string.Formatter().parse(template):
-        if name is not None:
-            yield _column(name)
-            yield from _named(spec or "")
-
-
-def _column(field: str) -> str:
-    return field.partition(".")[0].partition("[")[0]
-
-
-class _Columns(string.Formatter):
-    """A formatter that knows no positions: a number is the name of a column."""
-
-    def get_field(
-        self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[Any, str]:
-        name = _column(field_name)
-        value = kwargs[name] if name in kwargs else kwargs[""]  # "{}" comes here as a number
-        return super().get_field(f"0{field_name[len(name) :]}", [value], {})[0], name
-
-
-def _format(template: str, values: Mapping[str, Any]) -> str:
-    try:
-        return _Columns().vformat(template, (), values)
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
-        raise ConfigurationError(f"The prompt cannot be filled in: {error}.") from None
 
 
 def is_missing(value: Any) -> bool:

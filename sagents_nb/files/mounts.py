@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -20,8 +21,6 @@ from .storages.base import FileStorage, teller, teller_of_part
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
 
 
 class Mount:
@@ -59,12 +58,13 @@ class Mount:
         if isinstance(storage, str | os.PathLike):
             from .storages.disk import DiskStorage  # which needs POSIX
 
-            if readonly and not os.path.isdir(storage):
-                logger.warning(
+            folder = DiskStorage(storage)
+            if readonly and not os.path.isdir(folder.path):
+                log.warning(
                     "The folder %r of the read-only mount %r is not there, so it has no files.",
-                    *(os.fspath(storage), base or "default"),
+                    *(folder.path, base or "default"),
                 )
-            storage = DiskStorage(storage)
+            storage = folder
         if storage is None or not isinstance(storage, FileStorage):
             raise ConfigurationError(
                 f"The mount {base or 'default'!r} needs a storage such as DiskStorage(path), "
@@ -176,6 +176,7 @@ def stored_in(mount: Mount, scope: str, mark: Any = None, part: Part = _ALL) -> 
     """
     since = teller(mount.storage)
     within = None if part == _ALL else teller_of_part(mount.storage)
+    odd: set[str] = set()
     try:
         if since is None:
             directories: Mapping[str, Iterable[FileEntry]] = {"": mount.storage.list(scope)}
@@ -183,11 +184,15 @@ def stored_in(mount: Mount, scope: str, mark: Any = None, part: Part = _ALL) -> 
             mark, directories = within(scope, mark, *part)
         else:
             mark, directories = since(scope, mark)
-        return Stored(
-            [entry for inside in directories.values() for entry in _outside(mount, inside)],
-            {mount.outside(path) if path else mount.root for path in directories},
-            mark,
-        )
+        known = {_outside(mount, path, odd) if path else mount.root for path in directories}
+        entries = [
+            replace(
+                entry, path=path, content=None, loaded=entry.is_directory, persistence="persisted"
+            )
+            for inside in directories.values()
+            for entry in inside
+            if (path := _outside(mount, entry.path, odd)) is not None
+        ]
     except StorageGone:
         raise
     except BaseException as error:
@@ -197,17 +202,22 @@ def stored_in(mount: Mount, scope: str, mark: Any = None, part: Part = _ALL) -> 
             "can be reached.",
             mount.root,
         ) from error
+    if new := odd - _told.setdefault(mount, set()):
+        _told[mount] |= new
+        log.warning("%d stored files of %s are left out: %s", len(new), mount.root, min(new))
+    return Stored(entries, {path for path in known if path is not None}, mark)
 
 
-def _outside(mount: Mount, entries: Iterable[FileEntry]) -> Iterator[FileEntry]:
-    for entry in entries:
-        try:
-            path = mount.outside(entry.path)
-        except InvalidPath as error:
-            log.warning("A stored file was left out: %s", error)
-            continue
-        loaded = entry.is_directory
-        yield replace(entry, path=path, content=None, loaded=loaded, persistence="persisted")
+_told = WeakKeyDictionary[Mount, set[str]]()
+"""Why files of a mount have no path: each is told once, and those of a listing in one line."""
+
+
+def _outside(mount: Mount, path: str, odd: set[str]) -> str | None:
+    try:
+        return mount.outside(path)
+    except InvalidPath as error:
+        odd.add(str(error))
+        return None
 
 
 class Mounts:

@@ -8,6 +8,7 @@ tuple in the process, text for a storage.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -28,6 +29,33 @@ _DEVICE = re.compile(
 )
 # They turn the reading direction, so a path would not be what it looks like.
 _DIRECTION = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+# As "s3://", and what pathlib makes of it, "s3:/". A drive of Windows has one letter.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise ConfigurationError for no path, and for the address of another place.
+
+    What it says has nothing of the address, which may hold a password.
+
+    >>> check_folder("s3:notes"), check_folder("./s3://notes")
+    (None, None)
+    """
+    if not (text := os.fspath(path)):
+        raise ConfigurationError("'' is not the path of a directory; '.' is the one you are in.")
+    if (found := _ADDRESS.match(text)) is None:
+        return
+    scheme = found[1].lower()
+    storage = "SQLStorage" if scheme.startswith(("sqlite", "postgresql")) else "FsspecStorage"
+    way = (
+        "give its path alone, without 'file://'"
+        if scheme == "file"
+        else "make it the storage of a mount, as in sa.open_filesystem([sa.Mount(default=True, "
+        f"storage=sa.{storage}('{scheme}://…'))])"
+    )
+    raise ConfigurationError(f"'{scheme}://…' is an address, and no folder of this disk; {way}.")
 
 
 def normalize(path: str) -> str:

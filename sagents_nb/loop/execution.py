@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import random
+import threading
 import time
 from collections.abc import (
     AsyncIterator,
@@ -16,6 +18,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import contextmanager
 from typing import Any, Self
 
 from ..budget import Meter
@@ -186,7 +189,8 @@ class ExecutionEvents:
     the last one cancels it, by ``break``, ``return`` or an exception, and so does the end of a
     ``with`` or ``async with`` block, or letting go of the object. The run does not wait for who
     reads, so what it did meanwhile is done, and may still be read. ``next`` and ``anext`` take one
-    event and cancel nothing. After its last event a run that failed raises its error.
+    event and cancel nothing. Those who read the same one, in several threads or tasks, share its
+    events. After its last event a run that failed raises its error.
 
     >>> from sagents_nb import Agent, ScriptedModel
     >>> stream = Agent(ScriptedModel(["Hello! " * 99], delay=60)).stream("hi")
@@ -203,54 +207,82 @@ class ExecutionEvents:
         self._begin = begin
         self._events = EventStream()
         self._execution: Execution | None = None
+        self._lock = threading.RLock()  # many may read, begin and cancel it at once
+        self._begins = False  # once, by the first who reads it, or never, since it was cancelled
+        self._left = False  # it was cancelled
+        self._failure: Exception | None = None  # why it did not begin
 
     def __aiter__(self) -> AsyncIterator[AnyEvent]:
         return _Reading(self)
 
     async def __anext__(self) -> AnyEvent:
-        if self._execution is None:
-            begun = self._begin(self._events)
-            self._began(begun if isinstance(begun, Execution) else await begun)
-        assert self._execution is not None
         try:
+            if (beginning := self._begin_once()) is not None:
+                with self._noted():
+                    self._began(await beginning)
             return await self._events.__anext__()
         except StopAsyncIteration:
-            await self._execution  # raises what the run failed with
+            if (execution := self._started()) is not None:
+                await execution  # raises what the run failed with
             raise
         except asyncio.CancelledError:
             self.cancel()
             raise
 
     def __iter__(self) -> Iterator[AnyEvent]:
-        execution = self._in_thread()
         try:
-            yield from execution.read(self._events)
+            yield from self._read()
         except (GeneratorExit, KeyboardInterrupt):  # the loop was left
             self.cancel()
             raise
-        execution.future.result()  # raises what the run failed with
 
     def __next__(self) -> AnyEvent:
-        execution = self._in_thread()
-        for event in execution.read(self._events):
-            return event
-        execution.future.result()
-        raise StopIteration
+        return next(self._read())
 
-    def _in_thread(self) -> Execution:
-        if self._execution is None:
-            begun = self._begin(self._events)
+    def _read(self) -> Iterator[AnyEvent]:
+        if inspect.iscoroutinefunction(self._begin):
+            raise ConfigurationError("These events are read by 'async for' alone.")
+        self._begin_once()
+        if (execution := self._started()) is not None:
+            yield from execution.read(self._events)
+            execution.future.result()  # raises what the run failed with
+
+    def _begin_once(self) -> Coroutine[Any, Any, Execution] | None:
+        """Begin it, unless somebody has or nobody shall; what is still to be awaited for that."""
+        with self._lock:
+            if self._begins:
+                return None
+            self._begins = True
+            with self._noted():
+                begun = self._begin(self._events)
             if not isinstance(begun, Execution):
-                begun.close()
-                raise ConfigurationError("These events are read by 'async for' alone.")
+                return begun
             self._began(begun)
-        assert self._execution is not None
-        return self._execution
+            return None
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Others who wait for it hear why it cannot begin."""
+        try:
+            yield
+        except BaseException as error:
+            self._failure = error if isinstance(error, Exception) else None
+            self._events.close()
+            raise
 
     def _began(self, execution: Execution) -> None:
-        self._execution = execution
+        with self._lock:
+            self._execution = execution
         events = self._events  # not self: whoever lets go of it stops the run
         execution.future.add_done_callback(lambda _: events.close())
+        if self._left:
+            execution.cancel()
+
+    def _started(self) -> Execution | None:
+        """The run, or None while there is none; raises why it could not begin."""
+        if self._failure is not None:
+            raise self._failure
+        return self._execution
 
     def text_stream(self) -> TextStream:
         """The answer piece by piece, for ``for`` and ``async for``; leaving them cancels, too."""
@@ -263,9 +295,11 @@ class ExecutionEvents:
         Of a run that was cancelled, or left, it is there without reading on: what is still to end
         is waited for, which raises :class:`~sagents_nb.errors.Busy` in an async tool or hook.
         """
-        execution = self._execution
+        execution = self._started()
         if execution is not None and execution.future.done():
             return execution.future.result()
+        if execution is None and self._left:
+            raise NotRunning("The run was cancelled before it began; make another stream.")
         if execution is None or not execution.loop.ctx.is_cancelled:
             raise NotRunning("The run has not ended yet; read its events to the end first.")
         runtime.refuse_here("Waiting for the end of a run", "read on by 'async for' there")
@@ -274,10 +308,16 @@ class ExecutionEvents:
     def cancel(self) -> None:
         """Stop the run, from any thread; its last events still come, and nothing is raised.
 
-        Harmless before it has begun, and once it has ended.
+        One that has not begun never does, and has no events. Harmless once it has ended.
         """
-        if self._execution is not None and not self._execution.future.done():
-            self._execution.cancel()
+        with self._lock:
+            self._left = True
+            if not self._begins:
+                self._begins = True
+                self._events.close()
+            execution = self._execution
+        if execution is not None and not execution.future.done():
+            execution.cancel()
 
     abort = cancel  # an older name
 
@@ -298,7 +338,7 @@ class ExecutionEvents:
         self.cancel()
 
     def __del__(self) -> None:
-        if hasattr(self, "_execution"):  # its making did not fail
+        if hasattr(self, "_failure"):  # its making did not fail
             self.cancel()
 
 

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..context import ToolContext
-from ..errors import AgentError, pass_on
+from ..errors import AgentError, ConfigurationError, pass_on
 from ..interrupts import ActionRequest, Interrupt
 from ..messages import TRACEBACK, ToolCall, ToolResult
 from ..redaction import texts_in, without, without_known
@@ -29,6 +29,7 @@ from ..runtime.foreign import TURN, clock, stepwise, took
 from ..runtime.futures import executing, in_tool, wait_uncancelled
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
+from ..serialization import unreadable
 from ..text import said_by, whole
 from ..tools import Tool, ToolOutput
 from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_of
@@ -169,6 +170,7 @@ def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Awa
     """To await for what the function returns or raises, wherever it runs."""
     if not tool.is_async or tool.run_on == "caller":
         return _call_elsewhere(tool, arguments, context)
+    _still_wanted(context)
     in_tool.set(executing.get())  # in the context of the call's own task, for good
     value = tool.function(**arguments)
     work = value if type(value) is CoroutineType else _work(value, context.progress)
@@ -177,10 +179,9 @@ def _call(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Awa
 
 async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
     function = partial(tool.function, **arguments)
-    tell = context.progress
     if tool.run_on == "caller":
-        return await run_on_caller(_awaited, function, tell)
-    body = partial(_ready, function, tell)
+        return await run_on_caller(_awaited, function, context)
+    body = partial(_ready, function, context)
     if tool.run_on == "main":
         future = main_thread.submit(outcome_of, body)
         try:
@@ -202,13 +203,20 @@ async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: Too
         raise error
     if type(value) not in PLAIN and _has_more(value):
         in_tool.set(executing.get())
-        return await stepwise(_work(value, tell), "The tool", function)
+        return await stepwise(_work(value, context.progress), "The tool", function)
     return value
 
 
-def _ready(function: Callable[[], Any], tell: Tell) -> Any:
+def _still_wanted(context: ToolContext) -> None:
+    """Raise CancelledError if the run was cancelled while the call was on its way to its place."""
+    if context.run.is_cancelled:
+        raise asyncio.CancelledError
+
+
+def _ready(function: Callable[[], Any], context: ToolContext) -> Any:
     """What the function gives, as far as can be as content: where it ran, that holds up nobody."""
-    value = drained(function, tell)
+    _still_wanted(context)
+    value = drained(function, context.progress)
     output = value if isinstance(value, ToolOutput) else None
     inner = value if output is None else output.content
     plain = type(inner) in PLAIN and type(inner) is not dict  # which may hold anything
@@ -224,8 +232,9 @@ def _has_more(value: Any) -> bool:
     return inspect.isawaitable(value) or inspect.isasyncgen(value)
 
 
-async def _awaited(function: Callable[[], Any], tell: Tell) -> Any:
-    return await _work(function(), tell)
+async def _awaited(function: Callable[[], Any], context: ToolContext) -> Any:
+    _still_wanted(context)
+    return await _work(function(), context.progress)
 
 
 def _work(value: Any, tell: Tell) -> Awaitable[Any]:
@@ -305,11 +314,19 @@ def status_of(result: ToolResult) -> str:
     return "failed" if result.is_error else "completed"
 
 
+def _readable(result: ToolResult) -> ToolResult:
+    """It; raises for what a tool put together by hand and nobody could read again."""
+    if why := unreadable(result, ToolResult):
+        raise ConfigurationError(f"The tool {result.name} gave what cannot be kept: {why}.")
+    return result
+
+
 def _result(
     call: ToolCall, content: Any, is_error: bool = False, metadata: Mapping[str, Any] = {}
 ) -> ToolResult:
     if isinstance(content, ToolResult):
-        return replace(content, tool_call_id=call.id, name=call.name)
-    return ToolResult(
+        return _readable(replace(content, tool_call_id=call.id, name=call.name))
+    result = ToolResult(
         call.id, call.name, content_of(content), is_error=is_error, metadata=dict(metadata)
     )
+    return result if isinstance(result.content, str) else _readable(result)

@@ -24,7 +24,7 @@ from ..messages import ToolCall, ToolResult
 from ..models.base import ModelRequest
 from ..runtime import foreign
 from ..runtime.telemetry import current
-from ..serialization import StateSchema
+from ..serialization import StateSchema, unreadable
 from ..state import State
 from ..text import said_by
 from ..tools import Tool, as_tool
@@ -268,6 +268,10 @@ class Chain:
                     "return None or a ToolResult."
                 )
             result = replace(outcome, tool_call_id=call.id, name=call.name)
+            if why := unreadable(result, ToolResult):
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.after_tool returned what cannot be kept: {why}."
+                )
         return result
 
 

@@ -31,7 +31,7 @@ the other agent gets to see."""
 GENERAL = "You carry out tasks of several steps with the tools you have, carefully and completely."
 
 
-class SubAgentConfig(msgspec.Struct, frozen=True):
+class SubAgentConfig(msgspec.Struct, metaclass=kinds.Record, frozen=True):
     """A sub-agent that is made anew for each task.
 
     ``name`` is what the model calls it by, and ``description`` says what it is for.
@@ -105,7 +105,7 @@ class SubAgentConfig(msgspec.Struct, frozen=True):
                 )
 
 
-class CompiledSubAgent(msgspec.Struct, frozen=True):
+class CompiledSubAgent(msgspec.Struct, metaclass=kinds.Record, frozen=True):
     """A sub-agent that is an ``agent`` of its own.
 
     ``name`` is what the model calls it by, and ``description`` says what it is for.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import groupby
 
 import msgspec
@@ -58,16 +58,6 @@ def deltas_of(message: Message, split: Callable[[str], Iterable[str]] = whole) -
             yield from map(TextDelta, split(part.text))
         elif isinstance(part, ThinkingPart):
             yield from map(ThinkingDelta, split(part.text))
-
-
-async def paced(
-    deltas: Iterable[Delta], pause: Callable[[], Awaitable[None]]
-) -> AsyncIterator[Delta]:
-    """``deltas``, each but the names of calls after a ``pause``."""
-    for delta in deltas:
-        if not isinstance(delta, ToolCallDelta) or delta.name is None:
-            await pause()
-        yield delta
 
 
 class Shape:

@@ -21,7 +21,7 @@ from ..messages import (
     Usage,
 )
 from .base import ChatModel, ModelRequest
-from .replay import deltas_of, paced
+from .replay import deltas_of
 
 
 class ScriptedModel(ChatModel):
@@ -73,16 +73,14 @@ class ScriptedModel(ChatModel):
         if isinstance(turn, BaseException):
             raise turn
         message = _message(turn)
-        async for delta in paced(deltas_of(message, self._pieces), self._pause):
+        for delta in deltas_of(message, self._pieces):
+            if self.delay:
+                await asyncio.sleep(self.delay)
             yield delta
         yield message
 
     def _pieces(self, text: str) -> list[str]:
         return [text[i : i + self.chunk] for i in range(0, len(text), self.chunk)]
-
-    async def _pause(self) -> None:
-        if self.delay:
-            await asyncio.sleep(self.delay)
 
 
 def _message(turn: Any) -> Message:

@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
+from .. import kinds
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -41,7 +43,12 @@ def parse(line: str) -> argparse.Namespace:
     parser = _Parser(prog="%%agent", add_help=False)
     for option, settings in OPTIONS.items():
         parser.add_argument(option, **settings)
-    options = parser.parse_args(words)
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        meant = (kinds.nearest(word.partition("=")[0], OPTIONS) for word in unknown)
+        near = next(filter(None, meant), "")
+        hint = f"did you mean {near}?" if near else "see %agent help."
+        raise UsageError(f"%%agent: unrecognized arguments: {' '.join(unknown)}; {hint}")
     if options.cell and options.background:
         raise UsageError("%%agent: --cell waits for the answer; leave out --background.")
     return options

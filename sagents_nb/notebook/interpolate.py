@@ -29,7 +29,8 @@ def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
     A data frame, a series or an array is named where it stands, so that a model can compute with
     it, and described after the prompt. What a value holds of
     secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`. Of a variable or an
-    attribute with the name of a secret only that is said.
+    attribute with the name of a secret only that is said. An attribute that begins with ``__``
+    stands for nothing.
 
     >>> [field.text for field in fields_in("{n} of {{all}}, {unknown}", {"n": 3}).values()]
     ['3']
@@ -40,12 +41,8 @@ def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
         first, *attributes = path.split(".")
         if first not in names:
             continue
-        value = names[first]
-        for attribute in attributes:
-            if not hasattr(value, attribute):
-                break
-            value = getattr(value, attribute)
-        else:
+        value, lacking = _followed(names[first], attributes)
+        if not lacking:
             secrets = secrets_of_names(names) if secrets is None else secrets
             hidden = hides(path.rpartition(".")[2], value)
             text = KEY if hidden else describe(value, secrets=secrets)
@@ -55,6 +52,19 @@ def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
                 brief, text = values, f"{values}:\n{text}"
             fields[path] = Field(path, brief, text, bool(frame or values))
     return fields
+
+
+def _followed(value: Any, attributes: Iterable[str]) -> tuple[Any, str]:
+    """What the attributes lead to, and "", or the first that does not.
+
+    Those of Python itself are none: by ``__globals__`` a prompt that somebody else wrote would
+    come to all that there is.
+    """
+    for attribute in attributes:
+        if attribute.startswith("__") or not hasattr(value, attribute):
+            return value, attribute
+        value = getattr(value, attribute)
+    return value, ""
 
 
 def _values_of(value: Any) -> str:
@@ -97,12 +107,11 @@ def unknown_names(prompt: str, names: Mapping[str, Any], hidden: Collection[str]
         first, *attributes = path.split(".")
         sent = f"{{{path}}} was sent as it stands;"
         if first in names:
-            value = names[first]
-            for attribute in attributes:
-                if not hasattr(value, attribute):
-                    said.append(f"{sent} {first} has no attribute {attribute}.")
-                    break
-                value = getattr(value, attribute)
+            _, lacking = _followed(names[first], attributes)
+            if lacking.startswith("__"):
+                said.append(f"{sent} attributes that begin with __ are not looked up.")
+            elif lacking:
+                said.append(f"{sent} {first} has no attribute {lacking}.")
         elif len(first) > 2:
             if near := kinds.nearest(first, own):
                 said.append(f"{sent} did you mean {{{'.'.join([near, *attributes])}}}?")

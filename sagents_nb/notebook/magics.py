@@ -10,6 +10,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
+from .. import kinds
 from ..errors import SagentsError
 from ..models.recorded import RecordedModel, with_mode
 from ..redaction import secrets_of_names
@@ -117,7 +118,9 @@ class AgentMagics(Magics):
             raise UsageError("%%agent must be the first line of its cell; see %agent help.")
         command, *rest = line.strip().split(maxsplit=1) or ["status"]
         if command not in COMMANDS:
-            raise UsageError(f"%agent knows no {command!r}; see %agent help.")
+            near = kinds.nearest(command, COMMANDS)
+            hint = f"did you mean %agent {near}?" if near else "see %agent help."
+            raise UsageError(f"%agent knows no {command!r}; {hint}")
         if rest and command in ALONE:
             raise UsageError(f"%agent {command} stands alone; see %agent help.")
         return getattr(self, f"_{command}")("".join(rest))

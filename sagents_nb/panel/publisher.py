@@ -151,7 +151,7 @@ class Publisher:
             for id, (current, count) in branches_of(session.state.metadata).items()
         }
         self.state["files"] = plain([file_data(e.describe()) for e in session.files.entries()])
-        waiting = session.interrupt
+        waiting = session.state.interrupt  # all of it: what was decided says so in its row
         if waiting is not None and self.state["status"] == "interrupted":
             self.state["interrupt"] = self.state["interrupt"] or {
                 **plain(interrupt_data(to_data(waiting))),

@@ -24,8 +24,8 @@ LONGEST = 100_000
 class EventStream:
     """A queue with one writer and one reader, who may be on different loops.
 
-    The reader's loop is woken once per batch, not once per event: waking another loop costs
-    some 30 µs, far more than an event.
+    More readers share the events. A reader's loop is woken once per batch, not once per event:
+    waking another loop costs some 30 µs, far more than an event.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class EventStream:
         self._missed = 0
         self._on_read = on_read  # called where an event is read
         self._lock = threading.Lock()  # without it a wake-up can be lost between two threads
-        self._wake: Callable[[], None] | None = None
+        self._wakes: tuple[Callable[[], None], ...] = ()  # of those who wait
         self.closed = False
 
     def push(self, event: Event) -> None:
@@ -43,16 +43,16 @@ class EventStream:
         with self._lock:
             self._missed += len(self._events) == LONGEST
             self._events.append(event)
-            wake, self._wake = self._wake, None
-        if wake is not None:
+            wakes, self._wakes = self._wakes, ()
+        for wake in wakes:
             wake()
 
     def close(self) -> None:
         """No more events: the reader ends after those that are there."""
         with self._lock:
             self.closed = True
-            wake, self._wake = self._wake, None
-        if wake is not None:
+            wakes, self._wakes = self._wakes, ()
+        for wake in wakes:
             wake()
 
     def __aiter__(self) -> EventStream:
@@ -66,7 +66,7 @@ class EventStream:
                     break
                 loop = asyncio.get_running_loop()
                 future = loop.create_future()
-                self._wake = partial(_wake_on, loop, future)
+                self._wakes += (partial(_wake_on, loop, future),)
             await future
         if taken is None:
             raise StopAsyncIteration
@@ -81,7 +81,7 @@ class EventStream:
                     taken = self._take()
                 else:
                     arrival = Future()
-                    self._wake = partial(arrival.set_result, None)
+                    self._wakes += (partial(arrival.set_result, None),)
             if arrival is not None:
                 wait(arrival)
             elif taken is None:

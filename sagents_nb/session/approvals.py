@@ -66,6 +66,12 @@ class Approvals:
         """The calls that nobody has decided, in call order."""
         return [i for i in interrupt.tool_call_ids if i not in self._taken]
 
+    def waiting(self, interrupt: Interrupt) -> Interrupt:
+        """It with the requests alone that nobody has decided; from any thread."""
+        taken = self._taken
+        left = tuple(r for r in interrupt.action_requests if r.tool_call_id not in taken)
+        return replace(interrupt, action_requests=left) if taken else interrupt
+
     def check_open(self, interrupt: Interrupt, ids: tuple[str, ...]) -> None:
         """Raise StaleApproval if one of these calls does not wait."""
         open_ids = self.open_ids(interrupt)
@@ -81,8 +87,7 @@ class Approvals:
                 raise StaleApproval(
                     f"{stale} are decided already; open are {self.open_ids(interrupt)}."
                 )
-        left = tuple(r for r in interrupt.action_requests if r.tool_call_id not in self._taken)
-        return agent.checked(replace(interrupt, action_requests=left), given)
+        return agent.checked(self.waiting(interrupt), given)
 
     def check_seen(
         self, interrupt: Interrupt, decisions: Mapping[str, Any], digests: Mapping[str, str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -135,3 +136,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         kinds.check_fields(self, **_KINDS)
+        if isinstance(self.filesystem, str | os.PathLike):
+            from ..files.paths import check_folder
+
+            check_folder(self.filesystem)

@@ -368,6 +368,11 @@ class Session:
 
     # what it is now
 
+    if not TYPE_CHECKING:  # for type checkers there is nothing else
+
+        def __getattr__(self, name: str) -> Any:
+            return kinds.no_attribute(self, name)
+
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self.actor.status}, {len(self.messages)} messages>"
 
@@ -454,10 +459,10 @@ class Session:
 
     @property
     def interrupt(self) -> Interrupt | None:
-        """What waits for people, or None."""
+        """What waits for people, or None; calls that were decided already are not of it."""
         interrupt = self.state.interrupt
         self._handed.hand(interrupt)
-        return interrupt
+        return None if interrupt is None else self.actor.approvals.waiting(interrupt)
 
     @property
     def usage(self) -> Usage:

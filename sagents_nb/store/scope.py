@@ -16,7 +16,7 @@ ID_LENGTH = 255
 """Characters that an id may take as a store writes it."""
 
 
-class Scope(msgspec.Struct, frozen=True):
+class Scope(msgspec.Struct, metaclass=kinds.Record, frozen=True):
     """The conversations of one user.
 
     A store takes any object with an ``owner_id`` for a scope, so an application can pass its

@@ -6,8 +6,9 @@ import gc
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 import pydantic
@@ -67,8 +68,8 @@ def test_a_prompt_can_be_filled_with_values_and_with_dicts() -> None:
 
 def test_the_values_of_a_series_go_by_its_name_too() -> None:
     bodies = pd.DataFrame({"id": [1, 2], "body": ["Hi", "Ho"]}, index=["x", "y"])["body"]
-    frame = mapped(replying(str), bodies, "Sort this: {body}, {}, {value}, {body[0]}")
-    assert list(frame.text) == [f"Sort this: {b}, {b}, {b}, H" for b in ("Hi", "Ho")]
+    frame = mapped(replying(str), bodies, "Sort this: {body}, {}, {value}")
+    assert list(frame.text) == [f"Sort this: {b}, {b}, {b}" for b in ("Hi", "Ho")]
     assert list(frame.index) == ["x", "y"]
     assert mapped(replying(str), pd.Series(["Hi"], name=0), "{0}").text[0] == "Hi"
 
@@ -85,8 +86,8 @@ def test_braces_without_a_name_are_the_only_column(inputs: Any) -> None:
 
 def test_columns_whose_names_are_numbers_fill_in_a_prompt() -> None:
     numbered = pd.DataFrame([["Oslo", 3], ["Bergen", None]])
-    frame = mapped(replying(str), numbered, "{0}, {1:.0f} days, {0[0]}")
-    assert frame.text[0] == "Oslo, 3 days, O"
+    frame = mapped(replying(str), numbered, "{0}, {1:.0f} days")
+    assert frame.text[0] == "Oslo, 3 days"
     assert frame.error[1] == "This row has no 1."
     assert mapped(replying(str), [{2: "two"}], "{2}").text[0] == "two"
 
@@ -101,6 +102,64 @@ def test_the_width_in_a_format_is_a_column_too() -> None:
     frame = mapped(replying(str), table.astype({"width": "Int64"}), "{a:>{width}}")
     assert frame.text[0] == "  x"
     assert frame.error[1] == "This row has no width."
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.b", "price: EUR", "50%!", "50%!r", "a[0]", "a.__class__", "a:>99999", "a {b}", " a "],
+)
+def test_any_column_can_be_named_whatever_is_in_its_name(name: str) -> None:
+    table = pd.DataFrame({"a": ["short"], name: ["whole"]})
+    assert mapped(replying(str), table, f"{{{name}}} {{a}}").text[0] == "whole short"
+    assert mapped(replying(str), table, f"{{{name}:>7}} {{a}}").text[0] == "  whole short"
+
+
+def test_a_value_is_written_as_the_prompt_says() -> None:
+    row = {"a": "x", "price": 1234.5, "day": datetime(2024, 5, 17), "long": "y" * 3000}
+    prompt = "{a!r:>5} {a!s} {price:,.2f} {day:%d.%m.%Y} {{a}} {{{a}}} {long:.2000}"
+    text = mapped(replying(str), [row], prompt).text[0]
+    assert text == f"  'x' x 1,234.50 17.05.2024 {{a}} {{x}} {'y' * 2000}"
+
+
+class Told:
+    """A value that has what nobody may be shown."""
+
+    secret = "hidden"
+    words: ClassVar[list[str]] = ["hidden"]
+
+    def __str__(self) -> str:
+        return "told"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("o.secret", "o.__init__.__globals__[sys]", "o.words[0]", "o[x]", "o.secret!r"),
+        *("o.words:>3", "a:>{o.secret}"),
+    ],
+)
+@pytest.mark.parametrize("kind", [pd.DataFrame, list])
+def test_attributes_and_items_of_values_are_refused(field: str, kind: Any) -> None:
+    agent = replying(str)
+    rows = kind([{"o": Told(), "a": "x"}])
+    with pytest.raises(sa.ConfigurationError, match=r"write \{o\}, or give a function") as told:
+        mapped(agent, rows, f"{{{field}}}")
+    assert "attributes and items of values are not looked up" in str(told.value)
+    assert agent.model.asked == []  # type: ignore[attr-defined]
+    assert mapped(agent, rows, "{o}").text[0] == "told"
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["text:>99999999999", "text:1001", "n:.5000f", "n:>{n}", "text:>١٠٠١", "n:0" + "9" * 5000],
+)
+def test_a_width_beyond_bounds_is_refused_before_a_row_is_asked(field: str) -> None:
+    agent = replying(str)
+    rows = [{"text": "a", "n": 1}, {"text": "b", "n": 10**9}]
+    with pytest.raises(sa.ConfigurationError, match=r"a width or precision is at most 1,000\."):
+        mapped(agent, rows, f"{{{field}}}")
+    assert agent.model.asked == []  # type: ignore[attr-defined]
+    assert len(mapped(agent, rows, "{text:>1000}").text[0]) == 1000
 
 
 @pytest.mark.parametrize("names", [["a", "b", "b"], ["a", 1, "1"]])
@@ -180,7 +239,10 @@ def test_a_row_without_a_prompt_fails_alone_and_asks_no_model() -> None:
         (pd.DataFrame(index=[1]), "{}", r"names \{\}, but the columns are none"),
         (QUESTIONS["text"], "{body}", r"names body, .* name text; write '\{\}' or '\{text\}'"),
         (["a"], "{body}", r"names body, .* write '\{\}' or '\{value\}' where they go"),
-        (pd.DataFrame({"q": ["a"]}), "{q.z}", "cannot be filled in"),
+        (pd.DataFrame({"q": ["a"]}), "q}", r"no template \('\}' stands alone\)"),
+        (pd.DataFrame({"q": ["a"]}), "{q.z}", r"says \{q\.z\}, and attributes and items"),
+        (pd.DataFrame({"q": ["a"]}), "{q!x}", r"says \{q!x\}, and behind q may stand !r, !s or"),
+        (pd.DataFrame({"q": ["a"]}), "{q:d}", r"q cannot be written as 'd' \(ValueError"),
         ("one prompt", None, r"agent\.run"),
         (17, None, "not int"),
         ([object()], None, "not object"),

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import base64
+import copy
 import logging
+import operator
+import pickle
 import re
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pytest
 
@@ -303,6 +308,93 @@ def test_an_argument_that_nobody_has_is_answered_with_those_that_there_are() -> 
         sa.Mount("/out", "x", read_only=True)  # type: ignore[call-arg]
     with pytest.raises(sa.ConfigurationError, match="did you mean tool_context=…"):
         agent.run("x", deps=3)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "said"),
+    [
+        (sa.Budget, "wrong", "it has model_calls, tool_calls, tokens, cost_usd, seconds."),
+        (sa.Budget, "model_call", "did you mean model_calls=…?"),
+        (sa.Budget, "request_limit", "did you mean model_calls=…?"),
+        (sa.Approve, "allways", "did you mean always=…?"),
+        (sa.Edit, "args", "it has arguments."),
+        (sa.Reject, "reason", "it has message, unattended."),
+        (sa.Respond, "answr", "did you mean answer=…?"),
+        (sa.ImagePart, "mimetype", "did you mean mime_type=…?"),
+        (sa.FilePart, "mimetype", "did you mean mime_type=…?"),
+        (sa.Todo, "contents", "did you mean content=…?"),
+        (sa.Scope, "usr", "did you mean user=…?"),
+        (sa.SubAgentConfig, "instructions", "did you mean system_prompt=…?"),
+        (sa.CompiledSubAgent, "agnt", "did you mean agent=…?"),
+        (sa.Interrupt, "mesage", "did you mean message=…?"),
+    ],
+)
+def test_a_record_that_is_made_by_hand_names_the_field_that_was_meant(
+    make: Any, name: str, said: str
+) -> None:
+    with pytest.raises(TypeError) as told:
+        make(**{name: "sk-canary"})
+    assert isinstance(told.value, sa.ConfigurationError)
+    assert str(told.value) == f"{make.__name__}(…) has no {name}=…; {said}"
+
+
+def test_records_that_each_turn_makes_are_made_at_full_speed() -> None:
+    each_turn = (sa.Message, sa.TextPart, sa.ThinkingPart, sa.ToolCall, sa.ToolResult, sa.Usage)
+    assert {type(made) for made in (*each_turn, sa.TextDelta)} == {msgspec.StructMeta}
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "ours"),
+    [
+        ("agent", "run_sync", "run"),
+        ("agent", "run_stream", "stream"),
+        ("agent", "ainvoke", "arun"),
+        ("agent", "clone", "with_"),
+        ("agent", "instructions", "system_prompt"),
+        ("result", "final_output", "output"),
+        ("result", "content", "text"),
+        ("result", "all_messages", "state.messages"),
+        ("session", "run", "send"),
+        ("session", "history", "messages"),
+        ("session", "clear_session", "reset"),
+        ("session", "session_id", "id"),
+    ],
+)
+def test_an_attribute_by_anothers_name_says_what_it_is_called_here(
+    of: str, name: str, ours: str
+) -> None:
+    agent = agent_of("x")
+    result = agent.run("?")
+    with sa.Session(agent) as session:
+        one = {"agent": agent, "result": result, "session": session}[of]
+        assert not hasattr(one, name)
+        with pytest.raises(AttributeError) as told:
+            getattr(one, name)
+        operator.attrgetter(ours)(one)
+    said = f"{type(one).__name__!r} object has no attribute {name!r}; did you mean {ours!r}?"
+    assert traceback.format_exception_only(told.value) == [f"AttributeError: {said}\n"]
+    assert told.value.name == name
+
+
+def test_an_attribute_that_nobody_has_is_pythons_own_error() -> None:
+    result = agent_of("x").run("?")
+    for name in ("colour", "statu", "_repr_html_", "__array__"):
+        with pytest.raises(AttributeError) as told:
+            getattr(result, name)
+        assert str(told.value) == f"'RunResult' object has no attribute {name!r}"
+        assert (told.value.name, told.value.obj) == (name, result)
+    for again in (copy.copy(result), copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        assert again.text == "x"
+
+
+def test_a_property_that_fails_has_its_own_error() -> None:
+    class Mine(sa.Agent):
+        @property
+        def run_sync(self) -> Any:
+            return None.missing  # type: ignore[attr-defined]
+
+    with pytest.raises(AttributeError, match=r"^'NoneType' object has no attribute 'missing'$"):
+        _ = Mine(sa.ScriptedModel(["x"])).run_sync
 
 
 def test_a_type_error_of_somebody_elses_code_stays_as_it_is() -> None:

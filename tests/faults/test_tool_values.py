@@ -71,6 +71,28 @@ def test_b11_text_beside_an_image_stays_text_and_image() -> None:
     assert given([PNG, "is it"]).content == [sa.ImagePart(IMAGE), sa.TextPart("is it")]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        sa.TextPart(5),  # type: ignore[arg-type]
+        ["see:", sa.ImagePart(5)],  # type: ignore[arg-type]
+        sa.FilePart("aGk=", name=5),  # type: ignore[arg-type]
+        sa.ToolOutput(sa.ThinkingPart(5)),  # type: ignore[arg-type]
+        sa.ToolResult("c", "show", 5),  # type: ignore[arg-type]
+        sa.ToolResult("c", "show", [sa.TextPart(5)]),  # type: ignore[arg-type]
+    ],
+)
+def test_what_a_tool_put_together_wrongly_is_its_error_and_the_run_goes_on(value: Any) -> None:
+    def show() -> Any:
+        return value
+
+    result = agent_of(call("show"), "done", tools=[show]).run("go")
+    told = result.messages[2].tool_results[0]
+    assert (result.text, told.is_error) == ("done", True)
+    assert "ConfigurationError: The tool show gave what cannot be kept: Expected" in told.text
+    assert sa.State.restore(result.state.export()).messages[2] == result.messages[2]
+
+
 def test_b11_images_are_images() -> None:
     from matplotlib.figure import Figure
     from PIL import Image

@@ -26,6 +26,43 @@ def mounted(*mounts: Mount) -> FileSystem:
     return FileSystem(("test", 1), mounts, clock=HandClock())
 
 
+@pytest.mark.parametrize(
+    ("address", "way"),
+    [
+        ("s3://key:secret@bucket/x", r"storage=sa\.FsspecStorage\('s3://…'\)"),
+        ("gs://bucket/secret", r"storage=sa\.FsspecStorage\('gs://…'\)"),
+        ("HTTPS://x.no/secret", r"storage=sa\.FsspecStorage\('https://…'\)"),
+        (Path("s3://bucket/secret"), r"storage=sa\.FsspecStorage\('s3://…'\)"),
+        ("sqlite:///secret.db", r"storage=sa\.SQLStorage\('sqlite://…'\)"),
+        ("postgresql+psycopg://me:secret@host/x", r"storage=sa\.SQLStorage\('postgresql"),
+        ("file:///tmp/secret", r"give its path alone, without 'file://'"),
+    ],
+)
+def test_an_address_is_no_folder_and_the_storage_for_it_is_named(
+    address: Any, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for make in (DiskStorage, lambda place: Mount("m", place, readonly=True)):
+        with pytest.raises(
+            ConfigurationError, match=rf"is an address, and no folder .*{way}"
+        ) as told:
+            make(address)
+        assert "secret" not in str(told.value)
+    mounted(Mount("m", "./s3:/x", debounce=0)).write("/m/a.md", "A")
+    assert (tmp_path / "s3:/x/a.md").read_text() == "A"
+    assert [path.name for path in tmp_path.iterdir()] == ["s3:"]
+
+
+def test_a_tilde_is_the_home_of_who_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.md").write_text("A")
+    assert mounted(Mount("m", "~", readonly=True)).list() == ["/m/a.md"]
+    assert mounted(Mount("m", Path("~"))).list() == ["/m/a.md"]
+    assert caplog.records == []
+
+
 @pytest.mark.spec("S1.8.3")
 def test_what_no_mount_takes_is_in_memory_and_no_storage_hears_of_it() -> None:
     desk = Desk()

@@ -129,10 +129,11 @@ def test_cancelling_twice_does_not_wait_for_slow_cleaning_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(calls, "GRACE", 3600)
-    cleaning = threading.Event()
+    working, cleaning = threading.Semaphore(0), threading.Event()
     done = asyncio.Event()
 
     async def slow() -> None:
+        working.release()
         try:
             await asyncio.sleep(3600)
         finally:
@@ -140,8 +141,11 @@ def test_cancelling_twice_does_not_wait_for_slow_cleaning_up(
             await done.wait()
 
     session = session_of([call("slow"), call("slow", "c2")], tools=[slow])
-    heard = cancel_on(session, "tool_execution_start")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
     running = session.send("go")
+    assert all(working.acquire(timeout=PATIENCE) for _ in range(2))
+    session.cancel()
     assert cleaning.wait(PATIENCE)
     session.cancel()
     assert running.result().status == "cancelled"

@@ -547,6 +547,22 @@ def test_of_two_calls_that_wait_each_has_an_approval_of_its_own() -> None:
     assert (session.status, RAN) == ("interrupted", [])
 
 
+def test_what_waits_is_what_nobody_has_decided_yet() -> None:
+    session = session_of(TURN, "done", tools=TOOLS, interrupt_on=GATED)
+    session.send("go").result()
+    asked = session.interrupt
+    assert asked is not None
+    for request in asked.action_requests:
+        waiting = session.interrupt
+        assert waiting is not None
+        assert waiting.id == asked.id
+        assert waiting.action_requests[0] == request
+        running = session.approve(request.tool_call_id)
+    assert running is not None
+    assert running.result().text == "done"
+    assert session.interrupt is None
+
+
 @pytest.mark.spec("P4")
 def test_a_call_that_was_decided_is_not_decided_again_while_others_still_wait() -> None:
     session = session_of(TURN, "done", tools=TOOLS, interrupt_on=GATED)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.loop.execution import ExecutionEvents
+from sagents_nb.runtime.workers import workers
 from tests.loop.test_reading import kinds_of
 from tests.talking import PATIENCE, agent_of, call, run
 
@@ -235,7 +238,6 @@ def test_a_block_that_reads_all_has_the_whole_result() -> None:
 def test_who_cancels_reads_on_to_the_end() -> None:
     work = Work()
     stream = work.begin()
-    stream.cancel()  # nothing has begun: nothing happens
     seen = []
     for event in stream:
         seen.append(event)
@@ -244,6 +246,122 @@ def test_who_cancels_reads_on_to_the_end() -> None:
     assert seen[-1].type == "agent_end"
     assert work.outcome() == CANCELLED
     stream.cancel()
+    assert stream.result.status == "cancelled"
+
+
+def began(work: Work) -> bool:
+    """Whether anything of it has run: its model was asked."""
+    model = work.agent.model
+    assert isinstance(model, sa.ScriptedModel)
+    return bool(model.requests)
+
+
+def cancelled_first(work: Work) -> None:
+    work.begin().cancel()
+
+
+def left_unread(work: Work) -> None:
+    with work.begin():
+        pass
+
+
+async def left_unread_async(work: Work) -> None:
+    async with work.begin():
+        pass
+
+
+NEVER_BEGUN = pytest.mark.parametrize(
+    "leave", [cancelled_first, left_unread, lambda work: run(left_unread_async(work))]
+)
+
+
+@NEVER_BEGUN
+def test_a_run_that_is_cancelled_before_it_begins_never_does(leave: Any) -> None:
+    work = Work()
+    work.goes_on.set()
+    leave(work)
+    assert list(work.stream) == list(work.stream.text_stream()) == []
+    assert run(read_all(work.stream)) == []
+    assert next(work.stream, None) is None
+    with pytest.raises(sa.NotRunning, match="cancelled before it began"):
+        _ = work.stream.result
+    assert not began(work)
+
+
+async def read_all(stream: Any) -> list[Any]:
+    return [event async for event in stream]
+
+
+@pytest.mark.parametrize("threads", [True, False], ids=["threads", "tasks"])
+def test_those_who_read_one_stream_share_its_events_and_all_come_to_its_end(threads: bool) -> None:
+    work = Work()
+    work.goes_on.set()
+    stream = work.begin()
+
+    async def together() -> list[list[Any]]:
+        def reading() -> Any:
+            return asyncio.to_thread(list, stream) if threads else read_all(stream)
+
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.gather(*(reading() for _ in range(8)))
+
+    shares = run(together())
+    seen = sorted((event for share in shares for event in share), key=lambda event: event.seq)
+    assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
+    assert kinds_of(seen)[-1] == "agent_end"
+    assert work.outcome() == COMPLETED
+
+
+def test_a_stream_that_cannot_begin_says_why_to_each_reader() -> None:
+    stream = agent_of("Hello!").stream("")
+    for _ in range(2):
+        with pytest.raises(sa.ConfigurationError, match="prompt is empty"):
+            list(stream)
+    with pytest.raises(sa.ConfigurationError, match="prompt is empty"):
+        _ = stream.result
+
+
+class Held:
+    """A pool that begins nothing before a test says so, as a busy machine may."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held: list[Any] = []
+        self.futures: list[Future[Any]] = []
+        self.handed = threading.Event()
+        monkeypatch.setattr(workers, "submit", self.submit)
+
+    def submit(self, *work: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.held.append(work)
+        self.futures.append(future)
+        self.handed.set()
+        return future
+
+    def begin(self) -> None:
+        for future, (function, *args) in zip(self.futures, self.held, strict=True):
+            outcome = function(*args)
+            if not future.cancelled():
+                future.set_result(outcome)
+
+
+def test_a_call_that_waits_for_its_thread_does_not_begin_once_the_run_was_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = Held(monkeypatch)
+    sent: list[str] = []
+
+    def mail() -> str:
+        sent.append("mail")
+        return "sent"
+
+    agent = agent_of(call("mail"), "Done.", tools=[sa.tool(mail, run_on="pool")])
+    with agent.stream("go") as stream:
+        for event in stream:
+            if event.type == "tool_execution_start":
+                assert held.handed.wait(PATIENCE)
+                break
+    held.begin()
+    assert sent == []
     assert stream.result.status == "cancelled"
 
 

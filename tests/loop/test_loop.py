@@ -761,6 +761,15 @@ def test_a_hook_that_returns_something_odd_is_named(hook: str) -> None:
         agent_of(call("look"), "done", tools=[look], middleware=[kind()]).run("go")
 
 
+def test_a_result_of_a_hook_that_nobody_could_read_again_is_named() -> None:
+    class Odd(sa.Middleware):
+        def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: Any) -> Any:
+            return sa.ToolResult(call.id, call.name, [sa.TextPart(5)])  # type: ignore[arg-type]
+
+    with pytest.raises(sa.MiddlewareError, match=r"Odd\.after_tool returned what cannot be kept"):
+        agent_of(call("look"), "done", tools=[look], middleware=[Odd()]).run("go")
+
+
 def test_a_hook_that_watches_sees_every_event_and_cannot_hurt() -> None:
     seen: list[str] = []
 

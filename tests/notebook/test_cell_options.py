@@ -45,6 +45,21 @@ def test_an_error_is_one_sentence_that_says_what_is_wrong(line: str) -> None:
     assert text.endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("--modle x", "--model"),
+        ("--modle=x", "--model"),
+        ("--new talk --bakground", "--background"),
+        ("-name a", "--name"),
+        ("raw", "--raw"),
+    ],
+)
+def test_an_option_that_is_nearly_one_says_which(line: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=rf"^%%agent: unrecognized .*; did you mean {meant}\?$"):
+        parse(line)
+
+
 def test_every_option_has_a_help_text() -> None:
     assert all(option["help"] for option in OPTIONS.values())
 

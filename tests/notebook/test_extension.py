@@ -404,13 +404,24 @@ def test_without_a_conversation_a_command_says_how_to_start_one(
 
 @pytest.mark.parametrize(
     "word",
-    ["bogus", "session", "remove_tools", "trait_values", "_use", "config_changed", "Status", "-h"],
+    ["bogus", "session", "remove_tools", "trait_values", "_messages", "config_changed", "-h"],
 )
 def test_an_unknown_command_is_one_sentence(shell: InteractiveShell, word: str) -> None:
     use(shell, session_of())
     with pytest.raises(UsageError) as caught:
         run(shell, f"%agent {word} x")
     assert str(caught.value) == f"%agent knows no {word!r}; see %agent help."
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("frames", "frame"), ("aprove", "approve"), ("Status", "status")]
+)
+def test_a_command_that_is_nearly_one_says_which(
+    shell: InteractiveShell, word: str, meant: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(shell, f"%agent {word} x")
+    assert str(caught.value) == f"%agent knows no {word!r}; did you mean %agent {meant}?"
 
 
 @pytest.mark.parametrize("name", ["", "nothing", "number", "sa"])

@@ -19,6 +19,7 @@ from sagents_nb.notebook.interpolate import (
     describe_values,
     fields_in,
     is_frame,
+    unknown_names,
     with_index,
 )
 
@@ -49,6 +50,23 @@ def interpolate(prompt: str, names: dict[str, Any]) -> str:
 def test_only_names_that_are_known_are_replaced(prompt: str, result: str) -> None:
     thing = SimpleNamespace(size=7, part=SimpleNamespace(name="deep"))
     assert interpolate(prompt, {"n": 3, "text": "a {n} b", "thing": thing}) == result
+
+
+@pytest.mark.parametrize(
+    "path", ["thing.__class__", "thing.__init__.__globals__", "thing.run.__globals__", "n.__doc__"]
+)
+def test_what_python_itself_gives_things_is_not_looked_up(path: str) -> None:
+    class Thing:
+        def run(self) -> None: ...
+
+    names = {"thing": Thing(), "n": 3}
+    assert interpolate(f"{{{path}}}", names) == f"{{{path}}}"
+    said = f"{{{path}}} was sent as it stands; attributes that begin with __ are not looked up."
+    assert unknown_names(f"{{{path}}}", names) == [said]
+
+
+def test_a_format_in_braces_is_text_whatever_its_width() -> None:
+    assert interpolate("{n:>99999999999}", {"n": 3}) == "{n:>99999999999}"
 
 
 @given(st.text(), st.text())

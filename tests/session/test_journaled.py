@@ -321,7 +321,9 @@ def test_a_plain_turn_is_two_transactions(store: ConversationStore, slow: Slow) 
 
 
 def test_calls_cost_two_transactions_for_each_turn(store: ConversationStore, slow: Slow) -> None:
+    @sa.tool(run_on="loop")  # in a thread one might end a transaction later than the other
     def look(where: str) -> str:
+        """Look there."""
         return where
 
     turns = [[call("look", f"c{n}", where="a"), call("look", f"d{n}", where="b")] for n in (1, 2)]

@@ -141,7 +141,10 @@ def test_files_in_a_folder_are_there_again_when_the_conversation_is(tmp_path: Pa
         assert other.files.list() == []
 
 
-@pytest.mark.parametrize("wrong", [3, b"folder", ["folder"], ""])
-def test_what_is_neither_a_filesystem_nor_a_folder_is_refused(wrong: Any) -> None:
-    with pytest.raises(sa.ConfigurationError, match=r"folder|path|directory"):
-        sa.Session(agent_of("x"), filesystem=wrong)
+@pytest.mark.parametrize("wrong", [3, b"folder", ["folder"], "", "s3://key:secret@bucket/x"])
+def test_what_is_neither_a_filesystem_nor_a_folder_is_refused(wrong: Any, tmp_path: Path) -> None:
+    with sa.ConversationStore(tmp_path / "chats.db") as store:
+        with pytest.raises(sa.ConfigurationError, match=r"folder|path") as told:
+            sa.Session(agent_of("x"), filesystem=wrong, store=store)
+        assert "secret" not in str(told.value)
+        assert store.list_conversations() == []

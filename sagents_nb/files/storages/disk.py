@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from stat import S_ISDIR, S_ISREG
@@ -20,9 +20,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ... import kinds
-from ...errors import ConfigurationError
 from ..entry import FileEntry
 from ..errors import FileChanged, FileError, InvalidPath, StorageGone, taken
+from ..paths import check_folder
 from .base import RESERVED, as_json, check_name, content_of, data_of, folded, metadata_of, segments
 from .confined import CREATE, Confined, check_plain, put, remove_empty, write
 from .sidefile import EPOCH, Line, SideFile, hold, locked
@@ -81,13 +81,7 @@ class DiskStorage:
 
     @kinds.checked
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = True) -> None:
-        if not path:
-            raise ConfigurationError("DiskStorage needs the path of a directory.")
-        if isinstance(path, str) and "://" in path:  # it may have a password, so it is not shown
-            raise ConfigurationError(
-                "DiskStorage needs the path of a directory, and was given an address; for that "
-                "there is FsspecStorage(…)."
-            )
+        check_folder(path)
         self.path = os.path.abspath(os.path.expanduser(path))
         self._root = Confined(self.path, fsync=fsync)
         self._side = SideFile(self._root)
@@ -121,6 +115,7 @@ class DiskStorage:
         found: dict[str, Found] = {}
         # Those above first: what one has no more is not looked for in another that is in its place.
         folders = deque[tuple[str, ...]]([()])
+        odd: dict[tuple[str, ...], set[str]] = {}
         with self._root.telling("The files", "listed"):
             while folders:
                 names = folders.popleft()
@@ -128,7 +123,7 @@ class DiskStorage:
                 looked = before
                 if not before or not before.certain or self._changed(names) != before.changed:
                     seen = dict(known) if seen is known else seen
-                    looked, found["/".join(names)] = self._scan(names)
+                    looked, found["/".join(names)], odd[names] = self._scan(names)
                     seen[names] = looked
                     for name in before.inside - looked.inside if before else ():
                         _lose((*names, name), seen, found)
@@ -140,6 +135,7 @@ class DiskStorage:
                     folders += [(*names, name) for name in looked.inside]
         if not found:
             return seen, {}
+        self._tell_left_out(odd)
         # After the files: what is known of them is written down before they are put in place.
         with self._lock:
             self._refresh()
@@ -159,7 +155,8 @@ class DiskStorage:
             return _change(os.stat("/".join((self.path, *names))))
         return None
 
-    def _scan(self, names: tuple[str, ...]) -> tuple[Looked, Found]:
+    def _scan(self, names: tuple[str, ...]) -> tuple[Looked, Found, set[str]]:
+        """A directory, what lies in it, and why something there is no file of ours."""
         above = "".join(f"{name}/" for name in names)
         looked = Looked(None, False)
         found: Found = {}
@@ -189,19 +186,28 @@ class DiskStorage:
             if not names:
                 raise
             odd.append(error)
-        self._tell_left_out(names, {str(error) for error in odd})
         directories = (name for name, status in found.items() if S_ISDIR(status.st_mode))
-        return looked._replace(inside=frozenset(directories)), found
+        return looked._replace(inside=frozenset(directories)), found, {str(error) for error in odd}
 
-    def _tell_left_out(self, names: tuple[str, ...], odd: set[str]) -> None:
-        """Log what a directory has that is no file of ours, each once while it is there."""
+    def _tell_left_out(self, odd: Mapping[tuple[str, ...], set[str]]) -> None:
+        """Log what directories have that is no file of ours, each once while it is there.
+
+        In one line: a home has thousands of folders with links.
+        """
+        new: dict[tuple[str, ...], list[str]] = {}
         with self._lock:
-            new = sorted(odd - self._left_out.pop(names, set()))
-            if odd:
-                self._left_out[names] = odd
-        if new:
-            where = "/".join((self.path, *names))
-            log.warning("%d files in %s are left out: %s", len(new), where, new[0])
+            for names, why in odd.items():
+                if untold := sorted(why - self._left_out.pop(names, set())):
+                    new[names] = untold
+                if why:
+                    self._left_out[names] = why
+        if not new:
+            return
+        first = min(new)
+        where = "/".join((self.path, *(first if len(new) == 1 else ())))
+        within = f"{len(new):,} folders of " if len(new) > 1 else ""
+        count = sum(map(len, new.values()))
+        log.warning("%d files in %s%s are left out: %s", count, within, where, new[first][0])
 
     def load(self, scope: str, path: str) -> FileEntry:
         """A file with its content, also one that somebody else has put there."""

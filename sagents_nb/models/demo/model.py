@@ -28,7 +28,7 @@ from ...messages import (
 from ...serialization import to_data
 from ...text import whole_data
 from ..base import ChatModel, ModelRequest
-from ..replay import deltas_of, paced
+from ..replay import deltas_of
 from .analysis import INSPECT, Analysis
 from .calls import MOST_FILES, Call, Chooser, files_in, folder_of
 from .documents import (
@@ -117,12 +117,10 @@ class DemoModel(ChatModel):
         ]
         usage = Usage(_tokens(request), _size([*parts, *calls]) // 4)
         message = Message.assistant(parts, calls, usage=usage)
-        async for delta in paced(deltas_of(message, _PIECE.findall), self._pause):
+        for delta in deltas_of(message, _PIECE.findall):
+            await asyncio.sleep(self.delay)
             yield delta
         yield message
-
-    async def _pause(self) -> None:
-        await asyncio.sleep(self.delay)
 
 
 def _tokens(request: ModelRequest) -> int:

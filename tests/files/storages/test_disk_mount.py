@@ -331,3 +331,32 @@ def test_what_is_left_out_is_told_once_for_each_thing(
     (root / "link").unlink()
     os.link(root / "a.md", root / "link")
     assert told() == 1
+
+
+def test_all_that_is_left_out_of_a_folder_is_told_in_a_line(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(20):
+        (root / f"d{number}" / "inside").mkdir(parents=True)
+        (root / f"d{number}" / "inside" / "link").symlink_to("a.md")
+    (root / "d7" / "link").symlink_to("a.md")
+    fs = FileSystem(("user", 1), [Mount("m", root)])
+    fs.list()
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"21 files in 21 folders of {root} are left out: ")
+
+
+def test_names_that_no_file_of_the_root_may_have_are_left_out_with_what_is_in_them(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (root / "~").mkdir(parents=True)
+    (root / "~" / "a.md").write_text("of a shell that did not expand it")
+    (root / "~$report.docx").write_text("of a word processor")
+    (root / "b.md").write_text("B")
+    fs = FileSystem(("user", 1), [Mount(default=True, storage=root)])
+    for number in range(3):
+        (root / f"new{number}.md").write_text("listed anew")
+        assert fs.list()[0] == "/b.md"
+    assert "/~/a.md" not in fs.list()
+    (record,) = caplog.records
+    assert "3 stored files of / are left out: The path '/~" in record.getMessage()
