@@ -186,7 +186,7 @@ class Conversation:
     def look(self) -> None:
         session = self.session
         flush(self.page)
-        truth = [said_of(r, session.interrupt, r in of_last(session)) for r in records_in(session)]
+        truth = [said_of(r, session.state.interrupt, r in of_last(session)) for r in records_in(session)]
         assert page_says(self.page.state) == truth
         again = Publisher(session)
         assert page_says(again.state) == truth
@@ -205,7 +205,7 @@ class Conversation:
 
     def look_at_store(self) -> None:
         session = self.session
-        truth = [said_of(r, session.interrupt, r in of_last(session)) for r in records_in(session)]
+        truth = [said_of(r, session.state.interrupt, r in of_last(session)) for r in records_in(session)]
         told = without_decisions(truth)
         assert frame_says(self.store.to_frame("tool_calls")) == told
         rows = self.store.load_display_messages("c1")
