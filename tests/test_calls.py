@@ -186,7 +186,7 @@ class Conversation:
     def look(self) -> None:
         session = self.session
         flush(self.page)
-        truth = [said_of(r, session.state.interrupt, r in of_last(session)) for r in records_in(session)]
+        truth = truth_of(session)
         assert page_says(self.page.state) == truth
         again = Publisher(session)
         assert page_says(again.state) == truth
@@ -204,8 +204,7 @@ class Conversation:
         assert said == Counter(one for one in self.decided if "/" not in one[0])
 
     def look_at_store(self) -> None:
-        session = self.session
-        truth = [said_of(r, session.state.interrupt, r in of_last(session)) for r in records_in(session)]
+        truth = truth_of(self.session)
         told = without_decisions(truth)
         assert frame_says(self.store.to_frame("tool_calls")) == told
         rows = self.store.load_display_messages("c1")
@@ -242,6 +241,12 @@ def records_in(session: sa.Session) -> list[CallRecord]:
 def of_last(session: sa.Session) -> list[CallRecord]:
     """Those whose message is the last: they have no result yet."""
     return call_records(session.messages[-1:])
+
+
+def truth_of(session: sa.Session) -> list[dict[str, Any]]:
+    """What is to be said of each call, also of those that were decided while others wait."""
+    asked, last = session.state.interrupt, of_last(session)
+    return [said_of(record, asked, record in last) for record in records_in(session)]
 
 
 def said_of(record: CallRecord, interrupt: Any, is_last: bool) -> dict[str, Any]:
