@@ -75,7 +75,7 @@ test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, i
 
 test-browser: $(ENV) $(BUNDLE)  ## Real JupyterLab, Notebook 7 and marimo in Chromium
 	$(PY) tests/browser/chromium.py
-	$(PYTEST) -n 3 --dist loadfile -m "browser and not soak" tests/browser
+	$(PYTEST) -n 2 --dist loadfile -m "browser and not soak" tests/browser
 
 docs: $(ENV)  ## Build the site into site/, strictly and without a network, and check its links
 	$(PY) -m tests.docs.site
