@@ -292,6 +292,7 @@ def _unlimited() -> Budget:
 
 
 def _used_up(name: str, limit: float) -> BudgetExceeded:
+    shown = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
     return BudgetExceeded(
-        f"The budget of {limit:g} {name} is used up; raise it with Budget({name}=…) to go on."
+        f"The budget of {shown} {name} is used up; raise it with Budget({name}=…) to go on."
     )

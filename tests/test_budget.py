@@ -342,3 +342,14 @@ def test_rows_of_a_map_draw_on_a_shared_budget() -> None:
     second = agent.map(["a", "b"], progress=False, budget=day, concurrency=1)
     assert sorted(second["status"]) != ["completed"] * 2
     assert day.meter.model_calls == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"tokens": 1_234_567}, "1,234,567 tokens"), ({"cost_usd": 0.25}, "0.25 cost_usd")],
+)
+def test_a_limit_is_said_in_whole_digits(given: dict[str, Any], said: str) -> None:
+    meter = Meter(sa.Budget(**given))
+    meter.add(sa.Usage(1_234_567, cost_usd=0.25))
+    with pytest.raises(sa.BudgetExceeded, match=f"The budget of {said} is used up"):
+        meter.before_model()
