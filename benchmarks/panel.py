@@ -150,6 +150,7 @@ def streamed(browser: Browser, chat: Chat) -> Figures:
     """What the page does, and what comes to it, from the question until all is shown."""
     page = chat.page
     chat.show()
+    page.wait_for_timeout(1000)  # what opening has the page do
     shown = f"end => {chat.box}?.textContent.includes(end)"
     with Trace(browser, page) as trace:
         page.evaluate("probe.came = []")

@@ -320,7 +320,7 @@ def test_what_is_kept_of_a_conversation_travels_once(tmp_path: Path, no_clock: N
     store.close()
 
 
-def test_at_most_twenty_messages_a_second(passing: Hours) -> None:
+def test_at_most_fifteen_messages_a_second(passing: Hours) -> None:
     session = sa.Session(sa.Agent(Steady(["word "] * 20_000, passing)))
     publisher, wire = published(session, passing.monotonic)
     hello(publisher, wire)
@@ -330,9 +330,9 @@ def test_at_most_twenty_messages_a_second(passing: Hours) -> None:
     times = wire.times[1:]  # the snapshot is not one of them
     assert len(times) >= 50
     for i, began in enumerate(times):
-        assert sum(1 for t in times[i:] if t < began + 1.0) <= 21
+        assert sum(1 for t in times[i:] if t < began + 1.0) <= 15
     gaps = [b - a for a, b in itertools.pairwise(times)]
-    assert min(gaps) > 0.049
+    assert min(gaps) > 0.069
 
 
 def test_large_batches_stay_under_a_megabyte_a_second(passing: Hours) -> None:
