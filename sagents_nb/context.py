@@ -138,6 +138,8 @@ class RunContext:
         self.sub_agents: tuple[SubAgentResult, ...] = ()
 
     _cancelled: threading.Event | None = None
+    within: RunContext | None = None
+    """The run of whose sub-agent this one is: with it, it is cancelled at once."""
 
     @cached_property
     def files(self) -> Any:
@@ -153,8 +155,10 @@ class RunContext:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the run was cancelled."""
-        return self._cancelled is not None and self._cancelled.is_set()
+        """Whether the run was cancelled, or the one that it is ``within``."""
+        if self._cancelled is not None and self._cancelled.is_set():
+            return True
+        return self.within is not None and self.within.is_cancelled
 
     @property
     def agent_id(self) -> str:

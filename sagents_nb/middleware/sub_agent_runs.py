@@ -145,6 +145,7 @@ class SubAgentRun:
             meter=ctx.meter,
             epoch=self._rounds,
         )
+        loop.ctx.within = ctx
         loop.ctx.decided = {self._ids[i]: said for i, said in ctx.decided.items() if i in self._ids}
         # A task of its own, so that a cancellation is told to it first, and waited for.
         work = ctx.spawn(loop.run(messages, decisions))

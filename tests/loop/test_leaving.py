@@ -12,6 +12,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.loop.execution import ExecutionEvents
+from sagents_nb.runtime.thread import runtime
 from sagents_nb.runtime.workers import workers
 from tests.loop.test_reading import kinds_of
 from tests.talking import PATIENCE, agent_of, call, run
@@ -362,6 +363,32 @@ def test_a_call_that_waits_for_its_thread_does_not_begin_once_the_run_was_left(
                 break
     held.begin()
     assert sent == []
+    assert stream.result.status == "cancelled"
+
+
+def test_nor_does_one_of_a_sub_agent_before_that_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(monkeypatch)
+    sent: list[str] = []
+
+    @sa.tool(run_on="pool")
+    def mail() -> str:
+        """Send it."""
+        sent.append("mail")
+        return "sent"
+
+    helper = sa.CompiledSubAgent("helper", "Helps.", agent_of(call("mail"), "Done.", tools=[mail]))
+    delegate = call("task", instructions="Go.", subagent_type="helper")
+    agent = agent_of(delegate, "Done.", middleware=[sa.SubAgents([helper])])
+    loop_goes_on = threading.Event()
+    with agent.stream("go") as stream:
+        for event in stream:
+            if event.type == "subagent_event" and event.event.type == "tool_execution_start":
+                assert held.handed.wait(PATIENCE)
+                runtime.post(loop_goes_on.wait, PATIENCE)
+                break
+    held.begin()
+    assert sent == []
+    loop_goes_on.set()
     assert stream.result.status == "cancelled"
 
 
