@@ -6,6 +6,7 @@ so it survives a restart for free.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -13,9 +14,9 @@ from typing import Any, Literal
 import msgspec
 
 from . import kinds
-from .errors import ConfigurationError, InvalidDecision
+from .errors import ConfigurationError, InvalidDecision, pass_on
 from .serialization import read_as, to_data
-from .text import exact, sha256
+from .text import exact, said_by, sha256
 
 ALL_DECISIONS = ("approve", "edit", "reject")
 
@@ -238,9 +239,7 @@ def canonical_json(value: Any) -> bytes:
                 value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_named
             )
         except (ValueError, RecursionError) as error:
-            raise ConfigurationError(
-                f"There is no JSON of a value that holds itself: {error}."
-            ) from None
+            raise ConfigurationError(f"There is no JSON of it: {error}.") from None
         return exact(text)
 
 
@@ -330,7 +329,12 @@ def _check(index: int, request: ActionRequest, decision: Any) -> Decision:
         raise refused(f"is {kind!r}, but only {_names(request)} are allowed.")
     if isinstance(decision, Edit) and not isinstance(decision.arguments, dict):
         raise refused("is an edit whose 'arguments' are not a dict.")
-    return decision
+    try:
+        canonical_json([getattr(decision, name) for name in decision.__struct_fields__])
+        return copy.deepcopy(decision)  # who gave it may change it: what runs is what is kept
+    except Exception as error:  # also of a class of somebody's own
+        pass_on(error)
+        raise refused(f"holds what cannot be kept ({said_by(error)}).") from None
 
 
 def _names(request: ActionRequest) -> str:

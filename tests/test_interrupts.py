@@ -41,6 +41,16 @@ def test_a_dict_pairs_by_id_whatever_its_order() -> None:
     assert decisions_for(TWO, {"c1": REJECT, "c0": APPROVE}) == {"c0": APPROVE, "c1": REJECT}
 
 
+@pytest.mark.parametrize("as_data", [False, True])
+def test_an_edit_that_is_changed_after_it_was_given_stays_as_it_was_given(as_data: bool) -> None:
+    arguments: dict[str, Any] = {"to": ["a"]}
+    given = {"type": "edit", "arguments": arguments} if as_data else sa.Edit(arguments)
+    decided = decisions_for(TWO, given)
+    arguments["to"].append("b")
+    arguments["more"] = 1
+    assert decided == dict.fromkeys(["c0", "c1"], sa.Edit({"to": ["a"]}))
+
+
 @pytest.mark.spec("S1.3.10")
 @pytest.mark.parametrize("given", [{"c0": APPROVE}, {"c0": APPROVE, "c1": APPROVE, "c9": APPROVE}])
 def test_a_dict_must_name_exactly_the_waiting_calls(given: Any) -> None:

@@ -734,3 +734,29 @@ def test_a_result_that_was_pickled_is_resumed_once_with_the_one_it_was() -> None
         with pytest.raises(sa.StaleApproval):
             agent.resume(copied, sa.Approve())
     assert RAN == [("write", "/w")]
+
+
+def asking_for_one() -> tuple[sa.Session, list[int]]:
+    ran: list[int] = []
+
+    @sa.tool(run_on="loop")
+    def pay(amount: int) -> str:
+        """Pay it."""
+        ran.append(amount)
+        return "paid"
+
+    session = session_of(call("pay", amount=1), "done", tools=[pay], interrupt_on=["pay"])
+    session.send("go").result()
+    return session, ran
+
+
+def test_what_cannot_be_written_is_no_decision_and_the_calls_still_wait() -> None:
+    session, ran = asking_for_one()
+    itself: dict[str, Any] = {"amount": 5}
+    itself["more"] = itself
+    for arguments in ({"amount": 10**5000}, itself):
+        with pytest.raises(sa.InvalidDecision, match=r"cannot be kept|do not fit"):
+            session.resume(sa.Edit(arguments))
+    assert session.status == "interrupted"
+    session.approve().result()  # type: ignore[union-attr]
+    assert ran == [1]
