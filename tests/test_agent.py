@@ -255,6 +255,13 @@ OF_ONE_SERVER = {
     "extra_query": "extra_query",
     "timeout": "timeout",
     "max_retries": "retries",
+    "api-key": "api_key",
+    "X-API-Key": "api_key",
+    "access_token": "api_key",
+    "credentials": "api_key",
+    "password": "api_key",
+    "cookies": "headers",
+    "organization": "headers",
 }
 
 
@@ -274,3 +281,17 @@ def test_what_is_of_one_server_is_no_option_of_all_requests(name: str, argument:
             made()
         assert "s3cr3t" not in str(raised.value)
     assert model.requests == []
+
+
+def test_nor_is_it_in_a_body_of_all_requests() -> None:
+    for name in ("api_key", "Api-Key", "password"):
+        with pytest.raises(sa.ConfigurationError, match=rf"{name}.*'NAME', extra_body=…") as raised:
+            sa.Agent(sa.ScriptedModel([]), options={"extra_body": {name: "s3cr3t", "top_k": 5}})
+        assert "s3cr3t" not in str(raised.value)
+
+
+def test_what_only_sounds_like_it_goes_into_all_requests() -> None:
+    options = {"prompt_cache_key": "k", "max_tokens": 9, "extra_body": {"top_k": 5, "eos_token": 2}}
+    model = sa.ScriptedModel(["fine"])
+    sa.Agent(model, options=options).run("hi")
+    assert model.requests[0].options == options

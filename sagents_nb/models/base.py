@@ -166,15 +166,33 @@ class ModelAround(ChatModel):
         self.inner.preload()
 
 
-OF_ONE_SERVER = {
-    **dict.fromkeys(("api_key", "apikey", "auth_token", "authorization", "x-api-key"), "api_key"),
-    **dict.fromkeys(("base_url", "api_base"), "base_url"),
-    **dict.fromkeys(("headers", "extra_headers", "default_headers"), "headers"),
-    **dict.fromkeys(("extra_query", "default_query"), "extra_query"),
-    **dict.fromkeys(("timeout", "request_timeout"), "timeout"),
-    **dict.fromkeys(("retries", "max_retries", "num_retries"), "retries"),
+_OF_ONE_SERVER = {
+    argument: argument
+    for argument in ("api_key", "base_url", "headers", "extra_query", "timeout", "retries")
 }
-"""Names of options that are meant for one server, and the argument of its model that they are."""
+_OF_ONE_SERVER |= {
+    also: argument
+    for argument, others in {
+        "api_key": "apikey x_api_key api_token token auth_token access_token bearer bearer_token"
+        " authorization proxy_authorization auth credential credentials password passwd secret"
+        " api_secret client_secret secret_key access_key",
+        "base_url": "api_base",
+        "headers": "extra_headers default_headers cookie cookies organization",
+        "extra_query": "default_query",
+        "timeout": "request_timeout",
+        "retries": "max_retries num_retries",
+    }.items()
+    for also in others.split()
+}
+
+
+def of_one_server(name: str) -> str | None:
+    """The argument of a model that an option of that name is, if it is meant for one server.
+
+    >>> of_one_server("X-API-Key"), of_one_server("max_tokens")
+    ('api_key', None)
+    """
+    return _OF_ONE_SERVER.get(str(name).lower().replace("-", "_"))
 
 
 def refuse_of_one_server(options: Mapping[str, Any]) -> None:
@@ -182,12 +200,38 @@ def refuse_of_one_server(options: Mapping[str, Any]) -> None:
 
     Fallbacks are given the same options, and a provider would find them in the body.
     """
-    for name in options:
-        if argument := OF_ONE_SERVER.get(str(name).lower()):
-            raise ConfigurationError(
-                f"options={{{name!r}: …}} would go to every model that is asked, fallbacks too; "
-                f"give it to the one it is for, as in OpenAIChatModel('NAME', {argument}=…)."
-            )
+    for name, argument in _misplaced(options):
+        raise ConfigurationError(
+            f"options={{{name!r}: …}} would go to every model that is asked, fallbacks too; "
+            f"give it to the one it is for, as in OpenAIChatModel('NAME', {argument}=…)."
+        )
+    for name, _argument in _misplaced(_body(options)):
+        raise ConfigurationError(
+            f"options={{'extra_body': {{{name!r}: …}}}} would go to every model that is asked, "
+            f"fallbacks too; give it to the one it is for, as in "
+            f"OpenAIChatModel('NAME', extra_body=…)."
+        )
+
+
+def for_another_server(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``options`` of a request without what only the server it was meant for may see.
+
+    >>> for_another_server({"api_key": "k-1", "seed": 1, "extra_body": {"token": "t", "top_k": 5}})
+    {'seed': 1, 'extra_body': {'top_k': 5}}
+    """
+    left = {key: value for key, value in options.items() if of_one_server(key) in (None, "timeout")}
+    if body := _body(left):
+        left["extra_body"] = {key: body[key] for key in body if not of_one_server(key)}
+    return left
+
+
+def _misplaced(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, argument) for name in options if (argument := of_one_server(name))]
+
+
+def _body(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    body = options.get("extra_body")
+    return body if isinstance(body, Mapping) else {}
 
 
 def tells_cost(model: ChatModel) -> bool:

@@ -16,7 +16,14 @@ from ..budget import was_asked
 from ..errors import BudgetExceeded, ConfigurationError, ModelError, pass_on
 from ..messages import Message
 from ..text import said_by
-from .base import OF_ONE_SERVER, ChatModel, ModelRequest, RetryNotice, StreamItem, stream_of
+from .base import (
+    ChatModel,
+    ModelRequest,
+    RetryNotice,
+    StreamItem,
+    for_another_server,
+    stream_of,
+)
 from .resolve import resolve_model
 from .retry import RetryingModel, retried
 
@@ -154,12 +161,7 @@ def resilient(
 
 def _for_another(request: ModelRequest) -> ModelRequest:
     """``request`` without what was meant for the first model, and no other server may see."""
-    options = {
-        name: value
-        for name, value in request.options.items()
-        if name == "timeout" or name not in OF_ONE_SERVER
-    }
-    return replace(request, api_key=None, options=options)
+    return replace(request, api_key=None, options=for_another_server(request.options))
 
 
 def _sentence(error: BaseException) -> str:

@@ -100,3 +100,21 @@ def test_a_fallback_to_another_provider_does_not_get_the_key() -> None:
     model = resilient(sa.ScriptedModel([fails]), [sa.ScriptedModel([answers])])
     assert ask(model, request_with(OTHER)).error is None
     assert seen == [OTHER, None]
+
+
+def test_nor_what_a_hook_meant_for_the_first_one_in_whatever_spelling() -> None:
+    seen: list[Any] = []
+
+    def fails(request: ModelRequest) -> Any:
+        raise sa.ModelError("no", kind="invalid_request")
+
+    def answers(request: ModelRequest) -> Any:
+        seen.append(request.options)
+        return "here"
+
+    model = resilient(sa.ScriptedModel([fails]), [sa.ScriptedModel([answers])])
+    request = request_with(OTHER)
+    request.options.update({"Api-Key": OTHER, "cookies": OTHER, "timeout": 5, "seed": 1})
+    request.options["extra_body"] = {"access_token": OTHER, "top_k": 5}
+    assert ask(model, request).error is None
+    assert seen == [{"timeout": 5, "seed": 1, "extra_body": {"top_k": 5}}]

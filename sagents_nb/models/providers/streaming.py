@@ -30,7 +30,7 @@ from ...redaction import (
     without_secrets,
 )
 from ...runtime.foreign import TURN
-from ..base import OF_ONE_SERVER, ChatModel, ModelRequest
+from ..base import ChatModel, ModelRequest, of_one_server
 from ..windows import known_window
 from . import KEYS_GO, Sdk, clients
 from .arguments import ParameterNames
@@ -228,13 +228,12 @@ class ProviderModel(ChatModel):
         unknown = parameters.keys() - self.parameters - _OURS
         if unknown:
             raise _refused(type(self), min(unknown), self.parameters)
-        misplaced = (options or {}).keys() & (OF_ONE_SERVER.keys() - _OURS - {"timeout"})
-        if misplaced:
-            argument = OF_ONE_SERVER[name := min(misplaced)]
-            raise ConfigurationError(
-                f"options={{{name!r}: …}} of {type(self).__name__} would be sent in the body of "
-                f"each request; it has {argument}=… for that."
-            )
+        for key in options or {}:
+            if key not in _OURS | {"timeout"} and (argument := of_one_server(key)):
+                raise ConfigurationError(
+                    f"options={{{key!r}: …}} of {type(self).__name__} would be sent in the body of "
+                    f"each request; it has {argument}=… for that."
+                )
         options = {**(options or {}), **parameters}
         if headers:
             options["extra_headers"] = {**(options.get("extra_headers") or {}), **headers}
