@@ -26,6 +26,7 @@ from ...redaction import (
     Unshown,
     looks_like_secret,
     secrets_of_call,
+    without,
     without_login,
     without_secrets,
 )
@@ -446,7 +447,19 @@ async def _stream(
     events, data = [], b""
     if message is None:
         raise failure or _unreadable(None, where)
-    yield names.received(replace(message, metadata={**message.metadata, **told}))
+    said = _masked(message.metadata, where.secrets)
+    yield names.received(replace(message, metadata={**said, **told}))
+
+
+def _masked(said: Any, secrets: Secrets) -> Any:
+    """What a server says of its answer, which is kept with it: some echo what they were sent."""
+    if isinstance(said, str):
+        return without(said, secrets)
+    if isinstance(said, dict):
+        return {name: _masked(value, secrets) for name, value in said.items()}
+    if isinstance(said, list):
+        return [_masked(each, secrets) for each in said]
+    return said
 
 
 class _Patience:

@@ -16,7 +16,17 @@ import pytest
 from sagents_nb.errors import ModelError
 from sagents_nb.models import AnthropicModel, OpenAIChatModel, OpenAIModel
 from sagents_nb.models.providers import clients
-from tests.models.loopback import KEY, MODELS, Answer, Provider, ask, model_for, recorded
+from tests.models.loopback import (
+    KEY,
+    MODELS,
+    Answer,
+    Provider,
+    ask,
+    message_of,
+    model_for,
+    provider_of,
+    recorded,
+)
 from tests.talking import PATIENCE
 
 PROVIDERS = sorted(MODELS)
@@ -68,6 +78,20 @@ def test_no_error_shows_the_key(provider: Provider, name: str, fault: str) -> No
     assert KEY[:8] not in shown.replace("sk-canary-…", "")
     if not hangs:  # it may have given up before it was asked
         assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("stream", ["anthropic_tool_use", "openai_chat_text", "openai_responses_text"])
+def test_no_message_keeps_the_key_that_a_server_echoes(provider: Provider, stream: str) -> None:
+    body = recorded(stream)
+    provider.answer = Answer(body)
+    model = model_for(provider_of(stream), provider.url)
+    told = message_of(ask(model)).metadata
+    for echoed in (told["model"], told["response_id"], "stop"):
+        body = body.replace(f'"{echoed}"'.encode(), f'"Bearer {KEY}"'.encode())
+    provider.answer = Answer(body, headers={"x-request-id": KEY})
+    message = message_of(ask(model))
+    assert message.metadata["model"] == message.metadata["response_id"] == "Bearer [key]"
+    assert KEY.encode() not in pickle.dumps(message)
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
