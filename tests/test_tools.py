@@ -426,6 +426,17 @@ def test_keys_and_scopes_are_for_tools_only_and_never_exported() -> None:
     assert agent.agent_id not in exported
 
 
+@pytest.mark.parametrize("name", ["api_key", "password", "db_token"])
+def test_an_error_of_a_tool_does_not_tell_the_model_its_keys(name: str) -> None:
+    def log_in(ctx: sa.ToolContext) -> str:
+        raise LookupError(f"{ctx.values['database']} refuses {ctx.values[name]}")
+
+    given = {name: "canary-1a2B3c4d5E6f", "database": "sales.db"}
+    state = agent_of(call("log_in"), "done", tools=[log_in], tool_context=given).run("go").state
+    assert results(state) == ["LookupError: sales.db refuses [key]"]
+    assert b"canary" not in msgspec.json.encode(state.export())
+
+
 @pytest.mark.spec("A2.1.4")
 @pytest.mark.parametrize("is_async", [False, True])
 def test_progress_is_told_between_start_and_end_from_sync_and_async_tools(is_async: bool) -> None:

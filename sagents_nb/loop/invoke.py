@@ -23,7 +23,7 @@ from ..context import ToolContext
 from ..errors import AgentError, ConfigurationError, pass_on
 from ..interrupts import ActionRequest, Interrupt
 from ..messages import TRACEBACK, ToolCall, ToolResult
-from ..redaction import texts_in, without, without_known
+from ..redaction import secrets_of_names, texts_in, without, without_known
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import TURN, clock, stepwise, took
 from ..runtime.futures import executing, in_tool, wait_uncancelled
@@ -98,7 +98,8 @@ async def invoke(
         pass_on(error)
         told = _told(error, context)
         logger.warning("The tool %s raised:\n%s", tool.name, told)
-        return _failure(call, said_by(error) + _advice(error), told, error)
+        said = without(said_by(error), secrets_of_names(context.values))
+        return _failure(call, said + _advice(error), told, error)
 
 
 class _TimedOut(Exception):
