@@ -52,14 +52,18 @@ _DRIVERS = {"sqlite+pysqlite": SQLITE, "postgres": POSTGRESQL, "postgresql": POS
 def read_url(url: str | sql.URL, advice: str) -> sql.URL:
     """``url`` with the driver that is used.
 
-    Raises :class:`~sagents_nb.errors.ConfigurationError` with ``advice`` for what is none, and
-    never shows the text itself: there may be a password in it.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` with ``advice`` for what is none, has a
+    key in the place of its user or host, or is a server of SQLite, which has none; and never
+    shows the text itself: there may be a password in it.
     """
     parsed: sql.URL | None = None
     with suppress(ArgumentError, AttributeError, ValueError):  # whose frames show it
         parsed = sql.make_url(url)
     url = ""
     if parsed is None:
+        raise ConfigurationError(advice)
+    places = [place or "" for place in (parsed.username, parsed.host, parsed.database)]
+    if (is_sqlite(parsed) and any(places[:2])) or any(map(_is_key, places)):
         raise ConfigurationError(advice)
     if "@" in (parsed.host or ""):
         raise ConfigurationError(

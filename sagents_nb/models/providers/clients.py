@@ -15,6 +15,7 @@ import logging
 import math
 import os
 import threading
+import traceback
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import suppress
@@ -163,6 +164,9 @@ class _Masking(logging.Filter):
         secrets = _of_call.get(None)
         if secrets is not None:
             record.msg, record.args = redacted(record.getMessage(), secrets), None
+            if record.exc_info:  # an error quotes what a server sent; the text is shown as it was
+                told = "".join(traceback.format_exception(record.exc_info[1]))
+                record.exc_text, record.exc_info = redacted(told, secrets).rstrip(), None
         return True
 
 

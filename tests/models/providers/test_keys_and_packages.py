@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import logging
 import pickle
+import socket
 import subprocess
 import sys
+import threading
 import traceback
 from importlib.abc import MetaPathFinder
 from typing import Any
@@ -92,6 +96,33 @@ def test_no_message_keeps_the_key_that_a_server_echoes(provider: Provider, strea
     message = message_of(ask(model))
     assert message.metadata["model"] == message.metadata["response_id"] == "Bearer [key]"
     assert KEY.encode() not in pickle.dumps(message)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_no_log_shows_the_key_that_a_broken_server_echoes(name: str) -> None:
+    told = io.StringIO()
+    handler = logging.StreamHandler(told)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def echo() -> None:
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(f"Bearer {KEY} is no status line\r\n\r\n".encode())
+
+            threading.Thread(target=echo, daemon=True).start()
+            heard = ask(model_for(name, f"http://127.0.0.1:{server.getsockname()[1]}"))
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)
+    assert isinstance(heard.error, ModelError)
+    assert "RemoteProtocolError" in told.getvalue()
+    assert KEY[:20] not in told.getvalue()
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -17,6 +17,7 @@ import pytest
 import sqlalchemy as sql
 
 import sagents_nb.sql
+import sagents_nb as sa
 from sagents_nb.errors import ConfigurationError, StoreError
 from sagents_nb.sql import JOURNAL_BYTES, Prepared, masked, path_of, url_of_place, wal_is_safe
 from sagents_nb.store.database.connection import name_of, url_of
@@ -391,3 +392,13 @@ def test_no_file_has_a_key_for_its_name(tmp_path: Path, monkeypatch: pytest.Monk
         url_of_place(key)
     assert key not in str(raised.value)
     assert url_of_place("sk-learn-experiments/of-2026.db") is not None
+
+
+def test_no_key_in_a_url_is_shown() -> None:
+    key = "sk-ant-api03-AbCdEf0123456789xyzXYZ"
+    for url in (f"postgresql://{key}", f"postgresql://{key}@host/d", f"sqlite://{key}@host/x"):
+        for make in (sa.ConversationStore, sa.SQLStorage):
+            with pytest.raises(ConfigurationError, match="postgresql://user@host/") as raised:
+                make(url)
+            assert key not in str(raised.value)
+            assert raised.value.__cause__ is raised.value.__context__ is None
