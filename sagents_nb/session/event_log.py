@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from types import BuiltinMethodType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from ..events import (
 )
 from ..frames import Conversation
 from ..loop.model_call import Partial
-from ..messages import Delta, Message
+from ..messages import Delta, Message, ToolCallDelta
 from ..models.replay import deltas_of
 from ..runtime import foreign
 from ..runtime.event_stream import EventStream
@@ -295,28 +295,61 @@ class Subscriber:
             _raised(event, error)
 
 
-def spoken(events: Iterable[Event]) -> Iterator[Event]:
+def spoken(events: Sequence[Event]) -> list[Event]:
     """``events``, with one piece for each part of a message whose own pieces are gone.
 
-    So whoever reads only the pieces misses nothing of a run that was quicker than its reader.
+    So whoever reads only the pieces misses nothing of a run that was quicker than its reader. They
+    have numbers that its own pieces had, right before its end; if there were fewer, as a model
+    may not stream all that it says, the first are left out.
     """
-    silent: set[tuple[str, ...]] = set()  # by the sub-agents on the way to it
-    last = 0
+    silent = _silent(events)
+    used = {event.seq for event in events}
+    made: list[Event] = []
+    open_: list[_Silent] = []  # those that began before the number and end after it: few
+    number = 0
+    while silent or open_:
+        if not open_:
+            number = silent[-1].end.seq
+        number -= 1
+        while silent and silent[-1].end.seq > number:
+            open_.append(silent.pop())
+        open_ = [each for each in open_ if each.pieces and each.start < number]
+        if open_ and number not in used:
+            latest = max(open_, key=lambda each: each.start)
+            made.append(replace(_in_place_of(latest.end, latest.pieces.pop()), seq=number))
+    return sorted([*events, *made], key=lambda event: event.seq)
+
+
+class _Silent(NamedTuple):
+    start: int
+    end: Event
+    pieces: list[Delta]
+
+
+def _silent(events: Iterable[Event]) -> list[_Silent]:
+    """The messages without pieces of their own, in the order of their ends."""
+    starts: dict[tuple[str, ...], int] = {}  # by the sub-agents on the way to it
+    silent: list[_Silent] = []
     for event in events:
         inner, way = event, tuple[str, ...]()
         while type(inner) is SubagentEvent:
             inner, way = inner.event, (*way, inner.sub_agent_id)
         if type(inner) is MessageStart and inner.message.role == "assistant":
-            silent.add(way)
+            starts[way] = event.seq
         elif type(inner) is MessageUpdate:
-            silent.discard(way)
-        elif type(inner) is MessageEnd and way in silent:
-            silent.discard(way)
-            for delta in deltas_of(inner.message):
-                last = min(last + 1, event.seq - 1)  # one of those that its own pieces had
-                yield replace(_in_place_of(event, delta), seq=last)
-        last = event.seq
-        yield event
+            starts.pop(way, None)
+        elif type(inner) is MessageEnd and way in starts:
+            silent.append(_Silent(starts.pop(way), event, _pieces(inner.message)))
+    return silent
+
+
+def _pieces(message: Message) -> list[Delta]:
+    pieces: list[Delta] = []
+    for delta in deltas_of(message):
+        if isinstance(delta, ToolCallDelta) and delta.name is None:  # what it is called with
+            delta = replace(pieces.pop(), text=delta.text)
+        pieces.append(delta)
+    return pieces
 
 
 def _in_place_of(event: Event, delta: Delta) -> Event:

@@ -2,16 +2,28 @@ from __future__ import annotations
 
 import gc
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import sagents_nb as sa
-from sagents_nb.events import AgentEnd, MessageUpdate, SubagentEvent, TurnStart
+from sagents_nb.events import (
+    AgentEnd,
+    DisplayMessageSaved,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    SubagentEvent,
+    TurnStart,
+)
 from sagents_nb.runtime import foreign
 from sagents_nb.session import event_log
-from sagents_nb.session.event_log import EventLog
+from sagents_nb.session.event_log import EventLog, spoken
 from tests.grammar import ungrammatical
 from tests.session.gates import Gate
 from tests.talking import agent_of, all_of, call, calls_of, of, run, session_of, types, until
@@ -368,4 +380,76 @@ def test_a_reader_who_comes_in_between_reads_each_piece_once() -> None:
     first = next(reading)
     gate.open()
     events = [first, *reading]
-    assert [e.delta.text for e in of(MessageUpdate, events)] == ["One.", "", "{}", "Two."]
+    assert [e.delta.text for e in of(MessageUpdate, events)] == ["One.", "{}", "Two."]
+
+
+SPEAKERS = ["", "a", "b"]
+
+
+@st.composite
+def told_events(draw: st.DrawFn) -> list[Any]:
+    """What a session and two sub-agents say at the same time, in pieces, and what comes between."""
+    waiting: dict[str, list[Any]] = {}
+    for speaker in SPEAKERS:
+        waiting[speaker] = []
+        for number in range(draw(st.integers(0, 3))):
+            kinds = draw(st.lists(st.sampled_from([sa.TextPart, sa.ThinkingPart]), max_size=2))
+            parts = [kind(f"{speaker}{number}{place}") for place, kind in enumerate(kinds)]
+            waiting[speaker].append(MessageStart(message=sa.Message("assistant")))
+            for part in parts:
+                delta = sa.TextDelta if isinstance(part, sa.TextPart) else sa.ThinkingDelta
+                size = draw(st.integers(1, len(part.text)))
+                for piece in (part.text[:size], part.text[size:]):
+                    waiting[speaker] += [MessageUpdate(delta=delta(piece))] if piece else []
+            waiting[speaker].append(MessageEnd(message=sa.Message("assistant", parts)))
+    events: list[Any] = []
+    while left := [speaker for speaker in SPEAKERS if waiting[speaker]]:
+        if draw(st.integers(0, 3)) == 0:
+            events.append(DisplayMessageSaved(display_message={}))
+        speaker = draw(st.sampled_from(left))
+        event = waiting[speaker].pop(0)
+        if speaker:
+            event = SubagentEvent(sub_agent_id=speaker, tool_call_id="c", event=event)
+        events.append(event)
+    return [replace(event, seq=seq) for seq, event in enumerate(events, 1)]
+
+
+@given(told_events(), st.data())
+def test_whenever_a_reader_comes_it_reads_all_that_was_said_in_ascending_numbers(
+    events: list[Any], data: st.DataObject
+) -> None:
+    log = EventLog()
+    arrives = data.draw(st.integers(0, len(events)))
+    for event in events[:arrives]:
+        log.push(event)
+    heard = [*spoken(log.kept()), *events[arrives:]]
+    numbers = [event.seq for event in heard]
+    assert numbers == sorted(set(numbers))
+    for speaker in SPEAKERS:
+        of_one = [
+            inner
+            for event in heard
+            for inner in [getattr(event, "event", event)]
+            if getattr(event, "sub_agent_id", "") == speaker
+        ]
+        pieces = "".join(event.delta.text for event in of(MessageUpdate, of_one))
+        parts = [part for event in of(MessageEnd, of_one) for part in event.message.parts]
+        assert pieces == "".join(part.text for part in parts)
+        kinds = [event.type for event in of_one if event.type != "display_message_saved"]
+        assert re.fullmatch("((start )(update )*(end ))*", "".join(f"{k[8:]} " for k in kinds))
+
+
+def test_a_message_that_came_in_fewer_pieces_than_it_has_parts_leaves_out_the_first() -> None:
+    parts = [sa.ThinkingPart("Hm"), sa.TextPart("Hello")]
+    log = EventLog()
+    for seq, event in enumerate(
+        [
+            MessageStart(message=sa.Message("assistant")),
+            MessageUpdate(delta=sa.TextDelta("Hello")),
+            MessageEnd(message=sa.Message("assistant", parts)),
+        ],
+        1,
+    ):
+        log.push(replace(event, seq=seq))
+    told = [event.delta for event in of(MessageUpdate, spoken(log.kept()))]
+    assert told == [sa.TextDelta("Hello")]

@@ -84,7 +84,9 @@ def test_no_error_shows_the_key(provider: Provider, name: str, fault: str) -> No
         assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize("stream", ["anthropic_tool_use", "openai_chat_text", "openai_responses_text"])
+@pytest.mark.parametrize(
+    "stream", ["anthropic_tool_use", "openai_chat_text", "openai_responses_text"]
+)
 def test_no_message_keeps_the_key_that_a_server_echoes(provider: Provider, stream: str) -> None:
     body = recorded(stream)
     provider.answer = Answer(body)

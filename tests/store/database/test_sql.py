@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
-import sagents_nb.sql
 import sagents_nb as sa
+import sagents_nb.sql
 from sagents_nb.errors import ConfigurationError, StoreError
 from sagents_nb.sql import JOURNAL_BYTES, Prepared, masked, path_of, url_of_place, wal_is_safe
 from sagents_nb.store.database.connection import name_of, url_of
