@@ -18,6 +18,10 @@ NODE_MODULES := widgets/node_modules/.package-lock.json
 BUNDLE := $(STATIC)/panel.js
 WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 
+# uv compiles nothing when it installs, and some containers have Python keep nothing that it compiles:
+# each of the hundreds of kernels that tests start would compile pandas and Jupyter anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help tour test test-newest lock lint spec-check spec-coverage public-face test-python test-servers test-widgets test-notebooks \
