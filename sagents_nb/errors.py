@@ -29,7 +29,15 @@ def _readable(said: Any) -> Any:
 
 
 class ConfigurationError(SagentsError, ValueError):
-    """An agent, tool, model or middleware was described in a way that cannot work."""
+    """An agent, tool, model or middleware was described in a way that cannot work.
+
+    What it quotes may be a key in a wrong place, which it does not show.
+    """
+
+    def __init__(self, *said: Any) -> None:
+        from .redaction import unkeyed  # with what it needs, which few have errors for
+
+        super().__init__(*(unkeyed(each) if isinstance(each, str) else each for each in said))
 
 
 class UnknownArgument(ConfigurationError, TypeError):

@@ -55,9 +55,10 @@ _JSON_KEYS = [re.compile(pattern.pattern.encode()) for pattern in _KEYS]
 # Also pieces, and half masked ones ("sk-proj-****abcd"): providers quote those in 401 texts.
 _QUOTED = re.compile(r"\bsk-[^\s\"',;)]+|\bBearer\s+\S+", re.I)
 _QUOTED_WORD = re.compile(r"[^\s\"',;()]+")  # once each: looking for "***" from every letter is not
-_WORD = re.compile(r"[A-Za-z0-9_-]")  # before it, "sk-" is but a part of "task-force"
-# but not after a line end as JSON writes it, nor behind the hyphens of an option.
-_ENDS = frozenset({r"\n", r"\r", r"\t", r"\b", r"\f", "--"})
+_WORD = re.compile(r"[A-Za-z0-9-]")  # before it, "sk-" is but a part of "task-force"
+# but not after a line end as JSON writes it, a space as an address does, nor behind the hyphens of
+# an option.
+_ENDS = re.compile(r"(\\[nrtbf]|--|%[0-9A-Fa-f]{2})$")
 
 
 def is_secret(name: str) -> bool:
@@ -457,7 +458,16 @@ def looks_like_secret(text: str) -> bool:
     >>> looks_like_secret("sk-0123456789abcdef"), looks_like_secret("claude-sonnet-5-5")
     (True, False)
     """
-    return bool(_IN_ADDRESS.search(text)) or _without_keys(text, KEY, _SHOWN_KEYS) != text
+    return unkeyed(text) != text
+
+
+def unkeyed(text: str) -> str:
+    """``text`` without what can be nothing but a key, and the logins of addresses.
+
+    >>> unkeyed("when must be 'queue', not 'sk-0123456789abcdef'.")
+    "when must be 'queue', not '[key]'."
+    """
+    return _without_keys(_IN_ADDRESS.sub(KEY, text), KEY, _SHOWN_KEYS)
 
 
 def masked_start(text: str, limit: int, secrets: Iterable[str] = ()) -> str:
@@ -477,8 +487,7 @@ def masked(text: str, secrets: Iterable[str] = ()) -> str:
     >>> masked("Config(user='me', password='pw-1', limit=10)")
     "Config(user='me', password='[key]', limit=10)"
     """
-    text = _IN_ADDRESS.sub(KEY, without(text, secrets))
-    return _ASSIGNED.sub(rf"\1{KEY}", _without_keys(text, KEY, _SHOWN_KEYS))
+    return _ASSIGNED.sub(rf"\1{KEY}", unkeyed(without(text, secrets)))
 
 
 def texts_in(value: Any, shortest: int = SHORTEST) -> Iterator[str]:
@@ -570,7 +579,7 @@ def without_login(url: str) -> str:
 
 
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
-    """``options`` without what :func:`secrets_of_call` finds in them."""
+    """``options`` without what :func:`secrets_of_call` finds in them, or what looks like a key."""
     hidden = secrets_of_call(None, options)
 
     def kept(value: Any) -> Any:
@@ -579,7 +588,9 @@ def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
             return {name: v for name, v in inner.items() if v is not _GONE}
         if isinstance(value, list | tuple):
             return [v for v in map(kept, value) if v is not _GONE]
-        return _GONE if isinstance(value, str) and value in hidden else value
+        if isinstance(value, str) and (value in hidden or looks_like_secret(value)):
+            return _GONE
+        return value
 
     return dict(kept(options))
 
@@ -633,9 +644,9 @@ def _without_keys(text: AnyStr, mark: AnyStr, keys: Iterable[re.Pattern[AnyStr]]
     """``text`` without what can be nothing but a key."""
 
     def hidden(match: re.Match[AnyStr]) -> AnyStr:
-        before = match.string[max(0, match.start() - 2) : match.start()]
+        before = match.string[max(0, match.start() - 3) : match.start()]
         ascii_before = before.decode("latin-1") if isinstance(before, bytes) else before
-        inside = _WORD.fullmatch(ascii_before[-1:]) and ascii_before not in _ENDS
+        inside = _WORD.fullmatch(ascii_before[-1:]) and not _ENDS.search(ascii_before)
         return match[0] if inside else mark
 
     for pattern in keys:

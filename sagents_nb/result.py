@@ -103,6 +103,15 @@ class RunResult:
         self.sub_agents = list(sub_agents)
         self._unanswered = _Once()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what only the process has: a run's own ``tool_context``, keys in ``options``."""
+        from .redaction import without_secrets  # seldom, and it imports more
+
+        overrides = {k: v for k, v in self.overrides.items() if k != "tool_context"}
+        if options := overrides.get("options"):
+            overrides["options"] = without_secrets(options)
+        return {**self.__dict__, "overrides": overrides}
+
     def take_answer(self) -> None:
         """Say that its interrupt is answered; raises StaleApproval the second time."""
         if not self._unanswered.take():

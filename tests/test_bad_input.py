@@ -257,3 +257,23 @@ def test_half_a_character_where_it_can_be_is_kept_or_shown_as_a_question_mark() 
     agent = sa.Agent(sa.ScriptedModel(["Read."]))
     assert agent.run(message).messages[0].metadata["a"] == HALF
     assert sa.Agent("demo").run(f"Say hello to {HALF}.").status == "completed"
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda key: sa.resolve_model(f"openai_{key}"),
+        lambda key: sa.Session(agent_of()).send("hi", when=key),
+        lambda key: sa.OpenAIChatModel("m", **{key: 1}),
+        lambda key: agent_of().run("hi", **{key: 1}),
+        lambda key: agent_of().map(["a"], "{" + key + "}"),
+        lambda key: agent_of(until_tool=key),
+        lambda key: sa.Session(agent_of(), filesystem=f"https://me:{key}@host/x"),
+    ],
+)
+def test_no_sentence_quotes_a_key_that_was_given_in_a_wrong_place(give: Any) -> None:
+    key = "sk-proj-AbCdEf0123456789ZyXw"
+    with pytest.raises(sa.ConfigurationError) as raised:
+        give(key)
+    assert key not in str(raised.value)
+    assert key not in repr(raised.value)

@@ -56,7 +56,10 @@ def test_where_a_shell_is_and_was_is_no_secret(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("around", ["{}", "a {} b", "line\n{}", "\t{}", "key={}", '"{}"', "({})"])
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "a {} b", "line\n{}", "\t{}", "key={}", '"{}"', "({})", "of_{}", "Bearer%20{}"],
+)
 def test_what_looks_like_a_key_is_not_written(key: str, around: str) -> None:
     text = redacted_json(json.dumps(around.format(key)).encode())
     assert key.encode() not in text

@@ -347,6 +347,7 @@ class Tree:
 
         Where nothing may be written, none is made: it is there because of what is in it.
         """
+        self._check_depth(path)  # before thousands of them are looked for
         absent = []
         for directory in paths.ancestors(path):
             entry = self._entries.get(directory)

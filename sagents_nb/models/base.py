@@ -175,10 +175,10 @@ _OF_ONE_SERVER |= {
     for argument, others in {
         "api_key": "apikey x_api_key api_token token auth_token access_token bearer bearer_token"
         " authorization proxy_authorization auth credential credentials password passwd secret"
-        " api_secret client_secret secret_key access_key",
+        " api_secret client_secret webhook_secret secret_key access_key azure_ad_token",
         "base_url": "api_base",
-        "headers": "extra_headers default_headers cookie cookies organization",
-        "extra_query": "default_query",
+        "headers": "extra_headers default_headers http_headers cookie cookies organization project",
+        "extra_query": "default_query query",
         "timeout": "request_timeout",
         "retries": "max_retries num_retries",
     }.items()

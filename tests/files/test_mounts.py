@@ -13,12 +13,14 @@ from sagents_nb.files import (
     FileError,
     FileStorage,
     FileSystem,
+    LimitExceeded,
     Mount,
     ReadOnly,
     filesystems,
     open_filesystem,
 )
 from sagents_nb.files import open_filesystem as open_fs
+from sagents_nb.files.mounts import Mounts
 from tests.files.doubles import Desk, DictStorage, HandClock, RichStorage, stored
 
 
@@ -319,3 +321,15 @@ def test_filesystems_without_a_scope_are_each_their_own() -> None:
 )
 def test_a_text_has_the_type_of_its_name(path: str, mime_type: str) -> None:
     assert open_filesystem().write(path, "x").mime_type == mime_type
+
+
+def test_a_path_of_too_many_directories_is_refused_before_each_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = mounted(Mount("/m", DictStorage()))
+    looked: list[str] = []
+    of = Mounts.of
+    monkeypatch.setattr(Mounts, "of", lambda self, path: (looked.append(path), of(self, path))[1])
+    with pytest.raises(LimitExceeded, match="more than 32 levels"):
+        files.write("/m/" + "d/" * 1000 + "x", "a")
+    assert len(looked) < 50

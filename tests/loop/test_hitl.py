@@ -760,3 +760,16 @@ def test_what_cannot_be_written_is_no_decision_and_the_calls_still_wait() -> Non
     assert session.status == "interrupted"
     session.approve().result()  # type: ignore[union-attr]
     assert ran == [1]
+
+
+def test_a_pickled_result_holds_no_secret_that_was_given_for_its_run() -> None:
+    given = {
+        "tool_context": {"database": "canary-one"},
+        "options": {"user": "sk-proj-canary-two-0123456789", "seed": 7},
+    }
+    agent = agent_of(call("write", path="/w"), "ok", tools=TOOLS, interrupt_on={"write": True})
+    result = agent.run("go", **given)
+    assert b"canary" not in pickle.dumps(result)
+    copied = pickle.loads(pickle.dumps(result))
+    assert copied.overrides == {"options": {"seed": 7}}
+    assert agent.resume(copied, sa.Approve()).status == "completed"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import sagents_nb as sa
@@ -124,6 +125,10 @@ def test_an_interrupt_of_another_conversation_is_refused_and_its_own_still_waits
         for id in (other.id, own.id, "", ODD):
             decide = lambda id=id: session.decide({"c1": sa.Approve()}, interrupt_id=id, **by)  # noqa: E731
             said(sa.StaleApproval, decide)
+        frame = pd.DataFrame({"a": [1]})
+        shown = {"interrupt_id": own.id, "digests": {"c1": frame}, "by": "ann"}
+        for odd in (shown, {"interrupt_id": frame, **by}):
+            said(sa.StaleApproval, lambda odd=odd: session.decide({"c1": sa.Approve()}, **odd))
         assert "open are ['c1']" in said(sa.StaleApproval, lambda: session.approve("c2"))
         assert (RAN, session.status) == ([], "interrupted")
     assert session.approve().result().text == "done"  # type: ignore[union-attr]

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ... import kinds
 from ...errors import ConfigurationError, ModelError
-from ...messages import Delta, Message
+from ...messages import Delta, Message, Part, ToolCall
 from ...redaction import (
     Secrets,
     Unshown,
@@ -447,12 +447,26 @@ async def _stream(
     events, data = [], b""
     if message is None:
         raise failure or _unreadable(None, where)
-    said = _masked(message.metadata, where.secrets)
-    yield names.received(replace(message, metadata={**said, **told}))
+    yield names.received(_without_echoes(message, told, where.secrets))
+
+
+def _without_echoes(message: Message, told: dict[str, Any], secrets: Secrets) -> Message:
+    """``message`` and what was ``told`` of it, without what a server echoes of what it was sent.
+
+    Its texts are the model's words; what is beside them goes into errors, exports and stores.
+    """
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            id, name = without(part.id, secrets), without(part.name, secrets)
+            if (id, name) != (part.id, part.name):
+                part = replace(part, id=id, name=name)
+        parts.append(part)
+    said = _masked(message.metadata, secrets)
+    return replace(message, parts=tuple(parts), metadata={**said, **told})
 
 
 def _masked(said: Any, secrets: Secrets) -> Any:
-    """What a server says of its answer, which is kept with it: some echo what they were sent."""
     if isinstance(said, str):
         return without(said, secrets)
     if isinstance(said, dict):

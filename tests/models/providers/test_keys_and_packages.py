@@ -100,6 +100,18 @@ def test_no_message_keeps_the_key_that_a_server_echoes(provider: Provider, strea
     assert KEY.encode() not in pickle.dumps(message)
 
 
+def test_no_call_has_the_key_that_a_server_echoes_for_its_name(provider: Provider) -> None:
+    body = recorded("openai_chat_tool_call")
+    provider.answer = Answer(body)
+    model = model_for("openai-chat", provider.url)
+    (called,) = message_of(ask(model)).tool_calls
+    for echoed in (called.id, called.name):
+        body = body.replace(f'"{echoed}"'.encode(), f'"x{KEY}"'.encode())
+    provider.answer = Answer(body)
+    (called,) = message_of(ask(model)).tool_calls
+    assert (called.id, called.name) == ("x[key]", "x[key]")
+
+
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_no_log_shows_the_key_that_a_broken_server_echoes(name: str) -> None:
     told = io.StringIO()
