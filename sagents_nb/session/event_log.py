@@ -7,9 +7,9 @@ import inspect
 import logging
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from types import BuiltinMethodType, MethodType
 from typing import Any
 from weakref import WeakSet
@@ -61,6 +61,8 @@ class EventLog:
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._deltas: dict[str, list[Event]] = {}  # of who speaks now: "" or a sub-agent's id
+        # By the number of a message's end its first pieces, as many as it has parts.
+        self._first: dict[int, list[Event]] = {}
         self._subscribers: dict[object, Subscriber] = {}  # by who listens, in the order they came
         self._told: Groups | None = ()  # they, until somebody comes or goes
         self.streams: WeakSet[EventStream] = WeakSet()
@@ -83,6 +85,8 @@ class EventLog:
             if not speaker:
                 self._note(event)
             if type(inner) is MessageEnd:
+                self._drop_deltas(speaker, event.seq, inner.message)
+            elif type(inner) is MessageStart:  # the one before may never have come to its end
                 self._deltas.pop(speaker, None)
             self._events.append(event)
         groups = self._groups()
@@ -98,6 +102,13 @@ class EventLog:
         self._telling = False
         if self._closed:
             self._release()
+
+    def _drop_deltas(self, speaker: str, end: int, message: Message) -> None:
+        """Keep no pieces of a message that has ended, but those that :meth:`spoken` puts it in."""
+        if told := self._deltas.pop(speaker, None):
+            self._first[end] = told[: len(message.parts)]
+            if len(self._first) > KEPT:  # so its end is kept no more
+                del self._first[next(iter(self._first))]
 
     def _note(self, event: Event) -> None:
         kind = type(event)
@@ -128,10 +139,28 @@ class EventLog:
         events = [event for event in every if event.seq > since]
         return sorted(events, key=lambda event: event.seq)
 
+    def spoken(self, since: int = 0) -> list[Event]:
+        """What is kept after ``since``, and one piece for each part of messages that have ended.
+
+        So whoever reads only the pieces misses nothing of a run that was quicker than its reader.
+        The pieces have the places of the message's own first ones, so that whoever goes on after
+        any number is told none of them twice. A message that was told in fewer pieces than it has
+        parts is told in those; one in none, by its end alone.
+        """
+        pieces = [
+            _with_delta(first, delta)
+            for event in self._events
+            if event.seq in self._first
+            for first, delta in zip(self._first[event.seq], _pieces_of(event), strict=False)
+            if first.seq > since
+        ]
+        return sorted([*self.kept(since), *pieces], key=lambda event: event.seq)
+
     def forget(self) -> None:
         """Keep nothing of what was told so far."""
         self._events.clear()
         self._deltas.clear()
+        self._first.clear()
         self._calls.clear()
         self._speaking = False
 
@@ -207,8 +236,7 @@ class EventLog:
                     self.unsubscribe(take)
                     stream.close()
 
-        kept = self.kept(since)
-        for event in kept if run_id is None else spoken(kept):
+        for event in self.kept(since) if run_id is None else self.spoken(since):
             if not stream.closed:
                 take(event)
         if self._closed:
@@ -295,35 +323,20 @@ class Subscriber:
             _raised(event, error)
 
 
-def spoken(events: Iterable[Event]) -> Iterator[Event]:
-    """``events``, with one piece for each part of a message whose own pieces are gone.
-
-    So whoever reads only the pieces misses nothing of a run that was quicker than its reader.
-    """
-    silent: set[tuple[str, ...]] = set()  # by the sub-agents on the way to it
-    last = 0
-    for event in events:
-        inner, way = event, tuple[str, ...]()
-        while type(inner) is SubagentEvent:
-            inner, way = inner.event, (*way, inner.sub_agent_id)
-        if type(inner) is MessageStart and inner.message.role == "assistant":
-            silent.add(way)
-        elif type(inner) is MessageUpdate:
-            silent.discard(way)
-        elif type(inner) is MessageEnd and way in silent:
-            silent.discard(way)
-            for delta in deltas_of(inner.message):
-                last = min(last + 1, event.seq - 1)  # one of those that its own pieces had
-                yield replace(_in_place_of(event, delta), seq=last)
-        last = event.seq
-        yield event
+def _pieces_of(event: Event) -> Iterator[Delta]:
+    """What the message that ends there says: a piece for each text, thought and call in a row."""
+    while isinstance(event, SubagentEvent):
+        event = event.event
+    deltas = deltas_of(event.message)  # type: ignore[attr-defined]
+    for _, alike in groupby(deltas, lambda delta: (type(delta), getattr(delta, "index", 0))):
+        first, *further = alike
+        yield replace(first, text="".join(delta.text for delta in (first, *further)))
 
 
-def _in_place_of(event: Event, delta: Delta) -> Event:
+def _with_delta(event: Event, delta: Delta) -> Event:
     if isinstance(event, SubagentEvent):
-        return replace(event, event=_in_place_of(event.event, delta))
-    stamps = {name: getattr(event, name) for name in Event.__struct_fields__}
-    return MessageUpdate(delta=delta, **stamps)
+        return replace(event, event=_with_delta(event.event, delta))
+    return replace(event, delta=delta)
 
 
 Groups = Sequence[Sequence[Subscriber]]

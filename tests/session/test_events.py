@@ -6,10 +6,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sagents_nb as sa
-from sagents_nb.events import AgentEnd, MessageUpdate, SubagentEvent, TurnStart
+from sagents_nb.events import (
+    AgentEnd,
+    Event,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    SubagentEvent,
+    TurnStart,
+)
+from sagents_nb.models.replay import deltas_of
 from sagents_nb.runtime import foreign
+from sagents_nb.runtime.event_stream import EventStream
 from sagents_nb.session import event_log
 from sagents_nb.session.event_log import EventLog
 from tests.grammar import ungrammatical
@@ -368,4 +380,161 @@ def test_a_reader_who_comes_in_between_reads_each_piece_once() -> None:
     first = next(reading)
     gate.open()
     events = [first, *reading]
-    assert [e.delta.text for e in of(MessageUpdate, events)] == ["One.", "", "{}", "Two."]
+    assert [e.delta.text for e in of(MessageUpdate, events)] == ["One.", "{}", "Two."]
+
+
+def test_what_a_store_says_between_the_pieces_and_the_end_of_a_message_has_its_own_number() -> None:
+    store = sa.ConversationStore("sqlite://")
+    store.create_conversation(id="c1")
+    thought = sa.Message("assistant", [sa.ThinkingPart("Hm …"), sa.TextPart("Done.")])
+    with sa.Session.open("c1", store=store, agent=agent_of(["I ask.", call("look")], thought)) as s:
+        early: list[Any] = []
+        s.subscribe(early.append)
+        sent = s.send("go")
+        sent.result()
+        late = list(sent)
+    assert not ungrammatical(late)
+    assert "display_message_saved" in types(late)
+    by_number = {event.seq: event for event in early}
+    assert len({event.seq for event in late}) == len(late)
+    for event in late:
+        assert event.type == by_number[event.seq].type
+        assert event.ts == by_number[event.seq].ts
+
+
+def test_of_a_message_that_never_came_to_its_end_the_next_one_says_nothing() -> None:
+    log = EventLog()
+    log.push(MessageStart(seq=1, message=sa.Message("assistant")))
+    log.push(MessageUpdate(seq=2, delta=sa.TextDelta("Gone.")))
+    log.push(MessageStart(seq=3, message=sa.Message("assistant")))
+    log.push(MessageUpdate(seq=4, delta=sa.TextDelta("Said.")))
+    log.push(MessageEnd(seq=5, message=sa.Message.assistant("Said.")))
+    assert [(event.seq, event.type) for event in log.spoken(1)] == [
+        (3, "message_start"),
+        (4, "message_update"),
+        (5, "message_end"),
+    ]
+
+
+class Speaker:
+    """The session's model, or that of a sub-agent: it says one message after the other."""
+
+    def __init__(self, way: tuple[str, ...]) -> None:
+        self.way = way
+        self.left: list[sa.events.Delta] | None = None  # while it speaks
+        self.message = sa.Message("assistant")
+        self.inner = 0  # how many events there were in each sub-agent
+
+    def event(self, seq: int, kind: type[Event], **fields: Any) -> Event:
+        self.inner += 1
+        event = kind(seq=self.inner if self.way else seq, run_id="r", **fields)
+        for id in reversed(self.way):
+            event = SubagentEvent(
+                seq=seq, run_id="r", tool_call_id="t", sub_agent_id=id, event=event
+            )
+        return event
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Event]:
+    """What a run may tell: several speak at once, and other things happen in between.
+
+    Each letter is said once in all, so that one that is told twice is seen.
+    """
+    letters = map(chr, range(0x4E00, 0x9FFF))
+
+    def text() -> str:
+        return "".join(next(letters) for _ in range(draw(st.integers(1, 3))))
+
+    def part() -> Any:
+        match draw(st.integers(0, 2)):
+            case 0:
+                return sa.TextPart(text())
+            case 1:
+                return sa.ThinkingPart(text())
+        return call("look", at=text())
+
+    speakers = [Speaker(()), Speaker(("a",)), Speaker(("b",)), Speaker(("a", "c"))]
+    told: list[Event] = []
+    for number in draw(st.lists(st.integers(0, len(speakers)), max_size=40)):
+        seq = len(told) + 1
+        if number == len(speakers):
+            told.append(TurnStart(seq=seq, run_id="r"))
+            continue
+        speaker = speakers[number]
+        if speaker.left is None:
+            parts = [part() for _ in range(draw(st.integers(0, 3)))]
+            speaker.message = sa.Message("assistant", parts)
+            pieces = list(deltas_of(speaker.message, tuple))
+            # Some models tell nothing before the end, or not all.
+            speaker.left = pieces[: draw(st.sampled_from([0, 1, len(pieces), len(pieces)]))]
+            event = speaker.event(seq, MessageStart, message=sa.Message("assistant"))
+        elif speaker.left:
+            event = speaker.event(seq, MessageUpdate, delta=speaker.left.pop(0))
+        else:
+            speaker.left = None
+            event = speaker.event(seq, MessageEnd, message=speaker.message)
+        told.append(event)
+    return told
+
+
+def innermost(event: Any) -> tuple[tuple[str, ...], Any]:
+    way = ()
+    while isinstance(event, SubagentEvent):
+        way, event = (*way, event.sub_agent_id), event.event
+    return way, event
+
+
+def pieces_in(events: list[Any]) -> dict[tuple[str, ...], str]:
+    """All that each speaker said in pieces."""
+    said: dict[tuple[str, ...], str] = {}
+    for way, event in map(innermost, events):
+        if isinstance(event, MessageUpdate):
+            said[way] = said.get(way, "") + event.delta.text
+    return said
+
+
+def without_pieces(events: list[Any]) -> list[Any]:
+    return [event for event in events if not isinstance(innermost(event)[1], MessageUpdate)]
+
+
+def read_late(log: EventLog, since: int = 0) -> list[Any]:
+    """What somebody reads of the run who comes now, and has read up to ``since``."""
+    stream = EventStream()
+    log.follow(stream, since, "r")
+    stream.close()
+    return list(stream.blocking(lambda arrival: None))
+
+
+@given(histories())
+def test_however_late_a_run_is_read_its_numbers_ascend_and_one_can_go_on_after_each(
+    told: list[Any],
+) -> None:
+    log = EventLog()
+    for event in told:
+        log.push(event)
+    late = read_late(log)
+    numbers = [event.seq for event in late]
+    assert numbers == sorted(set(numbers))
+    for way in {innermost(event)[0] for event in late}:
+        inner = [within.seq for whose, within in map(innermost, late) if whose == way]
+        assert inner == sorted(set(inner))
+    for place, event in enumerate(late, start=1):
+        assert read_late(log, event.seq) == late[place:]
+    # Who heard the first of them when they came goes on after any of these, too.
+    for since in range(len(told) + 1):
+        heard, rest = told[:since], read_late(log, since)
+        assert without_pieces(rest) == without_pieces(told[since:])
+        letters = [*"".join([*pieces_in(heard).values(), *pieces_in(rest).values()])]
+        chinese = [letter for letter in letters if letter >= "\u4e00"]
+        assert len(chinese) == len(set(chinese))
+
+
+@given(histories())
+def test_a_run_that_is_read_late_says_all_that_was_told_in_pieces(told: list[Any]) -> None:
+    log = EventLog()
+    for event in told:
+        log.push(event)
+        late = pieces_in(read_late(log))
+        for way, text in pieces_in(told[: event.seq]).items():
+            assert set(text) <= set(late.get(way, ""))
