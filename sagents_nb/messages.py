@@ -206,7 +206,7 @@ class ProviderPart(msgspec.Struct, frozen=True, tag="provider"):
 ContentPart = TextPart | ThinkingPart | ImagePart | FilePart | JsonPart | ProviderPart
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True):
+class ToolCall(msgspec.Struct, metaclass=kinds.Record, frozen=True, tag="tool_call", omit_defaults=True):
     """A model's wish to run the tool ``name`` with these ``arguments``; ``id`` is that of the call.
 
     ``error`` says why the arguments could not be read (cut stream, bad JSON); such a call
@@ -227,7 +227,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True)
     error: str | None = None
 
 
-class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=True):
+class ToolResult(msgspec.Struct, metaclass=kinds.Record, frozen=True, tag="tool_result", omit_defaults=True):
     """What the call ``tool_call_id`` of the tool ``name`` came to.
 
     ``content`` is text or parts for the model. ``is_error`` says that it failed, and
@@ -612,7 +612,7 @@ def _no_calls(value: Any) -> ConfigurationError:
     )
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
+class Message(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=True, weakref=True):
     """One entry of a conversation.
 
     ``role`` is "user", "assistant", "system", "tool", or a name of your own: messages of
