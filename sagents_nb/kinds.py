@@ -469,10 +469,9 @@ def _refuse_further(cls: Any, count: int) -> None:
     by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     if count > len(by_place):
         where, first = cls.__name__, cls.__struct_fields__[0]
-        takes = f"it takes {', '.join(by_place)}" if by_place else f"say which, as {where}({first}=…)"
-        raise UnknownArgument(
-            f"{where}(…) takes {len(by_place) or 'no'} arguments without a name, not {count}; {takes}."
-        )
+        known = f"they are {', '.join(by_place)}" if by_place else f"write {where}({first}=…)"
+        most = f"{where}(…) takes {len(by_place) or 'no'} arguments without a name"
+        raise UnknownArgument(f"{most}, not {count}; {known}.")
 
 
 def _unknown(function: Callable[..., Any], given: Iterable[str], error: BaseException) -> str:
