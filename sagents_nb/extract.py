@@ -8,6 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_t
 
 import msgspec
 
+from . import kinds
 from .context import AgentProtocol, joined_prompt
 from .errors import AgentError, ConfigurationError, MaxRunsExceeded, UntilToolNotCalled
 from .events import Emitter
@@ -48,7 +49,8 @@ class Output:
     """
 
     def __init__(self, annotation: Any) -> None:
-        if isinstance(annotation, str | bytes | Mapping | int | float | list):
+        is_value = isinstance(annotation, str | bytes | Mapping | int | float | list)
+        if is_value or kinds.is_array(annotation):
             raise ConfigurationError(
                 f"An answer is of a type, and {type(annotation).__name__} is none; give plain "
                 "types, a dataclass, a TypedDict, a msgspec.Struct or a pydantic model."

@@ -13,10 +13,12 @@ import functools
 import inspect
 import math
 import os
+import re
 import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
@@ -39,8 +41,20 @@ ANYTHING = Kind("anything", lambda value: True)
 """For an argument that its function checks itself."""
 
 
+def is_array(value: Any) -> bool:
+    """Whether it is an array, a series or a frame: of no truth, and a frame gives its columns.
+
+    >>> is_array([1, 2]), is_array("x")
+    (False, False)
+    """
+    return hasattr(type(value), "__array__")
+
+
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    if type(value) in (list, tuple):
+        return True
+    is_other = isinstance(value, str | bytes | Mapping) or is_array(value)
+    return isinstance(value, Iterable) and not is_other
 
 
 LIST = Kind("a list", _is_list)
@@ -130,6 +144,9 @@ def _is_in(choices: Sequence[Any], value: Any) -> bool:
 
 _BUILTIN: frozenset[type] = frozenset({str, int, float, bool, types.NoneType})
 _SCALARS = (str, int, float)
+
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def plain(value: Any) -> Any:
@@ -321,6 +338,7 @@ _ARGUMENTS = {
     "conversation_id": "id",
     "request_limit": "model_calls",
     "total_tokens_limit": "tokens",
+    "content": "parts",
 }
 _HOOKS = {
     "on_agent_start": "before_run",
@@ -438,10 +456,22 @@ class Record(msgspec.StructMeta):
         try:
             return super().__call__(*args, **given)
         except TypeError:
-            names = [*given]
+            names, count = [*given], len(args)
             args, given = (), {}  # a traceback with locals shows no key
             refuse_unknown(cls.__name__, names, cls.__struct_fields__)
+            _refuse_further(cls, count)
             raise
+
+
+def _refuse_further(cls: Any, count: int) -> None:
+    """Raise UnknownArgument if a record was given more values without a name than it takes."""
+    parameters = inspect.signature(cls).parameters.values()
+    by_place = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if count > len(by_place):
+        where, first = cls.__name__, cls.__struct_fields__[0]
+        known = f"they are {', '.join(by_place)}" if by_place else f"write {where}({first}=…)"
+        most = f"{where}(…) takes {len(by_place) or 'no'} arguments without a name"
+        raise UnknownArgument(f"{most}, not {count}; {known}.")
 
 
 def _unknown(function: Callable[..., Any], given: Iterable[str], error: BaseException) -> str:
@@ -512,18 +542,44 @@ def shown(value: Any) -> str:
     ('7', 'str', "'' (empty)", 'list of int, str')
     """
     value = plain(value)
+    if isinstance(value, PurePath) and type(value).__module__.startswith("pathlib"):
+        return _of_text(type(value).__name__, str(value))
     if value is None or isinstance(value, bool | float):
         return repr(value)
     if isinstance(value, int):
         return repr(value) if -(10**9) < value < 10**9 else "so large a number"
     if isinstance(value, str):
-        return "'' (empty)" if value == "" else "str"
+        return "'' (empty)" if value == "" else _of_text("str", value)
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if type(value) in (list, tuple, set, frozenset, dict):
         within = sorted({type(item).__name__ for item in value})[:3]
         return type(value).__name__ + (f" of {', '.join(within)}" if within else " (empty)")
     return type(value).__name__
+
+
+def _of_text(name: str, text: str) -> str:
+    if "\0" in text:
+        return f"{name} with NUL"
+    return f"{name} with half a character" if _HALF.search(text) else name
+
+
+def shown_unmade(shown: Callable[[Any], str]) -> Callable[[Any], str]:
+    """A ``__repr__`` also for an object whose constructor failed: a debugger asks for that.
+
+    >>> from sagents_nb import Agent
+    >>> Agent.__new__(Agent)
+    <Agent that was not made>
+    """
+
+    @functools.wraps(shown)
+    def show(of: Any) -> str:
+        try:
+            return shown(of)
+        except AttributeError:
+            return f"<{type(of).__name__} that was not made>"
+
+    return show
 
 
 # annotations

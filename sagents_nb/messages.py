@@ -315,7 +315,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-# More tokens, or dollars, than that are of no answer, and whoever counts in floats rounds them.
+# More tokens, or dollars, than that are of no answer; whoever counts in floats would round them.
 _MOST_USED = 2**53
 doubted: set[str] = set()
 """The models of which it was said in the log that they name what is no number."""
@@ -324,11 +324,14 @@ doubted: set[str] = set()
 def told_usage(usage: Any, model: str = "") -> Usage | None:
     """``usage`` of an answer of ``model``, or None if it is none; what is no number is not told.
 
-    Servers, and models of other people's making, may say anything. What is a number from 0, finite
-    and within reason, is believed of tokens and dollars. All else counts as if nothing had been
-    said of it, so that a budget is never paid back. The log says so once for each model.
+    Servers, and models of other people's making, may say anything. What is a number from 0 is
+    believed of tokens and dollars; one beyond reason counts as 2**53, so that it uses a budget up.
+    All else counts as if nothing had been said of it, so that a budget is never paid back. The log
+    says so once for each model.
 
     >>> told_usage(Usage(-5, 7, cost_usd=math.nan), "broken") == Usage(0, 7)
+    True
+    >>> told_usage(Usage(10**16), "broken") == Usage(2**53)
     True
     """
     if type(usage) is not Usage and not isinstance(usage, Usage):
@@ -347,7 +350,10 @@ def told_usage(usage: Any, model: str = "") -> Usage | None:
     told: dict[str, Any] = {}
     for name in usage.__struct_fields__:
         value: Any = getattr(usage, name)
-        if _is_number(value) and 0 <= value <= _MOST_USED:
+        if _is_number(value) and value >= 0:
+            if value > _MOST_USED:
+                _doubt(model, name, "so much as could not be: it counts as 2**53")
+                value = _MOST_USED
             told[name] = float(value) if name == "cost_usd" else math.ceil(value)
         elif value is not None:
             _doubt(model, name)
@@ -358,13 +364,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _doubt(model: str, what: str) -> None:
+def _doubt(
+    model: str, what: str, why: str = "not what could be, from 0 on: it counts as not told"
+) -> None:
     if model not in doubted:
         doubted.add(model)
-        _log.warning(
-            "%s gave an answer whose %s is not what could be, from 0 on: it counts as not told.",
-            *(f"The model {model!r}" if model else "A model", what),
-        )
+        who = f"The model {model!r}" if model else "A model"
+        _log.warning("%s gave an answer whose %s is %s.", who, what, why)
 
 
 Content = str | Part | Mapping[str, Any] | Iterable[Any]

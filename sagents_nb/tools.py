@@ -778,6 +778,7 @@ class Tool:
             kwargs |= self.arguments.defaults(self.function, *args, **kwargs)
         return self.function(*args, **kwargs)
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
 

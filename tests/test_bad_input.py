@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy
+import pandas
 import pytest
 
 import sagents_nb as sa
 from sagents_nb import ToolCall
+from sagents_nb.errors import UnknownArgument
 from sagents_nb.messages import DISPLAY
 from sagents_nb.runtime.event_stream import EventStream
+from tests.public_face import exposed
 from tests.talking import agent_of, call, session_of
 
 
@@ -277,3 +284,106 @@ def test_no_sentence_quotes_a_key_that_was_given_in_a_wrong_place(give: Any) -> 
         give(key)
     assert key not in str(raised.value)
     assert key not in repr(raised.value)
+
+
+@pytest.mark.parametrize("odd", [pandas.DataFrame({"look": [1, 2]}), numpy.zeros(3)], ids=type)
+@pytest.mark.parametrize(
+    "name",
+    ["tools", "middleware", "subagents", "interrupt_on", "until_tool", "until_tool_success"],
+)
+def test_an_array_or_a_frame_is_no_list_of_an_agents(name: str, odd: Any) -> None:
+    with pytest.raises(sa.ConfigurationError) as raised:
+        sa.Agent(sa.ScriptedModel([]), **{name: odd})
+    assert f"Agent({name}=…) is " in str(raised.value)
+    assert "a list" in str(raised.value)
+    assert one_sentence(raised.value)
+
+
+def test_a_series_of_answers_is_scripted_and_a_frame_is_not() -> None:
+    answers = pandas.DataFrame({"said": ["Hello!", "Bye!"]})
+    agent = sa.Agent(sa.ScriptedModel(answers["said"]))
+    assert [agent.run("hi").text, agent.run("bye").text] == ["Hello!", "Bye!"]
+    with pytest.raises(sa.ConfigurationError, match=r"ScriptedModel\(turns=…\) is a list"):
+        sa.ScriptedModel(answers)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda s: s.fork(before=10**5000), "no message of a person at so large a number"),
+        (lambda s: s.switch_branch(10**5000, 0), "message at so large a number has no branch 0"),
+        (lambda s: s.switch_branch(0, 10**5000), "at 0 has no branch so large a number"),
+    ],
+)
+def test_a_number_that_python_does_not_write_is_refused_in_a_sentence(call: Any, said: str) -> None:
+    session = session_of("one")
+    session.send("a").result()
+    with pytest.raises(sa.ConfigurationError, match=said):
+        call(session)
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        ("m\0", "not str with NUL"),
+        (Path("m\0"), "Path with NUL"),
+        ("m\ud800", "not str with half a character"),
+    ],
+)
+def test_a_folder_with_what_no_path_has_is_refused_for_that(folder: Any, said: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match=rf"filesystem=…\) is .*{said}\."):
+        sa.Session(agent_of("hi"), filesystem=folder)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: sa.Budget(5), r"takes no arguments without a name.*Budget\(model_calls=…\)"),  # type: ignore[misc]
+        (lambda: sa.Todo("a", "pending", 1, 2), "takes 3 arguments without a name, not 4"),  # type: ignore[call-arg]
+    ],
+)
+def test_a_record_says_which_arguments_it_takes(call: Any, said: str) -> None:
+    with pytest.raises(UnknownArgument, match=said) as raised:
+        call()
+    assert isinstance(raised.value, TypeError)
+
+
+def with_a_repr() -> list[type]:
+    """The public classes that say themselves how they are shown, but those made at one stroke."""
+    found: set[type] = set()
+    for module, names in exposed().items():
+        for name in names:
+            cls = getattr(importlib.import_module(module), name)
+            if isinstance(cls, type) and not issubclass(cls, tuple | msgspec.Struct):
+                ours = [c for c in cls.__mro__ if c.__module__.startswith("sagents_nb")]
+                if any("__repr__" in vars(c) for c in ours):
+                    found.add(cls)
+    return sorted(found, key=lambda cls: cls.__name__)
+
+
+@pytest.mark.parametrize("cls", with_a_repr(), ids=lambda cls: cls.__name__)
+def test_what_a_constructor_left_half_way_can_be_shown(cls: Any) -> None:
+    """As a traceback with locals does, or a debugger."""
+    assert isinstance(repr(cls.__new__(cls)), str)
+
+
+def test_a_frame_that_is_of_something_else_is_not_drawn() -> None:
+    frame = pandas.DataFrame({"x": [1]})
+    with pytest.raises(sa.ConfigurationError, match="none of events; give a session") as raised:
+        sa.plot_timeline(frame)
+    assert one_sentence(raised.value)
+    with pytest.raises(sa.ConfigurationError, match="none of usage; give a session"):
+        sa.plot_usage(frame, "x")
+
+
+def test_what_was_shown_is_told_by_text_alone() -> None:
+    session = sa.Session(agent_of(call("look"), "done", tools=[look], interrupt_on=["look"]))
+    interrupt = session.send("go").result().interrupt
+    assert interrupt is not None
+    (request,) = interrupt.action_requests
+    yes, shown = {request.tool_call_id: sa.Approve()}, {request.tool_call_id: request.digest}
+    odd: Any = numpy.array([request.digest, interrupt.id])
+    for id, digests in ((odd, shown), (interrupt.id, {request.tool_call_id: odd})):
+        with pytest.raises(sa.StaleApproval):
+            session.decide(yes, interrupt_id=id, digests=digests, by="Ada")
+    assert session.decide(yes, interrupt_id=interrupt.id, digests=shown, by="Ada")

@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy
+import pandas
 import pytest
 
 import sagents_nb as sa
@@ -110,6 +112,11 @@ VALUES: dict[str, Callable[[], Any]] = {
     "path": lambda: Path("x"),
     "message": lambda: sa.Message.user("hi"),
     "10**400": lambda: 10**400,
+    "10**5000": lambda: 10**5000,  # which Python does not write
+    "array": lambda: numpy.zeros(3),  # which is neither true nor false
+    "array of text": lambda: numpy.array(["x", "y"]),
+    "frame": lambda: pandas.DataFrame({"x": [1, 2]}),
+    "series": lambda: pandas.Series(["x", "y"]),
     "100,000 levels": lambda: _deep(),
     "a str that raises": lambda: OddText("x"),
     "an int that raises": lambda: OddNumber(3),
@@ -280,7 +287,7 @@ def fits(value: Any, annotation: Any, depth: int = 0) -> bool:
         return any(fits(value, part, depth) for part in parts)
     if origin is typing.Literal:
         value = kinds.plain(value)
-        return any(value == part and type(value) is type(part) for part in parts)
+        return any(type(value) is type(part) and value == part for part in parts)
     if origin is collections.abc.Callable or annotation is collections.abc.Callable:
         return callable(value)
     if origin is type or annotation is type:

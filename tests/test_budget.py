@@ -150,7 +150,8 @@ class Says(sa.ChatModel):
         yield sa.Message("assistant", (sa.TextPart("Yes."),), self.usage, "end_turn")
 
 
-NO_NUMBERS = [float("nan"), float("inf"), float("-inf"), -100, 10**400, "many", None, True, [1]]
+NO_NUMBERS = [float("nan"), float("-inf"), -100, "many", None, True, [1]]
+TOO_MUCH = [2**53 + 1, 10**16, 1e300, float("inf"), 10**400]
 
 
 @pytest.mark.parametrize("wrong", NO_NUMBERS, ids=lambda wrong: repr(wrong)[:8])
@@ -169,7 +170,27 @@ def test_of_what_a_model_says_it_used_only_numbers_are_counted(name: str, wrong:
     assert {result.messages[-1].usage for result in results} == {told}
 
 
-@pytest.mark.parametrize("wrong", [*NO_NUMBERS[:6], True], ids=lambda wrong: repr(wrong)[:8])
+@pytest.mark.parametrize("much", TOO_MUCH, ids=lambda much: repr(much)[:8])
+@pytest.mark.parametrize("name", ["input_tokens", "output_tokens", "cache_read_tokens"])
+def test_more_tokens_than_can_be_use_up_a_budget(name: str, much: Any) -> None:
+    agent = sa.Agent(Says(sa.Usage(**{name: much})), defaults=False)
+    day = sa.Budget(tokens=10_000).shared()
+    assert agent.run("?", budget=day).usage == sa.Usage(**{name: 2**53})
+    assert day.meter.tokens == 2**53
+    with pytest.raises(sa.BudgetExceeded, match="10,000 tokens is used up"):
+        agent.run("?", budget=day)
+
+
+@pytest.mark.parametrize("much", TOO_MUCH, ids=lambda much: repr(much)[:8])
+def test_a_cost_of_more_dollars_than_can_be_uses_up_a_budget(much: Any) -> None:
+    day = sa.Budget(cost_usd=5).shared()
+    agent = sa.Agent(Says(sa.Usage(4, 4, cost_usd=much)), budget=day, defaults=False)
+    assert agent.run("?").usage == sa.Usage(4, 4, cost_usd=2.0**53)
+    with pytest.raises(sa.BudgetExceeded, match="5 cost_usd is used up"):
+        agent.run("?")
+
+
+@pytest.mark.parametrize("wrong", [*NO_NUMBERS[:4], True], ids=lambda wrong: repr(wrong)[:8])
 def test_a_cost_that_is_no_number_is_not_told(wrong: Any) -> None:
     day = sa.Budget(tokens=100).shared()
     agent = sa.Agent(Says(sa.Usage(4, 4, cost_usd=wrong)), budget=day, defaults=False)
@@ -197,6 +218,17 @@ def test_the_log_says_once_of_a_model_that_it_names_no_numbers(
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert "The model 'says' gave an answer whose input_tokens" in record.getMessage()
+
+
+def test_the_log_says_that_so_many_tokens_could_not_be(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages_module, "doubted", set())
+    sa.Agent(Says(sa.Usage(10**16)), defaults=False).run("?")
+    assert caplog.messages == [
+        "The model 'says' gave an answer whose input_tokens is so much as could not be: it counts "
+        "as 2**53."
+    ]
 
 
 def test_what_a_middleware_says_it_spent_is_looked_at_too() -> None:

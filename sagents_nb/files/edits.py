@@ -80,14 +80,15 @@ def replace_lines(entry: FileEntry, start: int, end: int, new: list[str]) -> str
     """
     path, text = entry.path, _text_of(entry)
     lines = split_lines(text)
+    first, last = kinds.shown(start), kinds.shown(end)
     if start < 1:
-        raise FileError(f"start_line is {start}, but lines are counted from 1.", path)
+        raise FileError(f"start_line is {first}, but lines are counted from 1.", path)
     if end < start:
-        raise FileError(f"end_line ({end}) is before start_line ({start}); swap them.", path)
+        raise FileError(f"end_line ({last}) is before start_line ({first}); swap them.", path)
     if start > len(lines):
-        raise FileError(f"start_line is {start}, but {path} has only {len(lines)} lines.", path)
+        raise FileError(f"start_line is {first}, but {path} has only {len(lines)} lines.", path)
     if end > len(lines):
-        raise FileError(f"end_line is {end}, but {path} has only {len(lines)} lines.", path)
+        raise FileError(f"end_line is {last}, but {path} has only {len(lines)} lines.", path)
     if "\r\n" in text:
         new = [line.removesuffix("\r") + "\r" for line in new]
     lines[start - 1 : end] = new

@@ -109,6 +109,7 @@ class VirtualFilesystem:
         )
         self.mount_missing(mounts)
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return f"<VirtualFilesystem {self.scope or 'in memory'}: {len(self._tree)} entries>"
 

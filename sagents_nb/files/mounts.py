@@ -83,6 +83,7 @@ class Mount:
         self.debounce = float(debounce)
         self.readonly = bool(readonly)
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         where = "default" if self.base is None else repr(self.base)
         return f"<Mount {where}: {type(self.storage).__name__}>"

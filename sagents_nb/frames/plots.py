@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import kinds
@@ -36,9 +37,10 @@ _LONGEST = 28  # characters of a label
 
 _SOURCE = kinds.either(
     "a session, or a frame of one",
-    kinds.having("", "to_frame"),
+    kinds.Kind("", lambda value: hasattr(value, "to_frame") and not kinds.is_array(value)),
     kinds.having("", "columns", "iloc"),
 )
+_OF_EVENTS = ("session_id", "sub_agent", "type", "name", "status", "time", "duration")
 
 
 @kinds.checked(source=_SOURCE)
@@ -58,6 +60,7 @@ def plot_timeline(source: Any, ax: Axes | None = None) -> Axes:
     ['model']
     """
     events = source.to_frame("events") if hasattr(source, "to_frame") else source
+    _check_columns("events", events, _OF_EVENTS)
     spans = _spans(events)
     if not len(spans):
         raise ConfigurationError("There is nothing to draw: no event tells how long it took.")
@@ -85,6 +88,14 @@ def plot_timeline(source: Any, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0, float((spans["start"] + spans["width"]).max()) * 1.01)
     _tidy(ax, legend=spans["kind"].nunique())
     return ax
+
+
+def _check_columns(kind: str, frame: Any, columns: Sequence[str]) -> None:
+    if missing := [name for name in columns if name not in frame.columns]:
+        raise ConfigurationError(
+            f"This frame has no column {missing[0]!r}, so it is none of {kind}; give a session, or "
+            f"what its to_frame({kind!r}) gives."
+        )
 
 
 def _spans(events: Any) -> Any:
@@ -157,6 +168,7 @@ def plot_usage(source: Any, by: str = "model", ax: Axes | None = None) -> Axes:
     if by != "call" and by not in usage.columns:
         columns = ", ".join(map(str, usage.columns))
         raise ConfigurationError(f"There is no column {by!r}; take one of {columns}, or 'call'.")
+    _check_columns("usage", usage, (*_TOKENS, "cost_usd"))
     usage = usage[usage[list(_TOKENS)].notna().any(axis=1)]
     if not len(usage):
         raise ConfigurationError("There is nothing to draw: no call tells what it used.")

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from .. import kinds
 from ..errors import ConfigurationError, ModelError
 from ..messages import Delta, Message
 from ..redaction import secrets_of_call
@@ -148,6 +149,7 @@ class ModelAround(ChatModel):
         self.chosen_because = inner.chosen_because
         self.reads_images = inner.reads_images
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return repr(self.inner)  # whose errors people read
 

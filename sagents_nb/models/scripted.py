@@ -23,6 +23,8 @@ from ..messages import (
 from .base import ChatModel, ModelRequest
 from .replay import deltas_of
 
+_TURNS = kinds.either("a list, or a series of a frame", kinds.LIST, kinds.having("", "to_list"))
+
 
 class ScriptedModel(ChatModel):
     """Streams one of the ``turns`` after the other, ``chunk`` characters at a time.
@@ -46,7 +48,7 @@ class ScriptedModel(ChatModel):
 
     name = "scripted"
 
-    @kinds.checked(delay=kinds.number(0, "seconds"), chunk=kinds.whole(1))
+    @kinds.checked(turns=_TURNS, delay=kinds.number(0, "seconds"), chunk=kinds.whole(1))
     def __init__(self, turns: Iterable[Any], delay: float = 0.0, chunk: int = 4) -> None:
         self._unread = iter(turns)
         self.turns = list(self._unread) if isinstance(turns, Sized) else []

@@ -732,8 +732,8 @@ class Actor:
         """Take decisions on requests as somebody saw them."""
         self.check_open()
         interrupt = self._state.interrupt
-        shown = interrupt_id if isinstance(interrupt_id, str) else None
-        if self.status != "interrupted" or interrupt is None or interrupt.id != shown:
+        id = interrupt_id if isinstance(interrupt_id, str) else None
+        if self.status != "interrupted" or interrupt is None or interrupt.id != id:
             raise StaleApproval("This request was already answered; nothing was run for it now.")
         self.approvals.check_seen(interrupt, decisions, digests)
         return self._take(interrupt, self.approvals.checked(self.agent, interrupt, decisions), by)

@@ -95,8 +95,9 @@ class Approvals:
         """Raise StaleApproval if a decided request is not the one that somebody saw."""
         for request in interrupt.action_requests:
             i = request.tool_call_id
-            shown = isinstance(seen := digests.get(i), str) and seen == request.digest
-            if i in decisions and (not shown or i in self._taken):
+            seen = digests.get(i)
+            is_seen = isinstance(seen, str) and seen == request.digest
+            if i in decisions and (not is_seen or i in self._taken):
                 raise StaleApproval(
                     f"The request for {request.tool_name} was answered or has changed since it "
                     "was shown; nothing was run.",

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from .. import kinds
 from ..errors import ConfigurationError
 from ..messages import BRANCH, Message
 from ..state import LooseTodo, State, Todo, to_data
@@ -96,7 +97,8 @@ def switched(state: State, position: int, branch: int) -> State:
     chosen = _read(state.metadata.get(_key(str(id), branch)), _Kept) if branch < count else None
     if chosen is None or not chosen.messages or chosen.messages[0].metadata.get(BRANCH) != id:
         raise ConfigurationError(
-            f"The message at {position} has no branch {branch}; see session.branches."
+            f"The message at {kinds.shown(position)} has no branch {kinds.shown(branch)}; see "
+            "session.branches."
         )
     metadata = _set_aside(state, position, str(id), current, _Point(branch, count))
     del metadata[_key(str(id), branch)]
@@ -114,7 +116,8 @@ def forked(state: State, before: int | None) -> State:
         return state
     if before >= len(state.messages) or state.messages[before].role != "user":
         raise ConfigurationError(
-            f"There is no message of a person at {before} to go on before; see session.messages."
+            f"There is no message of a person at {kinds.shown(before)} to go on before; see "
+            "session.messages."
         )
     messages = state.messages[:before]
     points = branches_of(state.metadata)

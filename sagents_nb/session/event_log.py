@@ -7,11 +7,11 @@ import inspect
 import logging
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from types import BuiltinMethodType, MethodType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakSet
 
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from ..events import (
 )
 from ..frames import Conversation
 from ..loop.model_call import Partial
-from ..messages import Delta, Message, ToolCallDelta
+from ..messages import Delta, Message
 from ..models.replay import deltas_of
 from ..runtime import foreign
 from ..runtime.event_stream import EventStream
@@ -61,6 +61,8 @@ class EventLog:
     def __init__(self) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._deltas: dict[str, list[Event]] = {}  # of who speaks now: "" or a sub-agent's id
+        # By the number of a message's end its first pieces, as many as it has parts.
+        self._first: dict[int, list[Event]] = {}
         self._subscribers: dict[object, Subscriber] = {}  # by who listens, in the order they came
         self._told: Groups | None = ()  # they, until somebody comes or goes
         self.streams: WeakSet[EventStream] = WeakSet()
@@ -83,6 +85,8 @@ class EventLog:
             if not speaker:
                 self._note(event)
             if type(inner) is MessageEnd:
+                self._drop_deltas(speaker, event.seq, inner.message)
+            elif type(inner) is MessageStart:  # the one before may never have come to its end
                 self._deltas.pop(speaker, None)
             self._events.append(event)
         groups = self._groups()
@@ -98,6 +102,13 @@ class EventLog:
         self._telling = False
         if self._closed:
             self._release()
+
+    def _drop_deltas(self, speaker: str, end: int, message: Message) -> None:
+        """Keep no pieces of a message that has ended, but those that :meth:`spoken` puts it in."""
+        if told := self._deltas.pop(speaker, None):
+            self._first[end] = told[: len(message.parts)]
+            if len(self._first) > KEPT:  # so its end is kept no more
+                del self._first[next(iter(self._first))]
 
     def _note(self, event: Event) -> None:
         kind = type(event)
@@ -128,10 +139,28 @@ class EventLog:
         events = [event for event in every if event.seq > since]
         return sorted(events, key=lambda event: event.seq)
 
+    def spoken(self, since: int = 0) -> list[Event]:
+        """What is kept after ``since``, and one piece for each part of messages that have ended.
+
+        So whoever reads only the pieces misses nothing of a run that was quicker than its reader.
+        The pieces have the places of the message's own first ones, so that whoever goes on after
+        any number is told none of them twice. A message that was told in fewer pieces than it has
+        parts is told in those; one in none, by its end alone.
+        """
+        pieces = [
+            _with_delta(first, delta)
+            for event in self._events
+            if event.seq in self._first
+            for first, delta in zip(self._first[event.seq], _pieces_of(event), strict=False)
+            if first.seq > since
+        ]
+        return sorted([*self.kept(since), *pieces], key=lambda event: event.seq)
+
     def forget(self) -> None:
         """Keep nothing of what was told so far."""
         self._events.clear()
         self._deltas.clear()
+        self._first.clear()
         self._calls.clear()
         self._speaking = False
 
@@ -207,8 +236,7 @@ class EventLog:
                     self.unsubscribe(take)
                     stream.close()
 
-        kept = self.kept(since)
-        for event in kept if run_id is None else spoken(kept):
+        for event in self.kept(since) if run_id is None else self.spoken(since):
             if not stream.closed:
                 take(event)
         if self._closed:
@@ -295,68 +323,20 @@ class Subscriber:
             _raised(event, error)
 
 
-def spoken(events: Sequence[Event]) -> list[Event]:
-    """``events``, with one piece for each part of a message whose own pieces are gone.
-
-    So whoever reads only the pieces misses nothing of a run that was quicker than its reader. They
-    have numbers that its own pieces had, right before its end; if there were fewer, as a model
-    may not stream all that it says, the first are left out.
-    """
-    silent = _silent(events)
-    used = {event.seq for event in events}
-    made: list[Event] = []
-    open_: list[_Silent] = []  # those that began before the number and end after it: few
-    number = 0
-    while silent or open_:
-        if not open_:
-            number = silent[-1].end.seq
-        number -= 1
-        while silent and silent[-1].end.seq > number:
-            open_.append(silent.pop())
-        open_ = [each for each in open_ if each.pieces and each.start < number]
-        if open_ and number not in used:
-            latest = max(open_, key=lambda each: each.start)
-            made.append(replace(_in_place_of(latest.end, latest.pieces.pop()), seq=number))
-    return sorted([*events, *made], key=lambda event: event.seq)
+def _pieces_of(event: Event) -> Iterator[Delta]:
+    """What the message that ends there says: a piece for each text, thought and call in a row."""
+    while isinstance(event, SubagentEvent):
+        event = event.event
+    deltas = deltas_of(event.message)  # type: ignore[attr-defined]
+    for _, alike in groupby(deltas, lambda delta: (type(delta), getattr(delta, "index", 0))):
+        first, *further = alike
+        yield replace(first, text="".join(delta.text for delta in (first, *further)))
 
 
-class _Silent(NamedTuple):
-    start: int
-    end: Event
-    pieces: list[Delta]
-
-
-def _silent(events: Iterable[Event]) -> list[_Silent]:
-    """The messages without pieces of their own, in the order of their ends."""
-    starts: dict[tuple[str, ...], int] = {}  # by the sub-agents on the way to it
-    silent: list[_Silent] = []
-    for event in events:
-        inner, way = event, tuple[str, ...]()
-        while type(inner) is SubagentEvent:
-            inner, way = inner.event, (*way, inner.sub_agent_id)
-        if type(inner) is MessageStart and inner.message.role == "assistant":
-            starts[way] = event.seq
-        elif type(inner) is MessageUpdate:
-            starts.pop(way, None)
-        elif type(inner) is MessageEnd and way in starts:
-            silent.append(_Silent(starts.pop(way), event, _pieces(inner.message)))
-    return silent
-
-
-def _pieces(message: Message) -> list[Delta]:
-    pieces: list[Delta] = []
-    for delta in deltas_of(message):
-        if isinstance(delta, ToolCallDelta) and delta.name is None:  # what it is called with
-            delta = replace(pieces.pop(), text=delta.text)
-        pieces.append(delta)
-    return pieces
-
-
-def _in_place_of(event: Event, delta: Delta) -> Event:
+def _with_delta(event: Event, delta: Delta) -> Event:
     if isinstance(event, SubagentEvent):
-        return replace(event, event=_in_place_of(event.event, delta))
-    stamps = {name: getattr(event, name) for name in Event.__struct_fields__}
-    return MessageUpdate(delta=delta, **stamps)
+        return replace(event, event=_with_delta(event.event, delta))
+    return replace(event, delta=delta)
 
 
 Groups = Sequence[Sequence[Subscriber]]

@@ -373,6 +373,7 @@ class Session:
         def __getattr__(self, name: str) -> Any:
             return kinds.no_attribute(self, name)
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self.actor.status}, {len(self.messages)} messages>"
 

@@ -64,7 +64,14 @@ def test_an_answer_that_counts_no_tokens_is_not_said_to_be_free(usage: sa.Usage 
         agent.run("hi")
 
 
-@pytest.mark.parametrize("wrong", [10**400, -5, float("nan"), float("inf"), "many"])
+@pytest.mark.parametrize("much", [10**16, 10**400, float("inf")])
+def test_more_tokens_than_can_be_have_the_price_of_as_many_as_count(much: Any) -> None:
+    model = sa.Priced(scripted(answer(usage=sa.Usage(much, 0))), input=2.0, output=10.0)
+    usage = agent_with(model, budget=sa.Budget(cost_usd=1)).run("hi").usage
+    assert usage == sa.Usage(2**53, 0, cost_usd=2**53 * 2.0 / 1e6)
+
+
+@pytest.mark.parametrize("wrong", [-5, float("nan"), "many"])
 def test_only_what_is_a_number_of_tokens_has_a_price(wrong: Any) -> None:
     model = sa.Priced(scripted(answer(usage=sa.Usage(wrong, 100))), input=2.0, output=10.0)
     usage = agent_with(model, budget=sa.Budget(cost_usd=1)).run("hi").usage

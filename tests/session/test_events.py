@@ -2,28 +2,28 @@ from __future__ import annotations
 
 import gc
 import logging
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 import sagents_nb as sa
 from sagents_nb.events import (
     AgentEnd,
-    DisplayMessageSaved,
+    Event,
     MessageEnd,
     MessageStart,
     MessageUpdate,
     SubagentEvent,
     TurnStart,
 )
+from sagents_nb.models.replay import deltas_of
 from sagents_nb.runtime import foreign
+from sagents_nb.runtime.event_stream import EventStream
 from sagents_nb.session import event_log
-from sagents_nb.session.event_log import EventLog, spoken
+from sagents_nb.session.event_log import EventLog
 from tests.grammar import ungrammatical
 from tests.session.gates import Gate
 from tests.talking import agent_of, all_of, call, calls_of, of, run, session_of, types, until
@@ -383,73 +383,158 @@ def test_a_reader_who_comes_in_between_reads_each_piece_once() -> None:
     assert [e.delta.text for e in of(MessageUpdate, events)] == ["One.", "{}", "Two."]
 
 
-SPEAKERS = ["", "a", "b"]
+def test_what_a_store_says_between_the_pieces_and_the_end_of_a_message_has_its_own_number() -> None:
+    store = sa.ConversationStore("sqlite://")
+    store.create_conversation(id="c1")
+    thought = sa.Message("assistant", [sa.ThinkingPart("Hm …"), sa.TextPart("Done.")])
+    with sa.Session.open("c1", store=store, agent=agent_of(["I ask.", call("look")], thought)) as s:
+        early: list[Any] = []
+        s.subscribe(early.append)
+        sent = s.send("go")
+        sent.result()
+        late = list(sent)
+    assert not ungrammatical(late)
+    assert "display_message_saved" in types(late)
+    by_number = {event.seq: event for event in early}
+    assert len({event.seq for event in late}) == len(late)
+    for event in late:
+        assert event.type == by_number[event.seq].type
+        assert event.ts == by_number[event.seq].ts
+
+
+def test_of_a_message_that_never_came_to_its_end_the_next_one_says_nothing() -> None:
+    log = EventLog()
+    log.push(MessageStart(seq=1, message=sa.Message("assistant")))
+    log.push(MessageUpdate(seq=2, delta=sa.TextDelta("Gone.")))
+    log.push(MessageStart(seq=3, message=sa.Message("assistant")))
+    log.push(MessageUpdate(seq=4, delta=sa.TextDelta("Said.")))
+    log.push(MessageEnd(seq=5, message=sa.Message.assistant("Said.")))
+    assert [(event.seq, event.type) for event in log.spoken(1)] == [
+        (3, "message_start"),
+        (4, "message_update"),
+        (5, "message_end"),
+    ]
+
+
+class Speaker:
+    """The session's model, or that of a sub-agent: it says one message after the other."""
+
+    def __init__(self, way: tuple[str, ...]) -> None:
+        self.way = way
+        self.left: list[sa.events.Delta] | None = None  # while it speaks
+        self.message = sa.Message("assistant")
+        self.inner = 0  # how many events there were in each sub-agent
+
+    def event(self, seq: int, kind: type[Event], **fields: Any) -> Event:
+        self.inner += 1
+        event = kind(seq=self.inner if self.way else seq, run_id="r", **fields)
+        for id in reversed(self.way):
+            event = SubagentEvent(
+                seq=seq, run_id="r", tool_call_id="t", sub_agent_id=id, event=event
+            )
+        return event
 
 
 @st.composite
-def told_events(draw: st.DrawFn) -> list[Any]:
-    """What a session and two sub-agents say at the same time, in pieces, and what comes between."""
-    waiting: dict[str, list[Any]] = {}
-    for speaker in SPEAKERS:
-        waiting[speaker] = []
-        for number in range(draw(st.integers(0, 3))):
-            kinds = draw(st.lists(st.sampled_from([sa.TextPart, sa.ThinkingPart]), max_size=2))
-            parts = [kind(f"{speaker}{number}{place}") for place, kind in enumerate(kinds)]
-            waiting[speaker].append(MessageStart(message=sa.Message("assistant")))
-            for part in parts:
-                delta = sa.TextDelta if isinstance(part, sa.TextPart) else sa.ThinkingDelta
-                size = draw(st.integers(1, len(part.text)))
-                for piece in (part.text[:size], part.text[size:]):
-                    waiting[speaker] += [MessageUpdate(delta=delta(piece))] if piece else []
-            waiting[speaker].append(MessageEnd(message=sa.Message("assistant", parts)))
-    events: list[Any] = []
-    while left := [speaker for speaker in SPEAKERS if waiting[speaker]]:
-        if draw(st.integers(0, 3)) == 0:
-            events.append(DisplayMessageSaved(display_message={}))
-        speaker = draw(st.sampled_from(left))
-        event = waiting[speaker].pop(0)
-        if speaker:
-            event = SubagentEvent(sub_agent_id=speaker, tool_call_id="c", event=event)
-        events.append(event)
-    return [replace(event, seq=seq) for seq, event in enumerate(events, 1)]
+def histories(draw: st.DrawFn) -> list[Event]:
+    """What a run may tell: several speak at once, and other things happen in between.
+
+    Each letter is said once in all, so that one that is told twice is seen.
+    """
+    letters = map(chr, range(0x4E00, 0x9FFF))
+
+    def text() -> str:
+        return "".join(next(letters) for _ in range(draw(st.integers(1, 3))))
+
+    def part() -> Any:
+        match draw(st.integers(0, 2)):
+            case 0:
+                return sa.TextPart(text())
+            case 1:
+                return sa.ThinkingPart(text())
+        return call("look", at=text())
+
+    speakers = [Speaker(()), Speaker(("a",)), Speaker(("b",)), Speaker(("a", "c"))]
+    told: list[Event] = []
+    for number in draw(st.lists(st.integers(0, len(speakers)), max_size=40)):
+        seq = len(told) + 1
+        if number == len(speakers):
+            told.append(TurnStart(seq=seq, run_id="r"))
+            continue
+        speaker = speakers[number]
+        if speaker.left is None:
+            parts = [part() for _ in range(draw(st.integers(0, 3)))]
+            speaker.message = sa.Message("assistant", parts)
+            pieces = list(deltas_of(speaker.message, tuple))
+            # Some models tell nothing before the end, or not all.
+            speaker.left = pieces[: draw(st.sampled_from([0, 1, len(pieces), len(pieces)]))]
+            event = speaker.event(seq, MessageStart, message=sa.Message("assistant"))
+        elif speaker.left:
+            event = speaker.event(seq, MessageUpdate, delta=speaker.left.pop(0))
+        else:
+            speaker.left = None
+            event = speaker.event(seq, MessageEnd, message=speaker.message)
+        told.append(event)
+    return told
 
 
-@given(told_events(), st.data())
-def test_whenever_a_reader_comes_it_reads_all_that_was_said_in_ascending_numbers(
-    events: list[Any], data: st.DataObject
+def innermost(event: Any) -> tuple[tuple[str, ...], Any]:
+    way = ()
+    while isinstance(event, SubagentEvent):
+        way, event = (*way, event.sub_agent_id), event.event
+    return way, event
+
+
+def pieces_in(events: list[Any]) -> dict[tuple[str, ...], str]:
+    """All that each speaker said in pieces."""
+    said: dict[tuple[str, ...], str] = {}
+    for way, event in map(innermost, events):
+        if isinstance(event, MessageUpdate):
+            said[way] = said.get(way, "") + event.delta.text
+    return said
+
+
+def without_pieces(events: list[Any]) -> list[Any]:
+    return [event for event in events if not isinstance(innermost(event)[1], MessageUpdate)]
+
+
+def read_late(log: EventLog, since: int = 0) -> list[Any]:
+    """What somebody reads of the run who comes now, and has read up to ``since``."""
+    stream = EventStream()
+    log.follow(stream, since, "r")
+    stream.close()
+    return list(stream.blocking(lambda arrival: None))
+
+
+@given(histories())
+def test_however_late_a_run_is_read_its_numbers_ascend_and_one_can_go_on_after_each(
+    told: list[Any],
 ) -> None:
     log = EventLog()
-    arrives = data.draw(st.integers(0, len(events)))
-    for event in events[:arrives]:
+    for event in told:
         log.push(event)
-    heard = [*spoken(log.kept()), *events[arrives:]]
-    numbers = [event.seq for event in heard]
+    late = read_late(log)
+    numbers = [event.seq for event in late]
     assert numbers == sorted(set(numbers))
-    for speaker in SPEAKERS:
-        of_one = [
-            inner
-            for event in heard
-            for inner in [getattr(event, "event", event)]
-            if getattr(event, "sub_agent_id", "") == speaker
-        ]
-        pieces = "".join(event.delta.text for event in of(MessageUpdate, of_one))
-        parts = [part for event in of(MessageEnd, of_one) for part in event.message.parts]
-        assert pieces == "".join(part.text for part in parts)
-        kinds = [event.type for event in of_one if event.type != "display_message_saved"]
-        assert re.fullmatch("((start )(update )*(end ))*", "".join(f"{k[8:]} " for k in kinds))
+    for way in {innermost(event)[0] for event in late}:
+        inner = [within.seq for whose, within in map(innermost, late) if whose == way]
+        assert inner == sorted(set(inner))
+    for place, event in enumerate(late, start=1):
+        assert read_late(log, event.seq) == late[place:]
+    # Who heard the first of them when they came goes on after any of these, too.
+    for since in range(len(told) + 1):
+        heard, rest = told[:since], read_late(log, since)
+        assert without_pieces(rest) == without_pieces(told[since:])
+        letters = [*"".join([*pieces_in(heard).values(), *pieces_in(rest).values()])]
+        chinese = [letter for letter in letters if letter >= "\u4e00"]
+        assert len(chinese) == len(set(chinese))
 
 
-def test_a_message_that_came_in_fewer_pieces_than_it_has_parts_leaves_out_the_first() -> None:
-    parts = [sa.ThinkingPart("Hm"), sa.TextPart("Hello")]
+@given(histories())
+def test_a_run_that_is_read_late_says_all_that_was_told_in_pieces(told: list[Any]) -> None:
     log = EventLog()
-    for seq, event in enumerate(
-        [
-            MessageStart(message=sa.Message("assistant")),
-            MessageUpdate(delta=sa.TextDelta("Hello")),
-            MessageEnd(message=sa.Message("assistant", parts)),
-        ],
-        1,
-    ):
-        log.push(replace(event, seq=seq))
-    told = [event.delta for event in of(MessageUpdate, spoken(log.kept()))]
-    assert told == [sa.TextDelta("Hello")]
+    for event in told:
+        log.push(event)
+        late = pieces_in(read_late(log))
+        for way, text in pieces_in(told[: event.seq]).items():
+            assert set(text) <= set(late.get(way, ""))

@@ -89,6 +89,7 @@ class DiskStorage:
         self._started = False
         self._left_out: dict[tuple[str, ...], set[str]] = {}  # by directory, what was told
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return f"DiskStorage({self.path!r})"
 

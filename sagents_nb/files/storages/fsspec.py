@@ -94,6 +94,7 @@ class FsspecStorage:
         self._lock = threading.Lock()
         self._started = False
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return f"FsspecStorage({self._url!r})"
 

@@ -95,6 +95,7 @@ class Cassette:
                 atexit.register(cls._open[full]._finish)
             return cls._open[full]
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return self.path.name
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from ... import kinds
 from ...messages import Message, Part, ToolResult
 from ...redaction import (
     SHORTEST,
@@ -299,6 +300,7 @@ class Recording:
     def __reduce__(self) -> tuple[Any, ...]:
         return Recording, (self.key, self.request, self.message, self.shape)
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return f"Recording({self.key!r}, {self.message!r})"
 

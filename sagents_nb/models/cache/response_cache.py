@@ -100,6 +100,7 @@ class ResponseCache:
         except OSError as error:
             self._failed(error)
 
+    @kinds.shown_unmade
     def __repr__(self) -> str:
         return f"ResponseCache({str(self.path)!r})"
 
