@@ -164,7 +164,7 @@ def test_an_event_we_need_in_a_shape_we_cannot_read_is_a_cut(
     assert heard.error.kind == "cut_stream"
 
 
-@pytest.mark.parametrize("odd", [b"-9", b'"many"', b"1e300", b"[]", b"true"])
+@pytest.mark.parametrize("odd", [b"-9", b'"many"', b"[]", b"true"])
 @pytest.mark.parametrize(
     ("stream", "usage"),
     [
