@@ -435,11 +435,10 @@ class Agent:
         ``overrides`` are for this run and its resumption: ``model``, ``system_prompt``,
         ``output_type``, ``max_runs``, ``until_tool``, ``until_tool_success``, ``tool_timeout``,
         ``max_parallel_tools`` and ``budget`` stand for the agent's own; ``options`` and
-        ``tool_context`` are added to them. ``should_pause`` is a function without arguments that
-        is asked after each model call whether to stop there. Raises
-        :class:`~sagents_nb.errors.AgentError` subclasses, with the result so far in ``.result``;
-        an interrupt is a result.
-
+        ``tool_context`` are added to them; a pickle of the result has no key of the former, and not
+        the latter. ``should_pause`` is a function without arguments that is asked after each model
+        call whether to stop there. Raises :class:`~sagents_nb.errors.AgentError` subclasses, with
+        the result so far in ``.result``; an interrupt is a result.
 
         >>> from sagents_nb import Agent, ScriptedModel
         >>> agent = Agent(ScriptedModel(["Hello!", "Bye!"]))
