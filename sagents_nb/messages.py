@@ -396,7 +396,8 @@ def as_parts(content: Content) -> tuple[Part, ...]:
         return (_whole_part(content),)
     if (part := _as_part(content)) is not None:
         return (part,)
-    if not isinstance(content, Iterable) or isinstance(content, Mapping | bytes):
+    no_list = isinstance(content, Mapping | bytes) or kinds.is_array(content)
+    if no_list or not isinstance(content, Iterable):
         raise ConfigurationError(f"A message's content is {_PARTS}, not {_shown(content)}.")
     parts: list[Part] = []
     for number, item in enumerate(content, start=1):

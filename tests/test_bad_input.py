@@ -387,3 +387,10 @@ def test_what_was_shown_is_told_by_text_alone() -> None:
         with pytest.raises(sa.StaleApproval):
             session.decide(yes, interrupt_id=id, digests=digests, by="Ada")
     assert session.decide(yes, interrupt_id=interrupt.id, digests=shown, by="Ada")
+
+
+def test_a_frame_is_no_message_of_the_names_of_its_columns() -> None:
+    for odd in (pandas.DataFrame({"look": [1]}), pandas.Series(["a"]), numpy.array(["a"])):
+        for make in (sa.Message.user, sa.Message.assistant, agent_of("hi").run):
+            with pytest.raises(sa.ConfigurationError, match=f"not .*{type(odd).__name__}"):
+                make(odd)
