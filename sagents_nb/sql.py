@@ -147,9 +147,14 @@ def masked(url: sql.URL, text: str) -> str:
 
 
 def forget_frames(error: BaseException | None) -> None:
-    """Have a traceback with locals show none of the driver's, which have the password."""
+    """Have a traceback with locals show none of the driver's, which have the password.
+
+    So has the connection that psycopg's errors keep, to whoever dumps their attributes.
+    """
     while error is not None:
         error.__traceback__ = None
+        if "_pgconn" in vars(error):
+            vars(error)["_pgconn"] = None
         error = error.__cause__ or error.__context__
 
 

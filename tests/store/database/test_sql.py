@@ -402,3 +402,15 @@ def test_no_key_in_a_url_is_shown() -> None:
                 make(url)
             assert key not in str(raised.value)
             assert raised.value.__cause__ is raised.value.__context__ is None
+
+
+def test_no_attribute_of_an_unreachable_servers_error_has_the_password() -> None:
+    with pytest.raises(StoreError) as raised:
+        sa.ConversationStore("postgresql://me:canary-7781@127.0.0.1:9/d")
+    error: BaseException | None = raised.value
+    told = []
+    while error is not None:
+        told += [str(error), repr(error), repr(vars(error))]
+        error = error.__cause__ or error.__context__
+    assert "OperationalError" in "".join(told)
+    assert "canary" not in "".join(told)
