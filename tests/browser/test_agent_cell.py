@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 
 pytestmark = pytest.mark.browser
 
@@ -205,9 +205,9 @@ def test_the_kernels_interrupt_denies_what_waits(lab: Lab) -> None:
     expect(notebook.cell_output(2)).to_have_text("cancelled []")
 
 
-def test_after_a_reload_the_panel_shows_the_same_transcript(lab: Lab) -> None:
+def test_after_a_reload_the_panel_shows_the_same_transcript(lab_window: LabWindow) -> None:
     notebook = agent_notebook(
-        lab,
+        lab_window,
         "session([LONG[:150], todos(('Look', 'completed'), ('Write', 'pending'))], LONG)",
         "%%agent\nTell me.",
     )
@@ -222,10 +222,12 @@ def test_after_a_reload_the_panel_shows_the_same_transcript(lab: Lab) -> None:
     assert notebook.console == []
 
 
-def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(lab: Lab) -> None:
+def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(
+    lab_window: LabWindow,
+) -> None:
     """As what ``agent.run(…, wait=True)`` leaves below its cell."""
     notebook = agent_notebook(
-        lab,
+        lab_window,
         "session('Nothing.')",
         "agent = session(todos(('Look', 'completed'), ('Write', 'pending')), LONG).agent\n"
         "print(agent.run('Tell me.', wait=True).status)",
@@ -245,8 +247,8 @@ def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(lab: L
     assert notebook.console == []
 
 
-def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab: Lab) -> None:
-    notebook = agent_notebook(lab, "sa.Session(sa.Agent(Paced()))", "%%agent\nTell me.")
+def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab_window: LabWindow) -> None:
+    notebook = agent_notebook(lab_window, "sa.Session(sa.Agent(Paced()))", "%%agent\nTell me.")
     notebook.run_cell(1)
     panel = part(notebook, 1, "sagents-panel")
     give(notebook, "piece0", "Paragraph 0.\n\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, LabWindow
 
 pytestmark = pytest.mark.browser
 
@@ -57,8 +57,8 @@ def test_a_click_reaches_the_kernel_while_the_cell_awaits(lab: Lab) -> None:
     assert notebook.foreign_requests == []
 
 
-def test_the_widget_is_back_after_a_reload_while_the_cell_awaits(lab: Lab) -> None:
-    notebook = lab.open([BUTTON, AWAIT, "button.label"])
+def test_the_widget_is_back_after_a_reload_while_the_cell_awaits(lab_window: LabWindow) -> None:
+    notebook = lab_window.open([BUTTON, AWAIT, "button.label"])
     notebook.run_cell(0)
     notebook.wait_for_cell(0)
     notebook.run_cell(1)
