@@ -79,9 +79,10 @@ class SharedPage:
         """The page, with no notebook in it: loaded where there is none."""
         if self._page is None:
             self._page = new_context(self._browser).new_page()
-            self._page.goto(self.server.address(""))
-            self._page.wait_for_function("globalThis.jupyterapp")
-            self._page.evaluate("async () => void await jupyterapp.restored")
+            self._page.set_default_timeout(PATIENCE * 1000)
+            self._page.goto(self.server.address())
+            # What Lab opens last by itself, over whatever was opened before.
+            self._page.locator(".jp-Launcher").wait_for()
             self._page.locator("#jupyterlab-splash").wait_for(state="detached")
             self._found = self._state(self._page)
         return self._page
@@ -95,7 +96,8 @@ class SharedPage:
         page.mouse.move(0, 0)
         page.evaluate(
             """async () => {
-              for (const widget of [...jupyterapp.shell.widgets("main")]) widget.dispose();
+              for (const widget of [...jupyterapp.shell.widgets("main")])
+                if (!widget.node.querySelector(".jp-Launcher")) widget.dispose();
               // Of the page: it would ask for kernels that the server has ended.
               await jupyterapp.serviceManager.sessions.shutdownAll();
             }"""
