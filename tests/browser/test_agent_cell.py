@@ -213,11 +213,11 @@ def test_after_a_reload_the_panel_shows_the_same_transcript(lab_window: LabWindo
     )
     notebook.run_cell(1)
     notebook.wait_for_cell(1)
-    panel = part(notebook, 1, "sagents-panel")
-    expect(panel).to_contain_text("Paragraph 11")
+    panel, status = part(notebook, 1, "sagents-panel"), part(notebook, 1, "status")
+    expect(status).to_contain_text("Done")
     before = _without_times(panel)
     notebook.reload()
-    expect(panel).to_contain_text("Paragraph 11")
+    expect(status).to_contain_text("Done")
     assert _without_times(panel) == before
     assert notebook.console == []
 
@@ -278,6 +278,7 @@ def test_two_views_of_one_session_agree(lab: Lab) -> None:
     composer.press("Enter")
     for i in (1, 3, 4):
         expect(part(notebook, i, "sagents-panel")).to_contain_text("Paragraph 11")
+        expect(part(notebook, i, "status")).to_have_attribute("data-status", "idle")
     texts = {tuple(part(notebook, i, "entry").all_text_contents()) for i in (1, 3, 4)}
     assert len(texts) == 1
     assert notebook.console == []
