@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, find_chromium
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, LabWindow, SharedLab, SharedPage
 from tests.browser.marimo import Marimo
 from tests.browser.servers import LabServer, MarimoServer, Notebook7Server, Server
-from tests.browser.windows import Window
+from tests.browser.windows import Place
 from tests.talking import PATIENCE
 
 expect.set_options(timeout=PATIENCE * 1000)
@@ -61,10 +61,28 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def shared_page(browser: Browser, lab_server: LabServer) -> Iterator[SharedPage]:
+    """The page of JupyterLab in which tests open their notebooks."""
+    page = SharedPage(lab_server, browser)
+    yield page
+    page.discard()
+
+
 @pytest.fixture
-def lab(browser: Browser, lab_server: LabServer, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """A browser window on JupyterLab: ``lab.open([…cells…])`` opens a notebook."""
-    window = Lab(lab_server, browser, request.node.name)
+def lab(shared_page: SharedPage, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """JupyterLab, in the page that tests share: ``lab.open([…cells…])`` opens a notebook."""
+    lab = SharedLab(shared_page, request.node.name)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def lab_window(
+    browser: Browser, lab_server: LabServer, request: pytest.FixtureRequest
+) -> Iterator[LabWindow]:
+    """The same in a browser window of its own, for what the shared page cannot take."""
+    window = LabWindow(lab_server, browser, request.node.name)
     yield window
     window.close()
 
@@ -72,9 +90,9 @@ def lab(browser: Browser, lab_server: LabServer, request: pytest.FixtureRequest)
 @pytest.fixture
 def notebook7(
     browser: Browser, notebook7_server: Notebook7Server, request: pytest.FixtureRequest
-) -> Iterator[Lab]:
+) -> Iterator[LabWindow]:
     """The same on Notebook 7."""
-    window = Lab(notebook7_server, browser, request.node.name)
+    window = LabWindow(notebook7_server, browser, request.node.name)
     yield window
     window.close()
 
@@ -93,12 +111,14 @@ def marimo(
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Show what a failed test had on the screen."""
     report = yield
-    windows = [w for w in getattr(item, "funcargs", {}).values() if isinstance(w, Window)]
+    places = [each for each in getattr(item, "funcargs", {}).values() if isinstance(each, Place)]
+    for place in places:
+        place.has_failed |= report.failed
     if report.when == "call" and report.failed:
-        for window in windows:
-            for number, notebook in enumerate(window.notebooks):
+        for place in places:
+            for number, notebook in enumerate(place.notebooks):
                 name = re.sub(r"\W+", "-", item.nodeid).strip("-")
                 report.sections.append(("Screenshot", str(notebook.screenshot(f"{name}-{number}"))))
                 report.sections.append(("Console", "\n".join(notebook.console)))
-            report.sections.append((window.server.name, window.server.log()[-3000:]))
+            report.sections.append((place.server.name, place.server.log()[-3000:]))
     return report

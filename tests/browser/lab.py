@@ -9,32 +9,34 @@ A test takes the fixture ``lab``, opens a notebook made of the given cells and t
         expect(notebook.cell_output(0)).to_have_text("hello")
 
 Whatever returns a *locator* is meant for Playwright's ``expect``, which waits until the condition
-holds; nothing here sleeps. Each notebook has a folder, a workspace and a kernel of its own, and the
-kernel sees no API keys. When a test fails, the pages it had open are saved as pictures in
+holds; nothing here sleeps. Each notebook has a folder and a kernel of its own, and the kernel sees
+no API keys.
+
+To load JupyterLab takes seconds, so tests that take ``lab`` open their notebooks one after the
+other in the same page, as a person does; each finds it without any notebook and has to leave all
+else as it was. A test takes ``lab_window``, which opens as well and is a window of its own, if it
+loads the page again, opens a second one, changes its size, adds something to it, or has to see it
+from its first moment. When a test fails, the pages it had open are saved as pictures in
 ``.test-artifacts/``, and what the page's console said is added to the report.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import nbformat
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.servers import LabServer
-from tests.browser.windows import HostPage, Window
+from tests.browser.windows import HostPage, Place, Window, new_context
 from tests.talking import PATIENCE, until
 
 
-class Lab(Window["NotebookPage"]):
-    """A window on JupyterLab, or on Notebook 7."""
-
-    def __init__(self, server: LabServer, browser: Browser, name: str) -> None:
-        super().__init__(server, browser, name, NotebookPage)
-        self._numbers = itertools.count()
+class Lab(Place["NotebookPage"]):
+    """Where a test opens its notebooks: JupyterLab, or Notebook 7."""
 
     def open(
         self,
@@ -47,7 +49,7 @@ class Lab(Window["NotebookPage"]):
         A cell is code, or whatever ``nbformat.v4.new_markdown_cell`` and its like make. ``files``
         are put beside the notebook, where its kernel works.
         """
-        path = self.new_folder(files) / f"notebook{next(self._numbers)}.ipynb"
+        path = self.new_folder(files) / "notebook.ipynb"
         v4 = nbformat.v4
         notebook = v4.new_notebook(
             cells=[v4.new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells],
@@ -55,6 +57,107 @@ class Lab(Window["NotebookPage"]):
         )
         nbformat.write(notebook, path)
         return self.open_file(path)
+
+
+class LabWindow(Lab, Window["NotebookPage"]):
+    """A window of its own, in which each notebook has a page of its own."""
+
+    def __init__(self, server: LabServer, browser: Browser, name: str) -> None:
+        Window.__init__(self, server, browser, name, NotebookPage)
+
+
+class SharedPage:
+    """A page of JupyterLab in which one test after the other opens its notebook."""
+
+    def __init__(self, server: LabServer, browser: Browser) -> None:
+        self.server = server
+        self._browser = browser
+        self._page: Page | None = None
+        self._found: dict[str, Any] = {}
+
+    def page(self) -> Page:
+        """The page, with no notebook in it: loaded where there is none."""
+        if self._page is None:
+            self._page = new_context(self._browser).new_page()
+            self._page.set_default_timeout(PATIENCE * 1000)
+            self._page.goto(self.server.address())
+            # What Lab opens last by itself, over whatever was opened before.
+            self._page.locator(".jp-Launcher").wait_for()
+            self._page.locator("#jupyterlab-splash").wait_for(state="detached")
+            self._found = self._state(self._page)
+        return self._page
+
+    def clear(self) -> None:
+        """Close what is open and end the kernels, for the next test.
+
+        Lab is not asked to save anything. What a notebook cannot take with it has to be as it was.
+        """
+        page = self.page()
+        page.mouse.move(0, 0)
+        page.evaluate(
+            """async () => {
+              for (const widget of [...jupyterapp.shell.widgets("main")])
+                if (!widget.node.querySelector(".jp-Launcher")) widget.dispose();
+              // Of the page: it would ask for kernels that the server has ended.
+              await jupyterapp.serviceManager.sessions.shutdownAll();
+            }"""
+        )
+        left = self._state(page)
+        changed = {what: each for what, each in left.items() if each != self._found[what]}
+        if changed:
+            self.discard()
+            raise AssertionError(
+                f"The page is left with {changed}; put it back, or take lab_window instead of lab."
+            )
+
+    def discard(self) -> None:
+        """Close the page. Who comes next loads another."""
+        if self._page is not None:
+            self._page.context.close()
+            self._page = None
+        self.server.end_kernels()
+
+    @staticmethod
+    def _state(page: Page) -> dict[str, Any]:
+        """What outlives a notebook, as far as tests change it."""
+        of_the_page: dict[str, Any] = page.evaluate(
+            """() => ({
+              "loaded at": performance.timeOrigin,
+              "size": [innerWidth, innerHeight],
+              "dark colours": matchMedia("(prefers-color-scheme: dark)").matches,
+              "light theme": document.body.dataset.jpThemeLight,
+              "hidden sidebars": ["left", "right"].filter(
+                side => jupyterapp.shell[`${side}Collapsed`]),
+              "dialogs and menus": document.querySelectorAll(".jp-Dialog, .lm-Menu").length,
+            })"""
+        )
+        return {**of_the_page, "pages": len(page.context.pages)}
+
+
+class SharedLab(Lab):
+    """One notebook in the page that tests share."""
+
+    def __init__(self, shared: SharedPage, name: str) -> None:
+        super().__init__(shared.server, name)
+        self._shared = shared
+
+    def open_file(self, path: Path) -> NotebookPage:
+        """Open a notebook that lies below ``server.root``, as the only one."""
+        assert not self.notebooks, "Who needs two notebooks takes lab_window instead of lab."
+        notebook = NotebookPage(self._shared.page(), path)
+        self.notebooks.append(notebook)
+        place = path.relative_to(self.server.root).as_posix()
+        notebook.command("docmanager:open", {"path": place, "factory": "Notebook"})
+        notebook.wait_until_ready()
+        return notebook
+
+    def close(self) -> None:
+        """Give the page back; after a test that failed, nobody gets it any more."""
+        if self.has_failed:
+            self._shared.discard()
+        elif self.notebooks:
+            self._shared.clear()
+            self.notebooks[0].leave()
 
 
 class NotebookPage(HostPage):

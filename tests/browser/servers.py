@@ -125,10 +125,11 @@ class LabServer(Server):
             f"--{self.application}.workspaces_dir={folder / 'workspaces'}",
         ]
 
-    def address(self, place: str) -> str:
+    def address(self, place: str = "") -> str:
+        """The page that shows the notebook which lies there, or none."""
         # A workspace of its own, or Lab would open what the last page had open.
-        workspace = f"w{secrets.token_hex(4)}"
-        return f"{self.url}/lab/workspaces/{workspace}/tree/{place}?token={self.token}"
+        workspace = f"w{secrets.token_hex(4)}{place and '/tree/'}{place}"
+        return f"{self.url}/lab/workspaces/{workspace}?token={self.token}"
 
     def end_kernels(self) -> None:
         for session in self.request("GET", "api/sessions"):
@@ -141,7 +142,7 @@ class Notebook7Server(LabServer):
     name = "Notebook 7"
     module, application = "notebook", "JupyterNotebookApp"
 
-    def address(self, place: str) -> str:
+    def address(self, place: str = "") -> str:
         return f"{self.url}/notebooks/{place}?token={self.token}"
 
 

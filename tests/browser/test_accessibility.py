@@ -14,7 +14,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, LabWindow
 from tests.browser.states import SETUP, STATES, exported_page, opened, themes
 
 pytestmark = pytest.mark.browser
@@ -82,19 +82,19 @@ def check(lab: Lab, names: Iterable[str]) -> None:
     assert notebook.console == []
 
 
-def test_axe_finds_nothing_in_the_main_states_light_and_dark(lab: Lab) -> None:
-    check(lab, MAIN)
+def test_axe_finds_nothing_in_the_main_states_light_and_dark(lab_window: LabWindow) -> None:
+    check(lab_window, MAIN)
 
 
 @pytest.mark.soak
-def test_axe_finds_nothing_in_any_state_light_and_dark(lab: Lab) -> None:
-    check(lab, STATES)
+def test_axe_finds_nothing_in_any_state_light_and_dark(lab_window: LabWindow) -> None:
+    check(lab_window, STATES)
 
 
 @pytest.mark.soak
-def test_axe_finds_nothing_in_a_narrow_panel(lab: Lab) -> None:
-    panels = opened(lab, ["to-dos", "file", "approval-diff", "sub-agents", "run"])
-    notebook = lab.notebooks[0]
+def test_axe_finds_nothing_in_a_narrow_panel(lab_window: LabWindow) -> None:
+    panels = opened(lab_window, ["to-dos", "file", "approval-diff", "sub-agents", "run"])
+    notebook = lab_window.notebooks[0]
     notebook.command("application:toggle-left-area")
     notebook.page.set_viewport_size({"width": 480, "height": 800})
     prepare(notebook.page)

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 
 pytestmark = pytest.mark.browser
 
@@ -205,27 +205,29 @@ def test_the_kernels_interrupt_denies_what_waits(lab: Lab) -> None:
     expect(notebook.cell_output(2)).to_have_text("cancelled []")
 
 
-def test_after_a_reload_the_panel_shows_the_same_transcript(lab: Lab) -> None:
+def test_after_a_reload_the_panel_shows_the_same_transcript(lab_window: LabWindow) -> None:
     notebook = agent_notebook(
-        lab,
+        lab_window,
         "session([LONG[:150], todos(('Look', 'completed'), ('Write', 'pending'))], LONG)",
         "%%agent\nTell me.",
     )
     notebook.run_cell(1)
     notebook.wait_for_cell(1)
-    panel = part(notebook, 1, "sagents-panel")
-    expect(panel).to_contain_text("Paragraph 11")
+    panel, status = part(notebook, 1, "sagents-panel"), part(notebook, 1, "status")
+    expect(status).to_contain_text("Done")
     before = _without_times(panel)
     notebook.reload()
-    expect(panel).to_contain_text("Paragraph 11")
+    expect(status).to_contain_text("Done")
     assert _without_times(panel) == before
     assert notebook.console == []
 
 
-def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(lab: Lab) -> None:
+def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(
+    lab_window: LabWindow,
+) -> None:
     """As what ``agent.run(…, wait=True)`` leaves below its cell."""
     notebook = agent_notebook(
-        lab,
+        lab_window,
         "session('Nothing.')",
         "agent = session(todos(('Look', 'completed'), ('Write', 'pending')), LONG).agent\n"
         "print(agent.run('Tell me.', wait=True).status)",
@@ -245,8 +247,8 @@ def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(lab: L
     assert notebook.console == []
 
 
-def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab: Lab) -> None:
-    notebook = agent_notebook(lab, "sa.Session(sa.Agent(Paced()))", "%%agent\nTell me.")
+def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab_window: LabWindow) -> None:
+    notebook = agent_notebook(lab_window, "sa.Session(sa.Agent(Paced()))", "%%agent\nTell me.")
     notebook.run_cell(1)
     panel = part(notebook, 1, "sagents-panel")
     give(notebook, "piece0", "Paragraph 0.\n\n")
@@ -276,6 +278,7 @@ def test_two_views_of_one_session_agree(lab: Lab) -> None:
     composer.press("Enter")
     for i in (1, 3, 4):
         expect(part(notebook, i, "sagents-panel")).to_contain_text("Paragraph 11")
+        expect(part(notebook, i, "status")).to_have_attribute("data-status", "idle")
     texts = {tuple(part(notebook, i, "entry").all_text_contents()) for i in (1, 3, 4)}
     assert len(texts) == 1
     assert notebook.console == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 
 pytestmark = pytest.mark.browser
 
@@ -112,8 +112,8 @@ def test_the_end_of_a_run_closes_nothing_and_moves_nothing(lab: Lab) -> None:
     assert _line_at_the_top(pane) == before
 
 
-def test_formulas_are_set_and_prices_and_wide_tables_are_left_alone(lab: Lab) -> None:
-    notebook = opened(lab, "ANSWER", "%%agent\nWhat is the mean?")
+def test_formulas_are_set_and_prices_and_wide_tables_are_left_alone(lab_window: LabWindow) -> None:
+    notebook = opened(lab_window, "ANSWER", "%%agent\nWhat is the mean?")
     notebook.run_cell(1)
     notebook.wait_for_cell(1)
     panel = part(notebook, 1, "sagents-panel")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import Lab
+from tests.browser.lab import Lab, LabWindow
 from tests.browser.marimo import Marimo
 from tests.browser.test_agent_cell import agent_notebook, part
 from tests.browser.test_marimo import say, talk
@@ -52,7 +52,7 @@ def names_of(places: list[Any]) -> list[str]:
     return [name for name, *_ in places]
 
 
-@pytest.mark.parametrize("host", ["lab", pytest.param("notebook7", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("host", ["lab_window", pytest.param("notebook7", marks=pytest.mark.soak)])
 def test_code_is_laid_out_the_same_before_it_has_its_colours(
     request: pytest.FixtureRequest, host: str
 ) -> None:
@@ -83,9 +83,11 @@ def test_code_is_laid_out_the_same_before_it_has_its_colours(
 
 
 @pytest.mark.soak
-def test_what_a_sync_cell_waits_for_has_its_colours_though_the_kernel_computes(lab: Lab) -> None:
+def test_what_a_sync_cell_waits_for_has_its_colours_though_the_kernel_computes(
+    lab_window: LabWindow,
+) -> None:
     notebook = agent_notebook(
-        lab, f"session({CALL}, told)", "result = s.send('Write.').result(wait=True)"
+        lab_window, f"session({CALL}, told)", "result = s.send('Write.').result(wait=True)"
     )
     notebook.run_cell(1)
     expect(part(notebook, 1, "approval").locator(".hljs-keyword").first).to_have_text("import")

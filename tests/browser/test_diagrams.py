@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.lab import Lab, NotebookPage
+from tests.browser.states import themes
 
 pytestmark = pytest.mark.browser
 
@@ -31,6 +33,7 @@ graph TD; A""",
 SETUP = """
 %load_ext sagents_nb
 import json
+from typing import Literal
 import sagents_nb as sa
 texts = json.loads({texts!r})
 s = sa.Session(sa.Agent(sa.ScriptedModel(texts, chunk=10_000)))
@@ -50,13 +53,16 @@ def answered(lab: Lab, *sources: str) -> NotebookPage:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_diagram_is_drawn_and_its_code_is_a_click_away(lab: Lab, theme: str) -> None:
+def test_a_diagram_is_drawn_and_its_code_is_a_click_away(
+    lab: Lab, theme: Literal["light", "dark"]
+) -> None:
     notebook = answered(lab, PLAIN)
-    notebook.set_theme(theme)  # type: ignore[arg-type]
     panel = notebook.cell_output(1)
-    expect(panel.get_by_test_id("diagram")).to_be_visible()
-    notebook.page.wait_for_function("document.querySelector('[data-testid=diagram]').complete")
-    notebook.screenshot(f"diagram-{theme}")
+    with themes(notebook):
+        notebook.set_theme(theme)
+        expect(panel.get_by_test_id("diagram")).to_be_visible()
+        notebook.page.wait_for_function("document.querySelector('[data-testid=diagram]').complete")
+        notebook.screenshot(f"diagram-{theme}")
     panel.get_by_test_id("as-code").click()
     expect(panel.locator(".sagents-code pre")).to_have_text(PLAIN)
     assert notebook.foreign_requests == []

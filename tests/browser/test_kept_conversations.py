@@ -8,7 +8,7 @@ import signal
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 
 pytestmark = pytest.mark.browser
 
@@ -119,11 +119,13 @@ def test_after_a_crash_a_person_says_what_became_of_a_call(lab: Lab) -> None:
 
 
 @pytest.mark.soak
-def test_a_page_that_is_told_nothing_of_a_restart_from_another_says_what_may_be(lab: Lab) -> None:
-    notebook = lab.open([SETUP.replace("TURN", "told"), "s = sa.Session(agent)\ns"])
+def test_a_page_that_is_told_nothing_of_a_restart_from_another_says_what_may_be(
+    lab_window: LabWindow,
+) -> None:
+    notebook = lab_window.open([SETUP.replace("TURN", "told"), "s = sa.Session(agent)\ns"])
     run(notebook, 0, 1)
     notebook.save()
-    other = lab.open_file(notebook.path)
+    other = lab_window.open_file(notebook.path)
     composer = part(other, 1, "composer")
     expect(composer).to_be_enabled()
     notebook.restart_kernel()

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 
 pytestmark = pytest.mark.browser
 
@@ -156,8 +156,8 @@ def check_dark(notebook: NotebookPage, light: float) -> None:
         assert abs(brightness(found, "color") - brightness(found)) > 70, button
 
 
-def test_in_a_narrow_window_nothing_sticks_out(lab: Lab) -> None:
-    notebook = views(lab, "s")
+def test_in_a_narrow_window_nothing_sticks_out(lab_window: LabWindow) -> None:
+    notebook = views(lab_window, "s")
     panel = part(notebook, 1, "sagents-panel")
     notebook.command("application:toggle-left-area")
     notebook.page.set_viewport_size({"width": 480, "height": 800})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 
 pytestmark = pytest.mark.browser
 
@@ -53,9 +53,9 @@ def check_all_is_shown(notebook: NotebookPage) -> None:
 
 
 def test_after_pathological_answers_the_panel_shows_all_and_a_call_can_be_approved(
-    lab: Lab,
+    lab_window: LabWindow,
 ) -> None:
-    notebook = lab.open([SETUP, "s"])
+    notebook = lab_window.open([SETUP, "s"])
     for i in (0, 1):
         notebook.run_cell(i)
         notebook.wait_for_cell(i)

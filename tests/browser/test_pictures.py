@@ -14,7 +14,7 @@ import pytest
 from PIL import Image, ImageChops
 from playwright.sync_api import Browser, expect
 
-from tests.browser.lab import Lab
+from tests.browser.lab import LabWindow
 from tests.browser.pictures import KEPT, compared, difference, hold_still, picture
 from tests.browser.states import exported_page, opened, themes
 
@@ -33,9 +33,9 @@ NARROW = ("conversation", "approval-diff", "approval-form", "sub-agents")
 
 
 @pytest.mark.soak
-def test_the_panel_looks_as_it_did_light_dark_and_narrow(lab: Lab) -> None:
-    panels = opened(lab, LIGHT)
-    notebook = lab.notebooks[0]
+def test_the_panel_looks_as_it_did_light_dark_and_narrow(lab_window: LabWindow) -> None:
+    panels = opened(lab_window, LIGHT)
+    notebook = lab_window.notebooks[0]
     notebook.command("application:toggle-left-area")
     notebook.page.set_viewport_size({"width": 1120, "height": 1080})
     hold_still(notebook.page)
@@ -61,10 +61,10 @@ def test_an_exported_page_looks_as_it_did(
 
 
 @pytest.mark.soak
-def test_the_tour_looks_as_the_readme_shows_it(lab: Lab) -> None:
+def test_the_tour_looks_as_the_readme_shows_it(lab_window: LabWindow) -> None:
     tour = nbformat.read(ROOT / "notebooks" / "tour.ipynb", as_version=4)
     code = [cell.source for cell in tour.cells if cell.cell_type == "code"]
-    notebook = lab.open([*code[:3], "session"])
+    notebook = lab_window.open([*code[:3], "session"])
     notebook.page.set_viewport_size({"width": 1120, "height": 1080})
     notebook.command("application:toggle-left-area")
     hold_still(notebook.page)

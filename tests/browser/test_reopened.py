@@ -11,7 +11,7 @@ from tests.browser.test_agent_cell import agent_notebook, part
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("host", ["lab", pytest.param("notebook7", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("host", ["lab_window", pytest.param("notebook7", marks=pytest.mark.soak)])
 def test_what_was_said_is_there_without_its_kernel(
     request: pytest.FixtureRequest, host: str
 ) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 from tests.browser.test_agent_cell import agent_notebook, part
 from tests.browser.test_stop import be_heard
 
@@ -97,8 +97,8 @@ def test_a_run_is_stopped_there_and_what_waited_behind_it_does_not_run(lab: Lab)
 
 
 @pytest.mark.soak
-def test_after_the_page_was_loaded_again(lab: Lab) -> None:
-    notebook = agent_notebook(lab, REPORT, "%%agent\nWrite.")
+def test_after_the_page_was_loaded_again(lab_window: LabWindow) -> None:
+    notebook = agent_notebook(lab_window, REPORT, "%%agent\nWrite.")
     notebook.run_cell(1)
     expect(part(notebook, 1, "approval")).to_contain_text("# Report")
     notebook.reload(wait_for_idle=False)

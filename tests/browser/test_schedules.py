@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import NOTEBOOK, Lab, NotebookPage
+from tests.browser.lab import NOTEBOOK, LabWindow, NotebookPage
 from tests.browser.wires import BROKEN, Wire
 from tests.talking import PATIENCE
 
@@ -175,7 +175,7 @@ async (code) => {{
 class Desk:
     """Who sits before the notebook, and what happens to it."""
 
-    def __init__(self, lab: Lab, seed: int) -> None:
+    def __init__(self, lab: LabWindow, seed: int) -> None:
         self.lab = lab
         self.chance = random.Random(seed)
         self.log: list[str] = []
@@ -353,8 +353,8 @@ class Desk:
 @pytest.mark.parametrize(
     "seed", [n if n < QUICK else pytest.param(n, marks=pytest.mark.soak) for n in SEEDS]
 )
-def test_panels_show_what_their_sessions_say(lab: Lab, seed: int) -> None:
-    desk = Desk(lab, seed)
+def test_panels_show_what_their_sessions_say(lab_window: LabWindow, seed: int) -> None:
+    desk = Desk(lab_window, seed)
     for step in desk.steps():
         step()
     desk.let_go()

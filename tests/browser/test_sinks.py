@@ -28,7 +28,7 @@ from tests.browser.attacked import (
     said,
     session_of,
 )
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import LabWindow, NotebookPage
 from tests.browser.marimo import Marimo
 from tests.export.payloads import ASKING, SCRIPTS, document_with
 
@@ -168,7 +168,7 @@ def show(notebook: NotebookPage, i: int) -> Locator:
     return panel
 
 
-def window(lab: Lab | Marimo) -> BrowserContext:
+def window(lab: LabWindow | Marimo) -> BrowserContext:
     lab.run_first(FIRST)
     return lab.context
 
@@ -178,8 +178,8 @@ def test_there_are_enough_payloads() -> None:
     assert len(set(ASKING)) >= 100
 
 
-def test_what_runs_or_asks_is_noticed(lab: Lab) -> None:
-    watch = Watch(window(lab))
+def test_what_runs_or_asks_is_noticed(lab_window: LabWindow) -> None:
+    watch = Watch(window(lab_window))
     evil = (
         "<img src=x onerror=alert(1)><img src=https://evil.example/x><a href='//x/y'>z</a>"
         "<style>@font-face{font-family:x;src:url(https://evil.example/font)}</style>"
@@ -187,8 +187,8 @@ def test_what_runs_or_asks_is_noticed(lab: Lab) -> None:
         "<script>fetch('https://evil.example/fetch').catch(() => {});"
         "new WebSocket('wss://evil.example/socket')</script>"
     )
-    notebook = lab.open([f"from IPython.display import HTML; HTML({evil!r})"])
-    with lab.context.expect_console_message(lambda message: RAN in message.text):
+    notebook = lab_window.open([f"from IPython.display import HTML; HTML({evil!r})"])
+    with lab_window.context.expect_console_message(lambda message: RAN in message.text):
         notebook.run_cell(0)
     settle(notebook.page)
     asked = {f"https://evil.example/{name}" for name in ("x", "font", "style", "fetch")}
@@ -197,7 +197,7 @@ def test_what_runs_or_asks_is_noticed(lab: Lab) -> None:
     assert {"img onerror=alert(1)", "img src=https://evil.example/x", "a href=//x/y"} <= set(found)
 
 
-def kernel_of(lab: Lab, *cells: str) -> NotebookPage:
+def kernel_of(lab: LabWindow, *cells: str) -> NotebookPage:
     """A notebook that has run the first of these cells, behind what makes sessions."""
     first, *more = cells
     notebook = lab.open([f"%load_ext sagents_nb\n{SETUP}{first}", *more])
@@ -206,10 +206,10 @@ def kernel_of(lab: Lab, *cells: str) -> NotebookPage:
     return notebook
 
 
-def test_some_of_them_in_the_panel_and_in_its_place(lab: Lab) -> None:
-    with watched(window(lab)):
+def test_some_of_them_in_the_panel_and_in_its_place(lab_window: LabWindow) -> None:
+    with watched(window(lab_window)):
         last = in_one_cell("attacked.frozen(evil)", len(ALL) - OUTPUTS)
-        notebook = kernel_of(lab, "s = attacked.answers()", "s[0]", last)
+        notebook = kernel_of(lab_window, "s = attacked.answers()", "s[0]", last)
         panel = show(notebook, 1)
         expect(panel).to_contain_text(ENDED)
         unfold(panel)
@@ -222,10 +222,10 @@ def test_some_of_them_in_the_panel_and_in_its_place(lab: Lab) -> None:
 
 
 @pytest.mark.soak
-def test_conversations_in_the_panel(lab: Lab) -> None:
-    with watched(window(lab)):
+def test_conversations_in_the_panel(lab_window: LabWindow) -> None:
+    with watched(window(lab_window)):
         shown = range(1, 1 + NUMBER_OF_ANSWERS)
-        notebook = kernel_of(lab, "s = attacked.answers()", *(f"s[{n - 1}]" for n in shown))
+        notebook = kernel_of(lab_window, "s = attacked.answers()", *(f"s[{n - 1}]" for n in shown))
         for n in shown:
             panel = show(notebook, n)
             expect(panel).to_contain_text(ENDED)
@@ -238,10 +238,10 @@ def test_conversations_in_the_panel(lab: Lab) -> None:
 
 
 @pytest.mark.soak
-def test_calls_results_errors_and_todos_in_the_panel(lab: Lab) -> None:
-    with watched(window(lab)):
+def test_calls_results_errors_and_todos_in_the_panel(lab_window: LabWindow) -> None:
+    with watched(window(lab_window)):
         cells = ["s = attacked.calls()", "s[0]", "s[1]", "s[2]", "attacked.planned()"]
-        notebook = kernel_of(lab, *cells)
+        notebook = kernel_of(lab_window, *cells)
         for n in (1, 2, 3):
             panel = show(notebook, n)
             expect(panel).to_contain_text(ENDED)
@@ -255,9 +255,9 @@ def test_calls_results_errors_and_todos_in_the_panel(lab: Lab) -> None:
 
 
 @pytest.mark.soak
-def test_names_and_contents_of_files_in_their_viewers(lab: Lab) -> None:
-    with watched(window(lab)):
-        notebook = kernel_of(lab, "s = attacked.filed()", "sa.FilesView(s)")
+def test_names_and_contents_of_files_in_their_viewers(lab_window: LabWindow) -> None:
+    with watched(window(lab_window)):
+        notebook = kernel_of(lab_window, "s = attacked.filed()", "sa.FilesView(s)")
         panel = show(notebook, 1)
         directories = panel.get_by_test_id("directory")
         directories.filter(has_text="seen").click()
@@ -282,10 +282,10 @@ def test_names_and_contents_of_files_in_their_viewers(lab: Lab) -> None:
 
 
 @pytest.mark.soak
-def test_what_waits_for_approval(lab: Lab) -> None:
-    with watched(window(lab)):
+def test_what_waits_for_approval(lab_window: LabWindow) -> None:
+    with watched(window(lab_window)):
         shown = range(1, 1 + NUMBER_OF_WAITING)
-        notebook = kernel_of(lab, "s = attacked.waiting()", *(f"s[{n - 1}]" for n in shown))
+        notebook = kernel_of(lab_window, "s = attacked.waiting()", *(f"s[{n - 1}]" for n in shown))
         for n in shown:
             panel = show(notebook, n)
             expect(panel.get_by_role("group").first).to_be_attached()
@@ -304,7 +304,7 @@ for evil in attacked.ALL[{start}:{start + OUTPUTS}]:
 
 
 @contextmanager
-def without_windows(lab: Lab) -> Iterator[None]:
+def without_windows(lab: LabWindow) -> Iterator[None]:
     """Have Lab keep on the page what is far from what is seen, which is one of its settings."""
     path = lab.server.root.parent / "settings/@jupyterlab/notebook-extension"
     path.mkdir(parents=True, exist_ok=True)
@@ -327,13 +327,13 @@ def read_through(notebook: NotebookPage, number: int) -> None:
 
 @pytest.mark.soak
 def test_static_text_below_cells_and_the_page_that_nbconvert_makes_of_it(
-    lab: Lab, browser: Browser, tmp_path: Path
+    lab_window: LabWindow, browser: Browser, tmp_path: Path
 ) -> None:
     starts = range(0, len(ALL), OUTPUTS)
-    with watched(window(lab)) as watch, without_windows(lab):
+    with watched(window(lab_window)) as watch, without_windows(lab_window):
         frozen = [in_one_cell("attacked.frozen(evil)", start) for start in starts]
         run = ["%%agent --plain\nhello", "%%agent\nhello", "%agent freeze"]
-        notebook = kernel_of(lab, "attacked.use(get_ipython())", *run, *frozen)
+        notebook = kernel_of(lab_window, "attacked.use(get_ipython())", *run, *frozen)
         for i in range(1, 1 + len(run) + len(frozen)):
             notebook.run_cell(i)
             notebook.wait_for_cell(i, 60)
@@ -348,19 +348,21 @@ def test_static_text_below_cells_and_the_page_that_nbconvert_makes_of_it(
 
 
 @pytest.mark.soak
-def test_an_exported_notebook_and_markdown_in_jupyterlab(lab: Lab) -> None:
-    with watched(window(lab)), without_windows(lab):
+def test_an_exported_notebook_and_markdown_in_jupyterlab(lab_window: LabWindow) -> None:
+    with watched(window(lab_window)), without_windows(lab_window):
         for number, some in enumerate(batches(ALL, 160)):
-            path = lab.server.root / f"exported{number}.ipynb"
+            path = lab_window.server.root / f"exported{number}.ipynb"
             messages = [message for evil in some for message in said(evil)]
             path.write_text(session_of(messages).to_notebook(), encoding="utf-8")
             cells = nbformat.read(path, as_version=4).cells
             assert len(cells) > len(some)
-            read_through(lab.open_file(path), len(cells))
+            read_through(lab_window.open_file(path), len(cells))
             # A cell for each, else what one opens would hold the others.
             texts = [markdown_of(document_with([evil])) for evil in some]
-            read_through(lab.open([nbformat.v4.new_markdown_cell(t) for t in texts]), len(texts))
-            for page in lab.context.pages:
+            read_through(
+                lab_window.open([nbformat.v4.new_markdown_cell(t) for t in texts]), len(texts)
+            )
+            for page in lab_window.context.pages:
                 settle(page)
                 page.close()
 

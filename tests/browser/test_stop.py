@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 from tests.browser.test_agent_cell import agent_notebook, give, part
 
 pytestmark = pytest.mark.browser
@@ -32,8 +32,10 @@ def be_heard(notebook: NotebookPage, i: int) -> None:
     expect(panel).to_have_attribute("data-heard-while-busy", "true")
 
 
-def test_a_panel_is_there_though_the_kernel_computes_from_the_first_moment(lab: Lab) -> None:
-    notebook = agent_notebook(lab, COMPUTE, "%%agent\nGo.")
+def test_a_panel_is_there_though_the_kernel_computes_from_the_first_moment(
+    lab_window: LabWindow,
+) -> None:
+    notebook = agent_notebook(lab_window, COMPUTE, "%%agent\nGo.")
     give(notebook, "go on")
     notebook.run_cell(1)
     expect(part(notebook, 1, "tool-card")).to_contain_text("begun")
@@ -93,10 +95,10 @@ def test_a_click_on_approve_counts_while_a_sync_cell_runs(lab: Lab) -> None:
     expect(notebook.cell_output(2)).to_contain_text("/report.md")
 
 
-def test_an_approval_is_clicked_while_a_sync_cell_waits_for_it(lab: Lab) -> None:
+def test_an_approval_is_clicked_while_a_sync_cell_waits_for_it(lab_window: LabWindow) -> None:
     """In the first panel of its page: the kernel computes from before it is there."""
     notebook = agent_notebook(
-        lab,
+        lab_window,
         "session(write('# Report'), told)",
         "result = s.agent.run('Write.', wait=True)\nprint(result.text, s.agent.files.list())",
         AFTERWARDS,

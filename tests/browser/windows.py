@@ -1,4 +1,4 @@
-"""A browser window on a host of notebooks, and the pages that are open in it."""
+"""What a test has open on a host of notebooks: a browser window, and the pages in it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,22 @@ class HostPage:
         self.foreign_requests: list[str] = []
         """Addresses outside this machine that the page asked for; there should be none."""
         page.set_default_timeout(PATIENCE * 1000)
-        page.on("pageerror", lambda error: self.console.append(f"uncaught: {error}"))
-        page.on("console", self._remember_console)
-        page.on("request", lambda request: self._remember_request(request.url))
+        self._listeners: dict[str, Callable[[Any], None]] = {
+            "pageerror": lambda error: self.console.append(f"uncaught: {error}"),
+            "console": self._remember_console,
+            "request": lambda request: self._remember_request(request.url),
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)  # type: ignore[call-overload]
 
     def wait_until_ready(self) -> None:
         """Wait until the notebook is shown and its cells can be run."""
         raise NotImplementedError
+
+    def leave(self) -> None:
+        """Listen no more to the page, which is another notebook's from now on."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
 
     def screenshot(self, name: str) -> Path:
         """Save a picture of the page as ``.test-artifacts/NAME.png``."""
@@ -60,24 +69,15 @@ class HostPage:
 P = TypeVar("P", bound=HostPage)
 
 
-class Window(Generic[P]):
-    """What one test has open: a browser window of its own on a server that tests share."""
+class Place(Generic[P]):
+    """What one test has open on a server that tests share."""
 
-    def __init__(
-        self, server: Server, browser: Browser, name: str, page: Callable[[Page, Path], P]
-    ) -> None:
+    def __init__(self, server: Server, name: str) -> None:
         self.server = server
         self.notebooks: list[P] = []
-        self._page = page
+        self.has_failed = False
+        """Whether the test has: who knows what it has left."""
         self._name = re.sub(r"\W+", "-", name).strip("-")
-        self.context: BrowserContext = browser.new_context(
-            viewport={"width": 1280, "height": 900},
-            permissions=["clipboard-read", "clipboard-write"],
-        )
-
-    def run_first(self, script: str) -> None:
-        """Have each page that is opened from now on run this first, each time it loads."""
-        self.context.add_init_script(script)
 
     def new_folder(self, files: dict[str, str] | None = None) -> Path:
         """A folder of its own for a notebook, with these files in it."""
@@ -86,6 +86,29 @@ class Window(Generic[P]):
         for name, text in (files or {}).items():
             (folder / name).write_text(text)
         return folder
+
+    def open_file(self, path: Path) -> P:
+        """Open a notebook that lies below ``server.root``."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what is open and end the kernels."""
+        raise NotImplementedError
+
+
+class Window(Place[P]):
+    """A browser window of its own."""
+
+    def __init__(
+        self, server: Server, browser: Browser, name: str, page: Callable[[Page, Path], P]
+    ) -> None:
+        super().__init__(server, name)
+        self._page = page
+        self.context = new_context(browser)
+
+    def run_first(self, script: str) -> None:
+        """Have each page that is opened from now on run this first, each time it loads."""
+        self.context.add_init_script(script)
 
     def open_file(self, path: Path) -> P:
         """Open a notebook that lies below ``server.root``: once more, say, as a second viewer."""
@@ -99,3 +122,11 @@ class Window(Generic[P]):
         """Close the window and end the kernels."""
         self.context.close()
         self.server.end_kernels()
+
+
+def new_context(browser: Browser) -> BrowserContext:
+    """What a window has to itself: pages, what they keep, and what they may."""
+    return browser.new_context(
+        viewport={"width": 1280, "height": 900},
+        permissions=["clipboard-read", "clipboard-write"],
+    )

@@ -18,6 +18,8 @@ type Comm = {
 type Kernel = {
   supportsSubshells?: boolean;
   createComm(target: string): Comm;
+  isDisposed?: boolean;
+  disposed?: { connect(hear: () => void): unknown };
   connectionStatusChanged?: { connect(hear: (kernel: unknown, status: string) => void): unknown };
 };
 
@@ -78,10 +80,10 @@ const controls = new WeakMap<Kernel, Control>();
 export const kernelOf = (model: AnyModel): Kernel | undefined =>
   (model as { widget_manager?: { kernel?: Kernel } }).widget_manager?.kernel;
 
-/** That of the kernel which the model lives in: one a page; null in hosts that have none. */
+/** That of the kernel which the model lives in: one a page; null in hosts that have none, and once the page has left it. */
 export function controlOf(model: AnyModel): Control | null {
   const kernel = kernelOf(model);
-  if (typeof kernel?.createComm !== "function" || kernel.supportsSubshells === false) return null;
+  if (typeof kernel?.createComm !== "function" || kernel.supportsSubshells === false || kernel.isDisposed) return null;
   const known = controls.get(kernel);
   if (known && !known.gone) return known;
   const control = new Control(kernel);
@@ -93,4 +95,9 @@ export function controlOf(model: AnyModel): Control | null {
 export function whenBack(model: AnyModel, tell: () => void): void {
   kernelOf(model)?.connectionStatusChanged?.connect((_, status) => status === "connected" && tell());
   document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && tell());
+}
+
+/** Calls `tell` when the page leaves the kernel for good, as when its notebook is closed: what is sent then is an error. */
+export function whenLeft(model: AnyModel, tell: () => void): void {
+  kernelOf(model)?.disposed?.connect(() => tell());
 }

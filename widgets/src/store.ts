@@ -2,7 +2,7 @@
 // kernel, and carries requests. Views only read it and ask it.
 import type { AnyModel } from "@anywidget/types";
 import { insertCell } from "./cells";
-import { controlOf, whenBack } from "./control";
+import { controlOf, whenBack, whenLeft } from "./control";
 import { drawDiagram, type Diagram } from "./diagrams";
 import type { Source } from "./loader";
 import { askAgain, takePart } from "./parts";
@@ -60,11 +60,13 @@ export class Store {
       this.receive(message);
     });
     model.on("destroy", () => this.close());
-    // A comm is alive from the start and never comes back, so this is its end: a kernel's restart.
-    model.on("comm_live_update", () => {
+    const lose = () => {
       this.lost = true;
       this.close();
-    });
+    };
+    // A comm is alive from the start and never comes back, so this is its end: a kernel's restart.
+    model.on("comm_live_update", lose);
+    whenLeft(model, lose);
     controlOf(model)?.whenItWorks(() => {
       this.#notify();
       askAgain(); // on the first way a kernel that computes has not heard it

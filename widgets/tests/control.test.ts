@@ -107,3 +107,20 @@ test("a page that is connected again asks for what it missed", () => {
   hear(kernel, "connected");
   expect(model.sent.at(-1)).toEqual({ type: "hello", have: 10 });
 });
+
+test("a page whose notebook was closed tells the kernel nothing more", async () => {
+  let leave = () => {};
+  const left = { ...kernel, isDisposed: false, disposed: { connect: (tell: typeof leave) => (leave = tell) } };
+  const model = modelOf(left);
+  const store = new Store(model.asModel());
+  left.isDisposed = comms[0]!.isDisposed = true;
+  leave();
+  expect(store.heardWhileBusy).toBe(false);
+  expect(comms).toHaveLength(1);
+  const told = model.sent.length;
+  document.dispatchEvent(new Event("visibilitychange"));
+  vi.advanceTimersByTime(100_000);
+  expect(model.sent).toHaveLength(told);
+  expect(store.lost).toBe(true);
+  await expect(store.request("cancel")).rejects.toThrow();
+});
