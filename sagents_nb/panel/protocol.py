@@ -461,6 +461,24 @@ def following_state(before: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def forget_others(state: dict[str, Any]) -> None:
+    """Forget what is known of other calls by the ids of those in the entries.
+
+    In each branch of a conversation a model may give its calls the same ids again.
+    """
+    for entry in state["entries"]:
+        for part in entry["message"].get("parts", ()):
+            if part["type"] == "tool_call" and (known := state["tools"].get(part["id"])):
+                said = part["name"], part.get("display_text")
+                if said != (known["name"], known["display_text"]):
+                    _forget(state, part["id"])
+
+
+def _forget(state: dict[str, Any], call_id: str) -> None:
+    for known in (state["tools"], state["decided"], state["agents"]):
+        known.pop(call_id, None)
+
+
 def reduce(state: dict[str, Any], event: dict[str, Any]) -> None:
     """Apply one wire event to a view state, in place."""
     change = REDUCERS.get(event["type"])
@@ -521,9 +539,7 @@ def _message_end(state: dict[str, Any], event: dict[str, Any]) -> None:
         state["partial"] = None
         for part in message.get("parts", ()):
             if part["type"] == "tool_call":  # nothing is known of it, whatever had its id before
-                state["tools"].pop(part["id"], None)
-                state["decided"].pop(part["id"], None)
-                state["agents"].pop(part["id"], None)
+                _forget(state, part["id"])
     elif message["role"] == "user":
         _leave_queue(state, "", queued_text(message))  # else it began a run, as that said
     for name, number in (message.get("usage") or {}).items():

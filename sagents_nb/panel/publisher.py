@@ -35,6 +35,7 @@ from .protocol import (
     SHOWN_ENTRIES,
     file_data,
     following_state,
+    forget_others,
     interrupt_data,
     merged,
     new_view_state,
@@ -201,6 +202,7 @@ class Publisher:
         self.backlog_bytes, self.shown.seq = 0, seq
         self.shown.state = following_state(self.state)
         self._set_entries(self.session.initial_messages)
+        forget_others(self.state)
         self._read_session()
         self._snapshot_due = True
 

@@ -889,3 +889,31 @@ def test_a_page_knows_how_much_its_model_takes_also_after_another_was_chosen() -
     session.send("And now?").result()
     until(lambda: page.state is not None and page.state["entries"])
     assert page.state["context_window"] == 1_000
+
+
+def test_a_branch_that_is_shown_again_says_of_no_call_what_one_of_another_branch_did() -> None:
+    """Models begin to count the ids of their calls again in each."""
+    read = call("read_file", "c1", file_path="/a.md")
+    delete = call("delete_file", "c1", file_path="/b.md")
+    session = session_of(read, "Read.", delete, "Deleted.")
+    publisher, wire = published(session)
+    hello(publisher, wire)
+
+    def doing() -> str:
+        flush(publisher)
+        state = publisher.state
+        (part,) = (
+            part
+            for entry in state["entries"]
+            for part in entry["message"]["parts"]
+            if part["type"] == "tool_call"
+        )
+        return str(state["tools"].get("c1", part)["display_text"])
+
+    session.send("Read it.").result()
+    session.send("Delete it.", instead_of=0).result()
+    assert doing() == "Deleting /b.md"
+    session.switch_branch(0, 0)
+    assert doing() == "Reading /a.md"
+    session.switch_branch(0, 1)
+    assert doing() == "Deleting /b.md"
