@@ -314,7 +314,10 @@ def test_a_report_in_the_way_of_another_file_goes_beside_it() -> None:
     helper = agent()
     result = helper.run('Write "mine" to /report.md')
     result = helper.run("count the rows by island and save a report", state=result.state)
-    assert "I wrote /report.md" in result.text  # the model wrote the first one itself
+    assert "I wrote /report-2.md" in result.text  # nobody said that the first was to go
+    again = "count the rows by species and save a report to /report.md"
+    result = helper.run(again, state=result.state)
+    assert "I wrote /report.md" in result.text  # which the model wrote itself
     foreign = [
         Message.user("count the rows by island and save a report to /x.md"),
     ]
@@ -329,6 +332,18 @@ def test_a_report_in_the_way_of_another_file_goes_beside_it() -> None:
         "/x.md",
         "/x-2.md",
     ]
+
+
+@pytest.mark.parametrize(
+    "where", ["save it to /i.md", "store the report in `/i.md`", "put it into a file called /i.md"]
+)
+def test_a_report_is_written_only_to_where_it_is_said_to_be_saved(where: str) -> None:
+    helper = agent()
+    before = helper.run('Write "mine" to /report.md').state
+    result = helper.run(f"Write a report about the rows by island and {where}.", state=before)
+    written = [a["file_path"] for n, a in calls_of(result.messages) if n == "write_file"]
+    assert written == ["/i.md"]
+    assert helper.files.read("/report.md").content.strip() == "mine"
 
 
 # Choosing tools and arguments

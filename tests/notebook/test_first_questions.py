@@ -451,3 +451,14 @@ def test_the_first_cell_asks_before_it_writes_where_that_is_gated() -> None:
     assert request.arguments["content"] == f"# Report on sales\n\n{SHOWN}"
     assert "You rejected `write_file`" in agent.resume(waiting, sa.Reject()).text
     assert "I wrote /report.md" in agent.resume(agent.run(prompt), sa.Approve()).text
+
+
+def test_what_is_told_of_groups_says_how_many_rows_are_in_none() -> None:
+    cities = ["Oslo", "Bergen", None, "Oslo", None]
+    frames = {"orders": pd.DataFrame({"city": cities, "revenue": [1.5, 2.5, 3.5, 4.5, 5.5]})}
+    counted = ask("How many rows by city in {orders}?", frames=frames).text
+    assert "2 rows without a `city` are in no group." in counted
+    ranked = ask("Which city has the highest revenue in {orders}?", frames=frames).text
+    assert "2 rows without a `city` are in no group." in ranked
+    whole = ask("What is the total revenue in {orders}?", frames=frames).text
+    assert "group" not in whole

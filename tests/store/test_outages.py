@@ -30,7 +30,7 @@ from sagents_nb.store.journal import Journal
 from tests.store import postgres
 from tests.store.journals import database_of, kept, note
 from tests.store.test_server import Proxy
-from tests.talking import PATIENCE, agent_of, call
+from tests.talking import PATIENCE, agent_of, call, until
 
 T = TypeVar("T")
 
@@ -335,6 +335,7 @@ def test_a_commit_that_a_crash_undid_is_not_taken_for_that_of_somebody_else(
         noting, _, _ = Journal.open(other, "other")
         between.cut, between.at_cut = "before", lambda: restart(server)
         future = journal.append([note("once")])
+        until(lambda: not between.cut)
         for n in range(20):  # which get the numbers that a crash has taken back
             patiently(lambda n=n: noting.append([note(n)]).result(PATIENCE))  # type: ignore[misc]
         between.refuses = False

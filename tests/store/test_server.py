@@ -224,15 +224,13 @@ class Proxy:
             while data := client.recv(65536):
                 cut = self.cut if b"COMMIT\0" in data else ""
                 if cut:
-                    self.cut, self.cuts = "", self.cuts + 1
                     silent.set()
+                    self.refuses |= cut == "away" or self.at_cut is not None
+                    self.cut, self.cuts = "", self.cuts + 1  # last: tests wait for it
                 if cut and self.at_cut is not None:
-                    self.refuses = True
                     self.at_cut()
                 if cut == "before":
                     break
-                if cut == "away":
-                    self.refuses = True
                 if cut == "late":
                     self._told.clear()
                     client.shutdown(socket.SHUT_RDWR)

@@ -36,6 +36,13 @@ _ABOUT = re.compile(
 )
 _SAYING = re.compile(r"(?:\b(?:saying|that says|which says|with the text)\b|:)\s*(.+)$", re.DOTALL)
 
+_SAVES_IT = re.compile(
+    r"(?:write|save|store|put|keep|record)\s+(?:it|that|this|(?:the|this|that|my)\s+"
+    r"(?:report|summary|overview|notes?|document|file|result))(?:\s+(?:down|away))?\s+"
+    r"(?:in|into|to|as|at|under|on)\s+(?:(?:a|the)\s+file\s+)?(?:(?:called|named)\s+)?`?\x00`?$",
+    re.IGNORECASE,
+)
+
 # They name what was found, whatever that was, or nothing.
 _REFERS = word_set(
     "a an the my our your this that these those it them its of on about for with from in to into "
@@ -46,6 +53,16 @@ _REFERS = word_set(
     "numbers figures everything data list lists analysis conclusion conclusions overview response "
     "file files markdown md csv tsv json text document code file folder"
 )
+
+
+def place_of(step: str) -> str:
+    """The path that a step saves "it" to, which the step before it wrote; else "".
+
+    >>> place_of("save it to /r.md"), place_of("store the report in /r.md"), place_of("open /r.md")
+    ('/r.md', '/r.md', '')
+    """
+    path = PATH.search(step)
+    return path[0] if path and _SAVES_IT.match(PATH.sub("\x00", step)) else ""
 
 
 def literal(step: str) -> str:

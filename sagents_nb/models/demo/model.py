@@ -37,6 +37,7 @@ from .documents import (
     TABLES,
     format_of,
     literal,
+    place_of,
     refers,
     subject_of,
     table_text,
@@ -203,6 +204,8 @@ class Plan:
                 steps.clear()
             elif is_plan(clause):
                 self.wants_plan = True
+            elif steps and (place := place_of(clause)) and self._writes_somewhere(steps[-1]):
+                steps[-1] = f"{steps[-1]} to {place}"
             elif not is_talk(clause) and not style:
                 steps.append(clause)
         steps = self._with_sources(steps)
@@ -256,6 +259,10 @@ class Plan:
         fitting = [] if is_question(step) else self.chooser.fitting(step)
         takes_path = bool(fitting) and any(p.called("path", "file") for p in fitting[0].parameters)
         return takes_path and "write" in fitting[0].groups and not self._given(step)
+
+    def _writes_somewhere(self, step: str) -> bool:
+        """Whether a step writes a file and does not say where."""
+        return not PATH.search(step) and self._composes(step)
 
     def _given(self, step: str) -> str:
         text = literal(step)

@@ -20,7 +20,8 @@ _COMMON = ("most", "least", "fewest", "highest", "lowest", "best", "worst", "top
 
 def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     """The answer, in Markdown, and which words of the question were taken for the rows."""
-    said = _reply(query, list(rows), frame) + _gaps_of_totals(query, frame)
+    said = _reply(query, list(rows), frame)
+    said += _gaps_of_totals(query, frame) + _gaps_of_groups(query, frame)
     names = listed([f"“{word}”" for word in dict.fromkeys(query.assumed)])
     return f"{said}\n\nI took {names} for the rows of `{frame.name}`." if names else said
 
@@ -113,6 +114,19 @@ def _gaps_of_totals(query: Query, frame: Frame) -> str:
     who = "Rows" if query.where else _many(gaps, "row")
     are = "are" if query.where else _are(gaps)
     return f"\n\n{who} without a `{query.measures[0]}` {are} left out of the totals."
+
+
+def _gaps_of_groups(query: Query, frame: Frame) -> str:
+    """That rows without a group are in none of them, where there are any."""
+    if query.kind != "aggregate" or query.subjects:
+        return ""
+    said = ""
+    for key in query.by:
+        if gaps := frame.column(key.column).missing:
+            who = "Rows" if query.where else _many(gaps, "row")
+            are = "are" if query.where else _are(gaps)
+            said += f"\n\n{who} without a `{key.column}` {are} in no group."
+    return said
 
 
 def _are(count: int) -> str:
