@@ -51,7 +51,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent save               see that this one is kept
 %agent freeze             make its panels static, for a notebook that is given to others
 %agent export PATH        write it to a .md, .html or .ipynb file, with its files and costs
-%agent frame KIND         messages, tool_calls, todos, usage, files or decisions as a DataFrame
+%agent frame KIND         messages, tool_calls, todos, usage, files, decisions or events as a frame
 %agent help               this text
 """
 
