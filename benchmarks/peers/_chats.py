@@ -18,7 +18,7 @@ from peers._environments import environment
 from playwright.sync_api import Browser, Page, expect
 
 from sagents_nb.panel import bundle
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import LabWindow, NotebookPage
 from tests.browser.marimo import Marimo
 from tests.browser.servers import LabServer, MarimoServer, Server
 from tests.browser.windows import HostPage, Window
@@ -204,7 +204,7 @@ class Chats:
         """A notebook in JupyterLab of which the first cell was run."""
         server = self._server(FreeLab)
         assert isinstance(server, LabServer)
-        window = Lab(server, self._browser, "panel")
+        window = LabWindow(server, self._browser, "panel")
         try:
             notebook = window.open(
                 cells, files={f"{name}.js": text for name, text in files.items()}
