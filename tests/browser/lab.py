@@ -93,22 +93,24 @@ class SharedPage:
         Lab is not asked to save anything. What a notebook cannot take with it has to be as it was.
         """
         page = self.page()
-        page.mouse.move(0, 0)
-        page.evaluate(
-            """async () => {
-              for (const widget of [...jupyterapp.shell.widgets("main")])
-                if (!widget.node.querySelector(".jp-Launcher")) widget.dispose();
-              // Of the page: it would ask for kernels that the server has ended.
-              await jupyterapp.serviceManager.sessions.shutdownAll();
-            }"""
-        )
-        left = self._state(page)
-        changed = {what: each for what, each in left.items() if each != self._found[what]}
-        if changed:
-            self.discard()
-            raise AssertionError(
-                f"The page is left with {changed}; put it back, or take lab_window instead of lab."
+        try:
+            page.mouse.move(0, 0)
+            page.evaluate(
+                """async () => {
+                  for (const widget of [...jupyterapp.shell.widgets("main")])
+                    if (!widget.node.querySelector(".jp-Launcher")) widget.dispose();
+                  // Of the page: it would ask for kernels that the server has ended.
+                  await jupyterapp.serviceManager.sessions.shutdownAll();
+                }"""
             )
+            left = self._state(page)
+            changed = {what: each for what, each in left.items() if each != self._found[what]}
+            assert not changed, (
+                f"The page is left with {changed}: put it back, or take lab_window instead of lab."
+            )
+        except BaseException:
+            self.discard()
+            raise
 
     def discard(self) -> None:
         """Close the page. Who comes next loads another."""
