@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -111,6 +112,19 @@ class RunResult:
         if options := overrides.get("options"):
             overrides["options"] = without_secrets(options)
         return {**self.__dict__, "overrides": overrides}
+
+    def __copy__(self) -> RunResult:
+        """With all of it: it stays in this process."""
+        made: RunResult = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RunResult:
+        """With all of it, too."""
+        made = self.__copy__()
+        memo[id(self)] = made
+        made.__dict__.update(deepcopy(self.__dict__, memo))
+        return made
 
     def take_answer(self) -> None:
         """Say that its interrupt is answered; raises StaleApproval the second time."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import pickle
 import threading
 from typing import Annotated, Any
@@ -773,3 +774,19 @@ def test_a_pickled_result_holds_no_secret_that_was_given_for_its_run() -> None:
     copied = pickle.loads(pickle.dumps(result))
     assert copied.overrides == {"options": {"seed": 7}}
     assert agent.resume(copied, sa.Approve()).status == "completed"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copied_result_is_resumed_with_what_was_given_for_its_run(copied: Any) -> None:
+    seen: list[Any] = []
+
+    @sa.tool
+    def look(ctx: sa.ToolContext) -> str:
+        """Look."""
+        seen.append(ctx.values["database"])
+        return "seen"
+
+    agent = agent_of(call("look"), "ok", tools=[look], interrupt_on={"look": True})
+    result = agent.run("go", tool_context={"database": "sales"})
+    assert agent.resume(copied(result), sa.Approve()).status == "completed"
+    assert seen == ["sales"]
