@@ -146,7 +146,8 @@ _BUILTIN: frozenset[type] = frozenset({str, int, float, bool, types.NoneType})
 _SCALARS = (str, int, float)
 
 
-_HALF = re.compile("[\ud800-\udfff]")
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""A surrogate, which no file, database or wire takes."""
 
 
 def plain(value: Any) -> Any:
@@ -338,7 +339,6 @@ _ARGUMENTS = {
     "conversation_id": "id",
     "request_limit": "model_calls",
     "total_tokens_limit": "tokens",
-    "content": "parts",
 }
 _HOOKS = {
     "on_agent_start": "before_run",
@@ -561,7 +561,7 @@ def shown(value: Any) -> str:
 def _of_text(name: str, text: str) -> str:
     if "\0" in text:
         return f"{name} with NUL"
-    return f"{name} with half a character" if _HALF.search(text) else name
+    return f"{name} with half a character" if HALF_CHARACTER.search(text) else name
 
 
 def shown_unmade(shown: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -10,13 +10,12 @@ it for programs: requests, frames, search. What two texts are told apart by keep
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from .errors import pass_on
+from .kinds import HALF_CHARACTER
 
 REPLACEMENT = "\ufffd"
-_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def whole(text: str, mark: str = "?") -> str:
@@ -31,7 +30,7 @@ def whole(text: str, mark: str = "?") -> str:
         text.encode()
     except UnicodeEncodeError:
         joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        return _HALVES.sub(mark, joined)
+        return HALF_CHARACTER.sub(mark, joined)
     return text
 
 

@@ -169,11 +169,7 @@ class ModelAround(ChatModel):
 
 
 _OF_ONE_SERVER = {
-    argument: argument
-    for argument in ("api_key", "base_url", "headers", "extra_query", "timeout", "retries")
-}
-_OF_ONE_SERVER |= {
-    also: argument
+    name: argument
     for argument, others in {
         "api_key": "apikey x_api_key api_token token auth_token access_token bearer bearer_token"
         " authorization proxy_authorization auth credential credentials password passwd secret"
@@ -184,7 +180,7 @@ _OF_ONE_SERVER |= {
         "timeout": "request_timeout",
         "retries": "max_retries num_retries",
     }.items()
-    for also in others.split()
+    for name in (argument, *others.split())
 }
 
 
@@ -202,17 +198,15 @@ def refuse_of_one_server(options: Mapping[str, Any]) -> None:
 
     Fallbacks are given the same options, and a provider would find them in the body.
     """
-    for name, argument in _misplaced(options):
-        raise ConfigurationError(
-            f"options={{{name!r}: …}} would go to every model that is asked, fallbacks too; "
-            f"give it to the one it is for, as in OpenAIChatModel('NAME', {argument}=…)."
-        )
-    for name, _argument in _misplaced(_body(options)):
-        raise ConfigurationError(
-            f"options={{'extra_body': {{{name!r}: …}}}} would go to every model that is asked, "
-            f"fallbacks too; give it to the one it is for, as in "
-            f"OpenAIChatModel('NAME', extra_body=…)."
-        )
+    misplaced = [(f"{name!r}: …", of_one_server(name)) for name in options]
+    within = [(f"'extra_body': {{{n!r}: …}}", of_one_server(n)) for n in _body(options)]
+    misplaced += [(given, argument and "extra_body") for given, argument in within]
+    for given, argument in misplaced:
+        if argument:
+            raise ConfigurationError(
+                f"options={{{given}}} would go to every model that is asked, fallbacks too; "
+                f"give it to the one it is for, as in OpenAIChatModel('NAME', {argument}=…)."
+            )
 
 
 def for_another_server(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,10 +219,6 @@ def for_another_server(options: Mapping[str, Any]) -> dict[str, Any]:
     if body := _body(left):
         left["extra_body"] = {key: body[key] for key in body if not of_one_server(key)}
     return left
-
-
-def _misplaced(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(name, argument) for name in options if (argument := of_one_server(name))]
 
 
 def _body(options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -162,7 +162,7 @@ class Chooser:
             return self._append(step, last) if appends else None
         path = path_of(last.arguments)
         if "write" in offer.groups and path and "exist" in last.text:
-            return self._elsewhere(step, offer, last, path)
+            return self._elsewhere(offer, last, path)
         return _corrected(offer, last)
 
     def follows_up(self, step: str) -> bool:
@@ -283,10 +283,10 @@ class Chooser:
             return None
         return writer.name, overwriting(writer, arguments)
 
-    def _elsewhere(self, step: str, offer: Offer, last: Fact, path: str) -> Call | None:
-        """A refused file again: over our own that the step names, and beside any other."""
+    def _elsewhere(self, offer: Offer, last: Fact, path: str) -> Call | None:
+        """A refused file again: over our own that its step names, and beside any other."""
         ours = [f for f in self.talk.earlier if f.status == "ok" and path_of(f.arguments) == path]
-        if ours and PATH.search(step) and all(f.name == last.name for f in ours):
+        if ours and PATH.search(last.step) and all(f.name == last.name for f in ours):
             changed = overwriting(offer, last.arguments)
         else:
             before, dot, ending = path.rpartition(".")

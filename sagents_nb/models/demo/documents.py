@@ -38,8 +38,7 @@ _SAYING = re.compile(r"(?:\b(?:saying|that says|which says|with the text)\b|:)\s
 
 _SAVES_IT = re.compile(
     r"(?:write|save|store|put|keep|record)\s+(?:it|that|this|(?:the|this|that|my)\s+"
-    r"(?:report|summary|overview|notes?|document|file|result))(?:\s+(?:down|away))?\s+"
-    r"(?:in|into|to|as|at|under|on)\s+(?:(?:a|the)\s+file\s+)?(?:(?:called|named)\s+)?`?\x00`?$",
+    r"(?:report|summary|overview|notes?|document|file|result))(?:\s+(?:down|away))?",
     re.IGNORECASE,
 )
 
@@ -61,8 +60,9 @@ def place_of(step: str) -> str:
     >>> place_of("save it to /r.md"), place_of("store the report in /r.md"), place_of("open /r.md")
     ('/r.md', '/r.md', '')
     """
-    path = PATH.search(step)
-    return path[0] if path and _SAVES_IT.match(PATH.sub("\x00", step)) else ""
+    paths = PATH.findall(step)
+    saves_it = _SAVES_IT.fullmatch(without_path(step.replace("`", "")))
+    return str(paths[0]) if saves_it and len(paths) == 1 else ""
 
 
 def literal(step: str) -> str:

@@ -111,22 +111,23 @@ def _gaps_of_totals(query: Query, frame: Frame) -> str:
     gaps = frame.column(query.measures[0]).missing if sums else 0
     if not gaps:
         return ""
-    who = "Rows" if query.where else _many(gaps, "row")
-    are = "are" if query.where else _are(gaps)
-    return f"\n\n{who} without a `{query.measures[0]}` {are} left out of the totals."
+    return f"\n\n{_rows_without(query.measures[0], query, frame)} left out of the totals."
 
 
 def _gaps_of_groups(query: Query, frame: Frame) -> str:
     """That rows without a group are in none of them, where there are any."""
     if query.kind != "aggregate" or query.subjects:
         return ""
-    said = ""
-    for key in query.by:
-        if gaps := frame.column(key.column).missing:
-            who = "Rows" if query.where else _many(gaps, "row")
-            are = "are" if query.where else _are(gaps)
-            said += f"\n\n{who} without a `{key.column}` {are} in no group."
-    return said
+    gaps = [key.column for key in query.by if frame.column(key.column).missing]
+    return "".join(f"\n\n{_rows_without(name, query, frame)} in no group." for name in gaps)
+
+
+def _rows_without(name: str, query: Query, frame: Frame) -> str:
+    """How many rows have no value of a column: "2 rows without a `city` are"."""
+    if query.where:  # nobody has counted those of a part
+        return f"Rows without a `{name}` are"
+    gaps = frame.column(name).missing
+    return f"{_many(gaps, 'row')} without a `{name}` {_are(gaps)}"
 
 
 def _are(count: int) -> str:

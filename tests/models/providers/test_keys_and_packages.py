@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import logging
 import pickle
@@ -113,30 +112,23 @@ def test_no_call_has_the_key_that_a_server_echoes_for_its_name(provider: Provide
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_no_log_shows_the_key_that_a_broken_server_echoes(name: str) -> None:
-    told = io.StringIO()
-    handler = logging.StreamHandler(told)
-    root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    try:
-        with socket.create_server(("127.0.0.1", 0)) as server:
+def test_no_log_shows_the_key_that_a_broken_server_echoes(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with socket.create_server(("127.0.0.1", 0)) as server:
 
-            def echo() -> None:
-                connection, _ = server.accept()
-                with connection:
-                    connection.recv(65536)
-                    connection.sendall(f"Bearer {KEY} is no status line\r\n\r\n".encode())
+        def echo() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(f"Bearer {KEY} is no status line\r\n\r\n".encode())
 
-            threading.Thread(target=echo, daemon=True).start()
-            heard = ask(model_for(name, f"http://127.0.0.1:{server.getsockname()[1]}"))
-    finally:
-        root.setLevel(level)
-        root.removeHandler(handler)
+        threading.Thread(target=echo, daemon=True).start()
+        heard = ask(model_for(name, f"http://127.0.0.1:{server.getsockname()[1]}"))
     assert isinstance(heard.error, ModelError)
-    assert "RemoteProtocolError" in told.getvalue()
-    assert KEY[:20] not in told.getvalue()
+    assert "RemoteProtocolError" in caplog.text
+    assert KEY[:20] not in caplog.text
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
