@@ -47,6 +47,7 @@ def test_the_search_finds_a_page_and_nothing_is_asked_of_others(
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{home}/index.html")
     page.get_by_role("button", name="Search").first.click()
+    expect(page.get_by_role("combobox", name="Search")).to_be_focused()
     page.keyboard.type("BudgetExceeded")
     found = page.get_by_role("dialog", name="Search").get_by_role("option")
     expect(found.first).to_contain_text("The run's budget is used up")
