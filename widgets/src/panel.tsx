@@ -5,7 +5,7 @@ import type { Source } from "./loader";
 import { memoryOf } from "./memory";
 import { askBy } from "./parts";
 import { storeFor } from "./store";
-import { goOnAfter } from "./succession";
+import { drawOnce } from "./succession";
 import { View, type ViewName } from "./view";
 
 type Props = { model: AnyModel; source: Source; el: HTMLElement; signal: AbortSignal };
@@ -13,14 +13,17 @@ type Props = { model: AnyModel; source: Source; el: HTMLElement; signal: AbortSi
 export function render({ model, source, el, signal }: Props): void {
   const store = storeFor(source);
   askBy((message) => store.tell(message));
-  const root = document.createElement("div");
-  el.append(root);
   const name: ViewName = model.get("view") || "session";
   const runId = model.get("run_id") ?? "";
   const memory = memoryOf(store, `${name} ${runId}`);
-  draw(<View store={store} name={name} runId={runId} memory={memory} typed={model.get("typed") ?? false} />, root);
-  goOnAfter(el, memory, signal, drop);
-  signal.addEventListener("abort", () => drop(el));
+  drawOnce(el, memory, signal, {
+    draw(el) {
+      const root = document.createElement("div");
+      el.append(root);
+      draw(<View store={store} name={name} runId={runId} memory={memory} typed={model.get("typed") ?? false} />, root);
+    },
+    drop,
+  });
 }
 
 /** Ends what is drawn in the element: that may have come from another one. */

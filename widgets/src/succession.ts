@@ -7,9 +7,18 @@ const COMING = "Loading widget...";
 
 /** What each element shows: equal ones show the same view. */
 const views = new WeakMap<Element, object>();
+/** Views whose next element is on its way. */
+const moving = new WeakSet<object>();
 
-/** Has what is drawn in `el` go on in what takes its place; `drop` ends what was drawn there. */
-export function goOnAfter(el: HTMLElement, view: object, signal: AbortSignal, drop: (el: Element) => void): void {
+type Drawing = { draw: (el: HTMLElement) => void; /** Ends what is drawn there. */ drop: (el: HTMLElement) => void };
+
+/**
+ * Draws a view in `el`, and has it go on in what takes the place of `el`. Where it is about to come
+ * from such a one nothing is drawn: all of a long conversation would be, to be thrown away.
+ */
+export function drawOnce(el: HTMLElement, view: object, signal: AbortSignal, { draw, drop }: Drawing): void {
+  signal.addEventListener("abort", () => drop(el));
+  if (!moving.has(view)) draw(el);
   if (typeof ResizeObserver === "undefined") return;
   views.set(el, view);
   // An element that leaves the page loses both.
@@ -25,22 +34,26 @@ export function goOnAfter(el: HTMLElement, view: object, signal: AbortSignal, dr
     if (el.parentNode) return;
     const next = [...place!.children].find((child) => views.get(child) === view);
     if (next) {
-      drop(next);
+      moving.delete(view);
+      drop(next as HTMLElement);
       next.append(...el.childNodes);
       changes.disconnect();
     } else if (place!.textContent === COMING) {
       place!.replaceChildren(el);
+      moving.add(view);
     } else return;
     for (const [pane, top] of tops) pane.scrollTop = top;
     focused?.focus({ preventScroll: true });
   });
   const layout = new ResizeObserver(() => {
     if (!el.parentElement) return;
+    if (!el.firstChild) draw(el); // what was to move here did not
     changes.observe((place = el.parentElement), { childList: true });
     layout.disconnect();
   });
   layout.observe(el);
   signal.addEventListener("abort", () => {
+    moving.delete(view);
     changes.disconnect();
     layout.disconnect();
   });

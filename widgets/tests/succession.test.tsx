@@ -20,14 +20,21 @@ class OnThePage {
 beforeAll(() => Object.assign(globalThis, { ResizeObserver: OnThePage }));
 afterAll(() => Reflect.deleteProperty(globalThis, "ResizeObserver"));
 
+/** A further element that shows the same. */
+function drawn(): HTMLElement {
+  const next = document.createElement("div");
+  render({ model: model.asModel(), source: { model: model.asModel(), early: null }, el: next, signal: new AbortController().signal });
+  return next;
+}
+
 /** What the jupyterlab-manager does: a word takes the place of the view, and some time later the next view that of the word. */
 async function drawAnew(place: Element): Promise<HTMLElement> {
   place.textContent = "Loading widget...";
   await settle();
   expect(place.textContent).not.toContain("Loading"); // meanwhile it is there
-  const next = document.createElement("div");
-  render({ model: model.asModel(), source: { model: model.asModel(), early: null }, el: next, signal: new AbortController().signal });
+  const next = drawn();
   await settle();
+  expect(next.childNodes).toHaveLength(0); // what will be here is not drawn twice
   place.textContent = "";
   place.append(next);
   await settle();
@@ -65,4 +72,18 @@ test("what its host takes away for good, or puts elsewhere, is left to it", asyn
   await settle();
   expect(el.parentElement).toBe(document.body);
   place.remove();
+});
+
+test("a view that is shown somewhere else while one is drawn anew is drawn there", async () => {
+  const place = document.body.appendChild(document.createElement("div"));
+  place.append(el);
+  await show(emptyState());
+  place.textContent = "Loading widget...";
+  await settle();
+  const other = document.body.appendChild(drawn());
+  await settle();
+  for (const each of [el, other]) expect(each.querySelectorAll(".sagents-panel")).toHaveLength(1);
+  document.body.append(el);
+  place.remove();
+  other.remove();
 });
