@@ -34,7 +34,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   const card = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
   const before = useBefore(request);
-  const { tool_name, display_text, arguments: values = {}, numbers, allowed_decisions = ALL, digest = "" } = request;
+  const { tool_name, display_text, arguments: values = {}, numbers, defaults, allowed_decisions = ALL, digest = "" } = request;
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
   const doubt = kind === "in_doubt";
@@ -79,7 +79,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
 
   const unshown = (
     <>
-      <TextBlock text={plainJson(values)} />
+      <TextBlock text={plainJson({ ...values, ...defaults })} />
       {mode === "edit" && (
         <Button kind="plain" onClick={back}>
           Cancel
@@ -121,6 +121,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               <EditForm
                 values={values}
                 numbers={numbers}
+                defaults={defaults}
                 disabled={locked}
                 onSave={(edited) => decide({ type: "edit", digest, ...edited })}
                 onCancel={back}
@@ -230,10 +231,10 @@ function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
 
 /** A question reads as one; whatever would be run is shown with all it is given. */
 function Request({ request, before }: { request: ActionRequest; before?: string | null }) {
-  const { tool_name, arguments: values = {}, numbers, allowed_decisions = ALL } = request;
+  const { tool_name, arguments: values = {}, numbers, defaults, allowed_decisions = ALL } = request;
   const { question, context } = values;
   if (allowed_decisions.includes("approve") || typeof question !== "string") {
-    return <Arguments tool={tool_name} values={values} numbers={numbers} before={before} />;
+    return <Arguments tool={tool_name} values={values} numbers={numbers} defaults={defaults} before={before} />;
   }
   return (
     <>

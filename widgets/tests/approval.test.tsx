@@ -129,6 +129,35 @@ test("words to look for are no code, and short values stand beside their names, 
   expect(rows).toEqual(["query palmer penguins", 'b "5"', "a 5", 'edge " x"']);
 });
 
+const ship = { ...remove, tool_call_id: "s1", tool_name: "ship", arguments: { to: "Oslo" }, defaults: { carrier: "DHL", weight: 1, note: null, toString: "x" }, numbers: { "/weight": "1.0" }, allowed_decisions: undefined };
+const rowsIn = (element: Element) => [...element.querySelectorAll(".sagents-form-row")].map((row) => row.textContent);
+const DEFAULTS = ["carrier DHL default", "weight 1.0 default", "note null default", "toString x default"];
+
+test("what a call leaves out, and will be used, is shown and marked as default", async () => {
+  await show(inPlace(ship, { ...remove, arguments: { toString: "1" } }));
+  expect(rowsIn(find("approval")[0]!)).toEqual(["to Oslo", ...DEFAULTS]);
+  expect(rowsIn(find("approval")[1]!)).toEqual(['toString "1"']);
+});
+
+test("the form offers defaults as well", async () => {
+  await show(inPlace(ship));
+  await click("edit");
+  const label = (field: HTMLElement) => field.closest("label")!.querySelector(".sagents-label")!.textContent;
+  expect(find("edit-field").map(label)).toEqual(["toString default", "carrier default", "to", "Other arguments JSON"]);
+  await type(find("edit-field")[1]!, "UPS");
+  await click("edit-save");
+  const { arguments: edited, json } = sent("decide")[0]!.decisions["s1"];
+  expect(edited).toEqual({ to: "Oslo", carrier: "UPS", weight: 1, note: null, toString: "x" });
+  expect(JSON.parse(json)).toEqual({ weight: 1, note: null });
+});
+
+test("a call that was decided on says with which defaults it ran", async () => {
+  const metadata = { defaults: ship.defaults };
+  await show(emptyState({ entries: [said(calls("s1", "ship", ship.arguments)), gave({ tool_call_id: "s1", content: "So.", metadata, numbers: ship.numbers })] }));
+  await open(one("tool-card"));
+  expect(rowsIn(one("tool-card"))).toEqual(["to Oslo", ...DEFAULTS]);
+});
+
 test.each([["a", "approve"], ["A", "approve"]])("key %s in the card approves", async (key, type) => {
   await show(inPlace(write));
   await press(one("approval").querySelector("[tabindex]")!, key);
