@@ -230,7 +230,7 @@ def test_no_content_is_in_the_traits_of_a_panel(kernel: Kernel) -> None:
     assert "secret" not in seen
     assert "'view': 'session'" in seen
     state, name = seen.splitlines()
-    keys = {"session_id", "view", "run_id", "source", "version", "typed"}
+    keys = {"session_id", "view", "run_id", "source", "version", "typed", "waiting"}
     assert keys <= set(eval(state)) <= {*keys, "layout", "tabbable", "tooltip"}
     assert name.startswith("<Panel 'session' of session 'session-")
 

@@ -18,7 +18,7 @@ export function render({ model, source, el, signal }: Props): void {
   const name: ViewName = model.get("view") || "session";
   const runId = model.get("run_id") ?? "";
   const memory = memoryOf(store, `${name} ${runId}`);
-  draw(<View store={store} name={name} runId={runId} memory={memory} typed={model.get("typed") ?? false} />, root);
+  draw(<View store={store} name={name} runId={runId} memory={memory} model={model} />, root);
   goOnAfter(el, memory, signal, drop);
   signal.addEventListener("abort", () => drop(el));
 }
