@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -108,6 +110,34 @@ def test_a_person_sees_the_defaults_that_will_be_used_and_may_change_them(lab: L
     rows = card.locator(".sagents-tool-body > .sagents-arguments .sagents-form-row")
     expect(rows).to_have_text(["to Oslo", "carrier UPS", *defaults[1:]])
     notebook.screenshot("defaults-after")
+
+
+def test_what_is_decided_is_one_line_and_its_form_is_kept_until_it_is_sent(lab: Lab) -> None:
+    turns = "[ToolCall('s1', 'ship', dict(to='Oslo')), money], 'Done.'"
+    notebook = opened(lab, turns, "%%agent\nShip and pay.")
+    notebook.run_cell(1)
+    first, second = (part(notebook, 1, "approval").nth(n) for n in (0, 1))
+    first.get_by_test_id("edit").click()
+    field, save = first.get_by_test_id("edit-field").first, first.get_by_test_id("edit-save")
+    field.fill("UPS")
+    save.click()
+    expect(first).to_contain_text("You chose to approve with your changes; sent when the other")
+    for gone in (field, save, first.get_by_test_id("approval-stop")):
+        expect(gone).not_to_be_visible()
+    notebook.screenshot("decided-one-of-two")
+    line = first.bounding_box()
+    assert line is not None
+    assert line["height"] < 45
+    first.get_by_role("button", name="Change").click()
+    expect(field).to_have_value("UPS")
+    save.click()
+    expect(field).not_to_be_visible()
+    second.get_by_test_id("approve").click()
+    notebook.wait_for_cell(1)
+    rows = part(notebook, 1, "tool-card")
+    expect(rows.nth(0)).to_contain_text(re.compile("ship.*Oslo.*Edited"))
+    expect(rows.nth(1)).to_contain_text(re.compile("pay.*landlord.*Approved"))
+    notebook.screenshot("decided-both")
 
 
 def test_the_end_of_a_run_closes_nothing_and_moves_nothing(lab: Lab) -> None:

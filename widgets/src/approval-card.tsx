@@ -155,9 +155,11 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               title={unseen && decision === "approve" ? "Show all of the arguments first" : undefined}
               onClick={() => begin(decision)}
             >
-              <span class="sagents-key" aria-hidden="true">
-                {keyOf(decision)}
-              </span>
+              {!blocked(decision) && (
+                <span class="sagents-key" aria-hidden="true">
+                  {keyOf(decision)}
+                </span>
+              )}
               <Icon name={ICONS[decision]!} />
               {keyOf(decision) + decision.slice(1)}
             </Button>
@@ -192,12 +194,17 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
         </div>
       )}
       {unseen && mode === "ask" && <FaintLine>Show all of it to be able to approve.</FaintLine>}
-      {chosen && !sent && (
+      {chosen && (
         <p class="sagents-chosen">
-          You chose {CHOICE[chosen.type]}; sent when the other calls are answered too.
-          <BareButton class="sagents-link" onClick={undo}>
-            Change
-          </BareButton>
+          You chose {CHOICE[chosen.type]}
+          {!sent && (
+            <>
+              ; sent when the other calls are answered too.
+              <BareButton class="sagents-link" onClick={undo}>
+                Change
+              </BareButton>
+            </>
+          )}
         </p>
       )}
       {slow && !store.silent && <FaintLine>The kernel is busy; the answer counts later.</FaintLine>}
