@@ -29,18 +29,21 @@ class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     It is the call ``tool_call_id`` of the tool ``tool_name``, with its ``arguments``;
     ``display_text`` is how the tool says it to people, and ``allowed_decisions`` are of "approve",
-    "edit" and "reject". ``digest`` binds an answer to exactly these arguments; see
+    "edit" and "reject". ``defaults`` are what the tool's function takes for arguments that the call
+    leaves out, as JSON. ``digest`` binds an answer to exactly these arguments and defaults; see
     :func:`digest_of`.
 
     >>> import sagents_nb as sa
-    >>> def book(city: str) -> str:
+    >>> def book(city: str, nights: int = 1) -> str:
     ...     "Book a room."
     ...     return f"Booked in {city}."
     >>> model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"city": "Oslo"})])
     >>> result = sa.Agent(model, tools=[book], interrupt_on=["book"]).run("Book a room.")
     >>> request = result.interrupt.action_requests[0]
-    >>> request.tool_name, request.arguments, request.allowed_decisions
-    ('book', {'city': 'Oslo'}, ('approve', 'edit', 'reject'))
+    >>> request.tool_name, request.arguments, request.defaults
+    ('book', {'city': 'Oslo'}, {'nights': 1})
+    >>> request.allowed_decisions
+    ('approve', 'edit', 'reject')
     """
 
     tool_call_id: str
@@ -49,6 +52,7 @@ class ActionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     display_text: str | None = None
     allowed_decisions: tuple[str, ...] = ALL_DECISIONS
     digest: str = ""
+    defaults: dict[str, Any] = {}
 
 
 class Interrupt(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=True):

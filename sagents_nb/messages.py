@@ -589,6 +589,10 @@ ANSWER = "answer"
 # In the metadata of a result: with what the call was run, where a person changed its arguments.
 EDITED = "edited_arguments"
 
+# In the metadata of a result: what the tool's function took, by its defaults, for arguments that a
+# call left out on which something was decided.
+DEFAULTS = "defaults"
+
 # In the metadata of a result: its images stand in the cell that the run is of.
 SHOWN_IN_CELL = "shown_in_cell"
 

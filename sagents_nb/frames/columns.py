@@ -89,7 +89,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "session_id": _SESSION,
         "tool_call_id": _text("the id of the call, as the model gave it"),
         "name": _word("the tool"),
-        "arguments": _text("what it was run with, as JSON"),
+        "arguments": _text("what it was run with, as JSON; what is left out had its default"),
         "asked": _text("what the model had asked for, where a person changed it, as JSON"),
         "status": _word("how it ended", TOOL_STATUSES),
         "result": _text("what the model was told"),

@@ -63,7 +63,12 @@ def _bound(interrupt: Interrupt, session_id: str, epoch: int) -> Interrupt:
     for request in interrupt.action_requests:
         name, arguments = request.tool_name, copy.deepcopy(request.arguments)  # what is shown stays
         digest = digest_of(session_id, epoch, request.tool_call_id, name, arguments)
-        bound = replace(request, arguments=arguments, digest=f"{digest}-{_asked(request)}")
+        bound = replace(
+            request,
+            arguments=arguments,
+            defaults=copy.deepcopy(request.defaults),
+            digest=f"{digest}-{_asked(request)}",
+        )
         requests.append(bound)
     return replace(interrupt, action_requests=tuple(requests))
 
@@ -78,7 +83,8 @@ def is_as_shown(request: ActionRequest) -> bool:
 
 
 def _asked(request: ActionRequest) -> str:
-    return sha256(canonical_json([request.tool_call_id, request.tool_name, request.arguments]))
+    asked = [request.tool_call_id, request.tool_name, request.arguments]
+    return sha256(canonical_json([*asked, request.defaults] if request.defaults else asked))
 
 
 def check_decisions(

@@ -31,7 +31,16 @@ from ..interrupts import (
     canonical_json,
     decision_data,
 )
-from ..messages import ALWAYS, DECISION, EDITED, NOT_RUN, Message, ToolCall, ToolResult
+from ..messages import (
+    ALWAYS,
+    DECISION,
+    DEFAULTS,
+    EDITED,
+    NOT_RUN,
+    Message,
+    ToolCall,
+    ToolResult,
+)
 from ..middleware.chain import Chain
 from ..middleware.human_in_the_loop import PASSING
 from ..runtime.telemetry import current
@@ -61,6 +70,7 @@ class PreparedCall:
         "begun",
         "call",
         "decided",
+        "defaults",
         "edited",
         "ended",
         "interrupt",
@@ -76,6 +86,7 @@ class PreparedCall:
         self.call = call
         self.tool: Tool | None = None
         self.arguments: dict[str, Any] = {}
+        self.defaults: dict[str, Any] = {}  # those of the arguments that the call leaves out
         self.answer: ToolResult | None = None
         self.status = "completed"
         self.interrupt: Interrupt | None = None
@@ -89,11 +100,13 @@ class PreparedCall:
         self.position = 0
 
     def noted(self, result: ToolResult) -> ToolResult:
-        """``result`` with what people decided, and what they made of the arguments."""
+        """``result`` with what people decided, and with what it was run then."""
         metadata = result.metadata
         if self.edited is not None:
             metadata = {EDITED: self.edited, **metadata}
         if self.decided is not None:
+            if self.defaults:
+                metadata = {DEFAULTS: self.defaults, **metadata}
             metadata = {**metadata, DECISION: self.decided}
         return result if metadata is result.metadata else replace(result, metadata=metadata)
 
@@ -200,16 +213,17 @@ async def _prepare(
         if not _fits(call, tool, prepared):  # a hook may have changed it, also in place
             return prepared
     prepared.call = call
+    prepared.defaults = _defaults(call, tool, prepared.arguments)
     if decided is not None:
         now = outcome if isinstance(outcome, Interrupt) else None
         if isinstance(decision, Respond) and now is not None:
             return prepared.answer_with(text_of(decision.answer), "completed", is_error=False)
-        if not _is_as_decided(call, *decided, now):
+        if not _is_as_decided(prepared, *decided, now):
             return prepared.answer_with(
                 "Not run: the arguments changed after they were approved.", "failed"
             )
     elif isinstance(outcome, Interrupt):
-        prepared.interrupt = outcome
+        prepared.interrupt = _with_defaults(outcome, prepared.defaults)
     elif PASSING in ctx.local and chain.allows_always(call.name, ctx):
         prepared.decided = decision_data(Approve(always=True), ALWAYS)
     return prepared
@@ -234,8 +248,32 @@ def _fits(call: ToolCall, tool: Tool, prepared: PreparedCall) -> bool:
     return True
 
 
+def _defaults(call: ToolCall, tool: Tool, checked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the tool takes for arguments that the call leaves out, as far as JSON can say it."""
+    if checked.keys() <= call.arguments.keys():
+        return {}
+    described = tool.arguments.schema.get("properties", {})
+    left_out = (name for name in checked if name not in call.arguments)
+    return {
+        name: copy.deepcopy(described[name]["default"])
+        for name in left_out
+        if "default" in described.get(name, ())
+    }
+
+
+def _with_defaults(interrupt: Interrupt, defaults: Mapping[str, Any]) -> Interrupt:
+    """``interrupt`` whose requests say them too, where an answer may run the call."""
+    requests = tuple(
+        replace(request, defaults={n: v for n, v in defaults.items() if n not in request.arguments})
+        if {"approve", "edit"} & set(request.allowed_decisions)
+        else request
+        for request in interrupt.action_requests
+    )
+    return replace(interrupt, action_requests=requests) if defaults else interrupt
+
+
 def _is_as_decided(
-    call: ToolCall, seen: ActionRequest, decision: Decision, now: Interrupt | None
+    prepared: PreparedCall, seen: ActionRequest, decision: Decision, now: Interrupt | None
 ) -> bool:
     """Whether it is the call that people saw, or what they made of it.
 
@@ -243,7 +281,12 @@ def _is_as_decided(
     """
     if not is_as_shown(seen):
         return False
+    call = prepared.call
     arguments = decision.arguments if isinstance(decision, Edit) else seen.arguments
+    left = {n: v for n, v in seen.defaults.items() if n not in call.arguments}
+    taken = {n: v for n, v in prepared.defaults.items() if n in left}
+    if canonical_json(left) != canonical_json(taken):  # the tool is another one by now
+        return False
     decided = canonical_json([seen.tool_name, arguments])
     requests = now.action_requests if now else ()
     shown = [

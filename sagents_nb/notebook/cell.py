@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from IPython.display import display
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..session.headless import decide, joined
 from ..transcript import markdown
-from .outputs import Place, awaited, here, shown_in
+from .outputs import Place, awaited, here, run_again, shown_in
 from .status_text import interrupt_text, kept_text, markdown_output
 from .widget import Panel, display_id_of, note_shown, run_view, show, update
 
@@ -194,14 +194,27 @@ class CellOutput:
         with shown_in(self.place):
             show(session, display_id_of(panel), bundle, lambda _: markdown_output(self.text))
 
-    def awaited(self) -> AbstractContextManager[None]:
-        """While the cell waits: where it is run again its page has the panel in the new output."""
-        return nullcontext() if self.panel is None else awaited(self.place, self._move)
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """While the cell waits: where it is run again its page has the panel in the new output.
+
+        The panel says so, since the new request comes after this one and does not replace it.
+        """
+        if self.panel is None:
+            yield
+            return
+        self.panel.waiting = 1 + run_again()
+        try:
+            with awaited(self.place, self._move):
+                yield
+        finally:
+            self.panel.waiting = 0
 
     def _move(self, place: Place) -> None:
         session = self.panel and self.panel.session
         if place != self.place and self.panel is not None and session is not None:
             self.place = place
+            self.panel.waiting += 1
             self._show(session, self.panel)
 
     def finish(self, session: Session, result: RunResult | None) -> None:

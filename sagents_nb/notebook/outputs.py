@@ -37,10 +37,20 @@ _awaited: dict[str, tuple[Move, ...]] = {}
 
 def here() -> Place:
     """Where the page shows what the kernel shows now."""
-    cell, request = cell_id(), str((_parent().get("header") or {}).get("msg_id") or "")
+    cell, request = cell_id(), _request()
     sent = _sent.get(cell, ())
     # Of other pages, and before its first panel, nobody tells: then what was told is of the past.
     return Place(cell, sent[-1] if request in sent else request)
+
+
+def run_again() -> int:
+    """How often the page has run the cell again since it sent the request that the kernel is at."""
+    request, sent = _request(), _sent.get(cell_id(), ())
+    return len(sent) - 1 - sent.index(request) if request in sent else 0
+
+
+def _request() -> str:
+    return str((_parent().get("header") or {}).get("msg_id") or "")
 
 
 def cell_id() -> str:

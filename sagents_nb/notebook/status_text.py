@@ -97,6 +97,7 @@ def interrupt_text(session: Session) -> str:
     for request in requests:
         lines.append(f"  {request.tool_call_id}  {request.tool_name}")
         lines += [f"      {name} = {value!r}" for name, value in request.arguments.items()]
+        lines += [f"      {name} = {value!r} (default)" for name, value in request.defaults.items()]
     if any("approve" not in request.allowed_decisions for request in requests):
         # No magic answers in words; the panel has a button for each answer.
         shown = (

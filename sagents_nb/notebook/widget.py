@@ -55,6 +55,7 @@ class Panel(anywidget.AnyWidget):
     source = traitlets.Unicode().tag(sync=True)
     version = traitlets.Unicode().tag(sync=True)
     typed = traitlets.Bool().tag(sync=True)
+    waiting = traitlets.Int().tag(sync=True)
 
     @kinds.checked
     def __init__(

@@ -30,6 +30,7 @@ from ..events import (
 from ..messages import (
     BRANCH,
     DECISION,
+    DEFAULTS,
     EDITED,
     NOT_RUN,
     SHOWN_IN_CELL,
@@ -186,9 +187,9 @@ def interrupt_data(interrupt: dict[str, Any]) -> dict[str, Any]:
 def with_numbers(call: dict[str, Any]) -> dict[str, Any]:
     """A call with the text of each number that a page, which knows floats only, shows otherwise.
 
-    By its place in the arguments, as a JSON Pointer (RFC 6901).
+    By its place in the arguments, defaults among them, as a JSON Pointer (RFC 6901).
     """
-    numbers = dict(_numbers(call.get("arguments")))
+    numbers = dict(_numbers({**call.get("defaults", {}), **call.get("arguments", {})}))
     return {**call, "numbers": numbers} if numbers else call
 
 
@@ -251,9 +252,10 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     Its parts become one text, in which all other images and files are named.
 
     It says how its call ended, where :attr:`.ToolResult.status` is no matter of ``is_error``, and
-    what was decided on it. Of its metadata a page shows the arguments that somebody edited, which
-    say how their numbers are written, as :func:`with_numbers`; the list of to-dos that was
-    done and cleared; and whether its images stand in the cell too.
+    what was decided on it. Of its metadata a page shows the arguments that somebody edited and the
+    defaults that were taken beside them, which say how their numbers are written, as
+    :func:`with_numbers`; the list of to-dos that was done and cleared; and whether its images
+    stand in the cell too.
     """
     result = dict(result)
     metadata = result.pop("metadata", None) or {}
@@ -261,12 +263,11 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
         result["status"] = status
     if isinstance(decision := metadata.get(DECISION), dict):
         result["decision"] = decision
-    edited = metadata.get(EDITED)
-    shown: dict[str, Any] = {}
-    if isinstance(edited, dict):
-        shown[EDITED] = edited
-        if numbers := dict(_numbers(edited)):
-            result["numbers"] = numbers
+    shown = {
+        name: metadata[name] for name in (DEFAULTS, EDITED) if isinstance(metadata.get(name), dict)
+    }
+    if numbers := dict(_numbers({n: v for taken in shown.values() for n, v in taken.items()})):
+        result["numbers"] = numbers
     if metadata.get(SHOWN_IN_CELL) is True:
         shown[SHOWN_IN_CELL] = True
     if metadata.get("cleared") is True and isinstance(metadata.get("todos"), list):

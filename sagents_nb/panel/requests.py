@@ -11,7 +11,7 @@ import itertools
 import json
 import mimetypes
 import reprlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from .. import kinds
 from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import VirtualFilesystem
+from ..interrupts import canonical_json
 from ..messages import (
     BRANCH,
     IMAGE_TYPES,
@@ -292,6 +293,9 @@ def _model(session: Session, request: dict[str, Any]) -> dict[str, Any]:
 
 def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     decisions, digests = {}, {}
+    interrupt = session.interrupt
+    requests = () if interrupt is None else interrupt.action_requests
+    defaults = {request.tool_call_id: request.defaults for request in requests}
     if not isinstance(given := request["decisions"], dict):
         raise InvalidDecision("Decisions are an object, one for each call.")
     for tool_call_id, fields in given.items():
@@ -309,9 +313,17 @@ def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
             except ValueError as error:
                 raise InvalidDecision(str(error), tool_call_id=tool_call_id) from None
             decision["arguments"] = {**decision["arguments"], **written}
+        if isinstance(edited := decision.get("arguments"), dict):
+            shown = defaults.get(tool_call_id, {})
+            decision["arguments"] = {n: v for n, v in edited.items() if not _is_in(shown, n, v)}
         decisions[tool_call_id] = decision
     session.decide(decisions, interrupt_id=request["interrupt_id"], digests=digests, by="user")
     return {}
+
+
+def _is_in(defaults: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Whether that is a default which a form has shown and nobody changed."""
+    return name in defaults and canonical_json(defaults[name]) == canonical_json(value)
 
 
 def _cancel(session: Session, request: dict[str, Any]) -> dict[str, Any]:

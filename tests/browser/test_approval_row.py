@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -19,6 +21,11 @@ def pay(amount: float, to: str, note_to_the_receiver: str = "") -> str:
     "Pay."
     return "paid"
 
+@sa.tool
+def ship(to: str, carrier: str = "DHL", weight: float = 1.0, note: str | None = None) -> str:
+    "Ship."
+    return f"{to} by {carrier}, {weight} kg, {note}"
+
 LINES = "\n\n".join(f"Line {n} of what was found." for n in range(60))
 ANSWER = (
     "The mean is $\\bar{x} = \\frac{1}{n}\\sum x_i$ for $5 and $6.\n\n$$E = mc^2$$\n\n"
@@ -30,8 +37,8 @@ edit = ToolCall("e1", "edit_file", dict(
 money = ToolCall("p1", "pay", dict(to="landlord", amount=900, note_to_the_receiver="rent"))
 
 def session(*turns):
-    agent = sa.Agent(ScriptedModel(turns), tools=[pay],
-                     interrupt_on=dict(edit_file=True, pay=True))
+    agent = sa.Agent(ScriptedModel(turns), tools=[pay, ship],
+                     interrupt_on=dict(edit_file=True, pay=True, ship=True))
     s = sa.Session(agent)
     s.files.write("/report.md", "# Report\n\nSales fell.\nCosts too.\n")
     return s
@@ -83,6 +90,54 @@ def test_the_host_pulls_no_name_from_its_value(lab: Lab) -> None:
     part(notebook, 1, "approve-always").click()
     notebook.wait_for_cell(1)
     expect(part(notebook, 1, "tool-card")).to_have_attribute("data-status", "completed")
+
+
+def test_a_person_sees_the_defaults_that_will_be_used_and_may_change_them(lab: Lab) -> None:
+    notebook = opened(lab, "ToolCall('s1', 'ship', dict(to='Oslo')), 'Done.'", "%%agent\nShip.")
+    notebook.run_cell(1)
+    rows = part(notebook, 1, "approval").locator(".sagents-form-row")
+    defaults = ["carrier DHL default", "weight 1.0 default", "note null default"]
+    expect(rows).to_have_text(["to Oslo", *defaults])
+    notebook.screenshot("defaults-on-the-card")
+    part(notebook, 1, "edit").click()
+    notebook.screenshot("defaults-in-the-form")
+    part(notebook, 1, "edit-field").nth(0).fill("UPS")
+    part(notebook, 1, "edit-save").click()
+    notebook.wait_for_cell(1)
+    card = part(notebook, 1, "tool-card")
+    card.locator("summary").click()
+    expect(card).to_contain_text("Oslo by UPS, 1.0 kg, None")
+    rows = card.locator(".sagents-tool-body > .sagents-arguments .sagents-form-row")
+    expect(rows).to_have_text(["to Oslo", "carrier UPS", *defaults[1:]])
+    notebook.screenshot("defaults-after")
+
+
+def test_what_is_decided_is_one_line_and_its_form_is_kept_until_it_is_sent(lab: Lab) -> None:
+    turns = "[ToolCall('s1', 'ship', dict(to='Oslo')), money], 'Done.'"
+    notebook = opened(lab, turns, "%%agent\nShip and pay.")
+    notebook.run_cell(1)
+    first, second = (part(notebook, 1, "approval").nth(n) for n in (0, 1))
+    first.get_by_test_id("edit").click()
+    field, save = first.get_by_test_id("edit-field").first, first.get_by_test_id("edit-save")
+    field.fill("UPS")
+    save.click()
+    expect(first).to_contain_text("You chose to approve with your changes; sent when the other")
+    for gone in (field, save, first.get_by_test_id("approval-stop")):
+        expect(gone).not_to_be_visible()
+    notebook.screenshot("decided-one-of-two")
+    line = first.bounding_box()
+    assert line is not None
+    assert line["height"] < 45
+    first.get_by_role("button", name="Change").click()
+    expect(field).to_have_value("UPS")
+    save.click()
+    expect(field).not_to_be_visible()
+    second.get_by_test_id("approve").click()
+    notebook.wait_for_cell(1)
+    rows = part(notebook, 1, "tool-card")
+    expect(rows.nth(0)).to_contain_text(re.compile("ship.*Oslo.*Edited"))
+    expect(rows.nth(1)).to_contain_text(re.compile("pay.*landlord.*Approved"))
+    notebook.screenshot("decided-both")
 
 
 def test_the_end_of_a_run_closes_nothing_and_moves_nothing(lab: Lab) -> None:

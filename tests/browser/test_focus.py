@@ -89,6 +89,75 @@ def test_keys_are_shown_where_they_are_heard(lab: Lab) -> None:
     assert notebook.console == []
 
 
+QUESTION = """
+question = dict(question="How many?", response_type="freeform")
+s = session(ToolCall("q1", "ask_user", question), "So many.", middleware=[sa.AskUser()])
+s
+"""
+
+
+def test_no_key_is_shown_while_an_answer_is_typed(lab: Lab) -> None:
+    notebook = lab.open([SETUP, QUESTION])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    send(notebook, "Count.")
+    card = part(notebook, "approval")
+    key = card.locator(".sagents-key")
+    card.locator(".sagents-approval-head").click()
+    expect(key).to_be_visible()
+    card.locator("input").focus()
+    expect(key).not_to_be_visible()
+    notebook.page.keyboard.press("r")
+    expect(card.locator("input")).to_have_value("r")
+    notebook.screenshot("keys-while-typing")
+
+
+LONG = """
+s = session(write("/a.txt", "x" * 130_000), "Done.", ask=["write_file"])
+s
+"""
+
+
+def test_a_button_that_cannot_be_pressed_yet_shows_no_key(lab: Lab) -> None:
+    notebook = lab.open([SETUP, LONG])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    send(notebook, "Write.")
+    card = part(notebook, "approval")
+    card.locator(".sagents-approval-head").click()
+    keys = card.locator(".sagents-key")
+    expect(keys).to_have_text(["E", "R"])
+    notebook.screenshot("keys-of-a-long-call")
+    card.locator(".sagents-more").click()
+    expect(keys).to_have_text(["A", "E", "R"])
+
+
+def test_a_fresh_question_takes_no_focus_from_the_notebook(lab: Lab) -> None:
+    turns = 'write("/a.md", "# A", "w1"), "Done."'
+    source = f's = session({turns}, ask=["write_file"])\n%agent use s'
+    notebook = lab.open([SETUP, source, "%%agent\nWrite.", "text"])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    notebook.run_cell(2)
+    editor = notebook.cell(3).locator(".cm-content")
+    editor.click()
+    card = notebook.cell(2).get_by_test_id("approval")
+    expect(card).to_be_visible()
+    expect(notebook.cell(2).get_by_role("alert").first).to_contain_text("Approval needed")
+    notebook.page.wait_for_timeout(300)  # all that comes by itself has come
+    expect(editor).to_be_focused()
+    notebook.page.keyboard.press("Escape")  # Lab's command mode: its keys are its own
+    for key in card.locator(".sagents-key").all():
+        expect(key).not_to_be_visible()
+    notebook.page.keyboard.press("a")
+    expect(card).to_be_visible()
+    notebook.cell(2).get_by_test_id("approve").click()
+    notebook.wait_for_cell(2)
+
+
 def test_a_focus_elsewhere_in_the_notebook_is_not_taken(lab: Lab) -> None:
     notebook = opened(lab)
     send(notebook, "Write.")

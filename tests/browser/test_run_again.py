@@ -38,9 +38,12 @@ def test_what_waits_is_answered_below_its_new_output(
     of_the_host = set(notebook.console)  # there is no panel yet
     notebook.run_cell(1)
     expect(part(notebook, 1, "approval")).to_contain_text("# Report")
+    behind = part(notebook, 1, "behind")
+    expect(behind).to_have_text("Cells that are run now wait for this answer.")
     be_heard(notebook, 1)
     run_again(notebook, 1)
     notebook.run_cell(2)
+    expect(behind).to_contain_text("run again: when this run has ended, it sends its message once")
     expect(part(notebook, 1, "approval")).to_have_count(1)
     expect(part(notebook, 1, "approval")).to_contain_text("# Report")
     notebook.screenshot(f"run-again-waits-{host}")
@@ -51,6 +54,7 @@ def test_what_waits_is_answered_below_its_new_output(
     expect(panels).to_have_count(2)
     expect(panels.first).to_contain_text("The tool said")
     expect(panels.last).to_contain_text("The second answer.")
+    expect(behind).to_have_count(0)
     notebook.screenshot(f"run-again-answered-{host}")
     assert set(notebook.console) <= of_the_host
     kept = [output["data"]["text/markdown"] for output in notebook.save().cells[1].outputs]

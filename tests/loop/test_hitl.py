@@ -619,6 +619,90 @@ def test_an_approval_does_not_cover_arguments_that_changed_since() -> None:
     assert "changed after they were approved" in results(done.state)[0]
 
 
+# what a call leaves out
+
+
+@sa.tool
+def ship(to: str, carrier: str = "DHL", weight: float = 2.0, then: tuple[str, ...] = ()) -> str:
+    """Ship."""
+    RAN.append(("ship", (to, carrier, weight, then)))
+    return "shipped"
+
+
+def shipping(*tools: sa.Tool) -> tuple[sa.Agent, sa.RunResult]:
+    """An agent that asks before it ships, and its run that waits."""
+    asked = call("ship", to="Oslo", weight=3.0)
+    agent = agent_of(asked, "done", tools=tools or (ship,), interrupt_on=["ship"])
+    return agent, agent.run("go")
+
+
+def request_of(result: sa.RunResult) -> sa.ActionRequest:
+    assert result.interrupt is not None
+    (request,) = result.interrupt.action_requests
+    return request
+
+
+@pytest.mark.spec("S1.3.16")
+def test_what_is_asked_tells_the_defaults_that_will_be_used_and_no_others() -> None:
+    agent, result = shipping()
+    assert request_of(result).arguments == {"to": "Oslo", "weight": 3.0}
+    assert request_of(result).defaults == {"carrier": "DHL", "then": []}
+    done = agent.resume(result, sa.Approve())
+    assert RAN == [("ship", ("Oslo", "DHL", 3.0, ()))]
+    (answer,) = done.state.messages[2].tool_results
+    assert answer.metadata["defaults"] == {"carrier": "DHL", "then": []}
+    assert "edited_arguments" not in answer.metadata
+
+
+@pytest.mark.spec("S1.3.16")
+def test_an_edit_leaves_the_defaults_of_what_it_does_not_name() -> None:
+    agent, result = shipping()
+    done = agent.resume(result, sa.Edit({"to": "Oslo", "carrier": "UPS"}))
+    assert RAN == [("ship", ("Oslo", "UPS", 2.0, ()))]
+    (answer,) = done.state.messages[2].tool_results
+    assert answer.metadata["edited_arguments"] == {"to": "Oslo", "carrier": "UPS"}
+    assert answer.metadata["defaults"] == {"weight": 2.0, "then": []}
+
+
+@pytest.mark.spec("P4", "S1.3.16")
+@pytest.mark.parametrize("decision", [sa.Approve(), sa.Edit({"to": "Rome"})])
+def test_an_approval_does_not_cover_a_default_that_changed_since(decision: sa.Decision) -> None:
+    @sa.tool(name="ship")
+    def other(to: str, carrier: str = "UPS", weight: float = 2.0) -> str:
+        """Ship."""
+        RAN.append(("ship", (to, carrier, weight)))
+        return "shipped"
+
+    agent, result = shipping()
+    done = agent.with_(tools=[other]).resume(result, decision)
+    assert RAN == []
+    assert "changed after they were approved" in results(done.state)[0]
+
+
+def test_a_default_that_was_changed_in_place_is_not_what_was_shown() -> None:
+    agent, result = shipping()
+    request_of(result).defaults["carrier"] = "UPS"
+    done = agent.resume(result, sa.Approve())
+    assert RAN == []
+    assert "changed after they were approved" in results(done.state)[0]
+
+
+def test_a_rejected_call_took_no_default() -> None:
+    agent, result = shipping()
+    (answer,) = agent.resume(result, sa.Reject()).state.messages[2].tool_results
+    assert "defaults" not in answer.metadata
+
+
+def test_a_default_that_json_cannot_say_is_left_out() -> None:
+    @sa.tool(name="ship")
+    def odd(to: str, weight: float, how: Any = Ellipsis, carrier: str = "DHL") -> str:
+        """Ship."""
+        return "shipped"
+
+    _, result = shipping(odd)
+    assert request_of(result).defaults == {"carrier": "DHL"}
+
+
 # tools that ask by themselves
 
 

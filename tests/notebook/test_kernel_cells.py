@@ -230,7 +230,7 @@ def test_no_content_is_in_the_traits_of_a_panel(kernel: Kernel) -> None:
     assert "secret" not in seen
     assert "'view': 'session'" in seen
     state, name = seen.splitlines()
-    keys = {"session_id", "view", "run_id", "source", "version", "typed"}
+    keys = {"session_id", "view", "run_id", "source", "version", "typed", "waiting"}
     assert keys <= set(eval(state)) <= {*keys, "layout", "tabbable", "tooltip"}
     assert name.startswith("<Panel 'session' of session 'session-")
 
@@ -354,7 +354,10 @@ def test_without_waiting_a_later_cell_approves(kernel: Kernel, option: str) -> N
     cell = kernel.ok(f"%%agent {option}\nWrite.", front_end=True)
     assert ("waits for a decision" in cell.text) is (option == "--plain")
     assert kernel.ok("print(Out[max(Out)])").text == "Agent run interrupted: 1 turn, 1 tool call\n"
-    assert "w1" in kernel.ok("%agent status").value["text/plain"]
+    status = kernel.ok("%agent status").value["text/plain"].splitlines()
+    assert "  w1  write_file" in status
+    assert "      content = '# Report'" in status
+    assert "      overwrite = False (default)" in status
     approved = kernel.ok("%agent approve", front_end=True)
     assert approved.value["text/plain"] == "Approved; the run goes on."
     assert "The tool said" in kernel.ok("print(s.current_run.result().text)").text

@@ -60,10 +60,22 @@ class Notebook:
             if message["msg_type"] == "display_data" and WIDGET in data:
                 return message["parent_header"]["msg_id"], data[WIDGET]
 
+    def next_waiting(self) -> Any:
+        """How many requests of a cell wait for its run, when a panel says so next."""
+        while True:
+            message = self.kernel.client.get_iopub_msg(timeout=PATIENCE)
+            state = message["content"].get("data", {}).get("state", {})
+            if message["msg_type"] == "comm_msg" and "waiting" in state:
+                return state["waiting"]
+
     def stop(self, last: str) -> None:
         """Stop the run that waits, and so all that waits behind it."""
-        self.say(type="cancel", id="stop")
+        self.cancel()
         self.kernel.finish(last)
+
+    def cancel(self) -> None:
+        """Stop the run that waits."""
+        self.say(type="cancel", id="stop")
 
 
 WAITS = ["%%agent\nWrite.", "s.send('Write.').result(wait=True)"]
@@ -81,6 +93,19 @@ def test_the_panel_of_a_cell_that_waits_is_shown_in_each_new_output(
         again = notebook.start("a", code)
         assert notebook.next_shown() == (again, panel)
     notebook.stop(again)
+
+
+@pytest.mark.parametrize("code", WAITS)
+def test_a_panel_says_how_many_requests_of_its_cell_wait(kernel: Kernel, code: str) -> None:
+    notebook = Notebook(kernel)
+    notebook.start("g", code)
+    assert notebook.next_waiting() == 1
+    for count in (2, 3):
+        again = notebook.start("g", code)
+        assert notebook.next_waiting() == count
+    notebook.cancel()
+    assert notebook.next_waiting() == 0
+    kernel.finish(again)
 
 
 def test_a_cell_that_was_run_twice_before_its_turn_has_its_panel_in_the_second_output(

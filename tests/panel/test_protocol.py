@@ -119,10 +119,24 @@ def test_arguments_that_somebody_edited_come_with_the_result_and_their_numbers()
     entry = protocol.shortened_message(to_data(session.messages[2]))["parts"][0]
     assert entry["content"] == "500.0 paid"
     assert entry["metadata"]["edited_arguments"] == {"amount": 500.0}
-    assert entry["numbers"] == {"/amount": "500.0"}
+    assert entry["numbers"] == {"/amount": "500.0", "/tip": "1.0"}
 
 
-def pay(amount: float) -> str:
+def test_defaults_come_with_the_question_and_the_result_and_their_numbers() -> None:
+    call = sa.ToolCall("c1", "pay", {"amount": 5.5})
+    model = sa.ScriptedModel([call, "done"])
+    session = sa.Session(sa.Agent(model, tools=[pay], interrupt_on={"pay": True}))
+    session.send("go").result()
+    (asked,) = protocol.interrupt_data(to_data(session.interrupt))["action_requests"]
+    assert asked["defaults"] == {"tip": 1.0}
+    assert asked["numbers"] == {"/tip": "1.0"}
+    session.resume(sa.Approve()).result()
+    entry = protocol.shortened_message(to_data(session.messages[2]))["parts"][0]
+    assert entry["metadata"] == {"defaults": {"tip": 1.0}}
+    assert entry["numbers"] == {"/tip": "1.0"}
+
+
+def pay(amount: float, tip: float = 1.0) -> str:
     """Pay."""
     return f"{amount} paid"
 

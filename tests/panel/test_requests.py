@@ -796,6 +796,26 @@ def test_the_numbers_of_an_edit_are_those_that_were_written() -> None:
     assert repr(given) == "[[1.0, -0.0, nan, 9007199254740993]]"
 
 
+def test_defaults_that_a_form_has_shown_and_nobody_changed_are_no_edit() -> None:
+    @sa.tool
+    def ship(to: str, carrier: str = "DHL", weight: float = 1.0, days: int = True) -> str:
+        """Ship."""
+        return f"{to} {carrier} {weight} {days!r}"
+
+    call = sa.ToolCall("w1", "ship", {"to": "Oslo"})
+    agent = sa.Agent(sa.ScriptedModel([call, "Done."]), tools=[ship], interrupt_on=["ship"])
+    session = sa.Session(agent)
+    session.send("go").result()
+    form = {"to": "Rome", "carrier": "DHL", "weight": 1, "days": 1}
+    edit = {"type": "edit", "arguments": form, "json": '{"weight": 1.0, "days": 1}'}
+    assert ask(session, decision(session, w1=edit))["type"] == "reply"
+    until(lambda: session.status == "idle")
+    result = session.messages[2].tool_results[0]
+    assert result.text == "Rome DHL 1.0 1"
+    assert result.metadata["edited_arguments"] == {"to": "Rome", "days": 1}
+    assert result.metadata["defaults"] == {"carrier": "DHL", "weight": 1.0}
+
+
 @pytest.mark.parametrize("text", ["", "[1]", "{", "7", 7, None, {}])
 def test_an_edit_with_json_that_is_no_object_is_an_error(text: Any) -> None:
     session, given = session_that_asks_for({"data": 1})

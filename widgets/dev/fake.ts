@@ -37,6 +37,11 @@ export class FakeModel {
     this.fire("msg:custom", message, buffers);
   }
 
+  change(trait: string, value: unknown): void {
+    this.traits[trait] = value;
+    this.fire(`change:${trait}`);
+  }
+
   fire(name: string, ...args: unknown[]): void {
     for (const callback of this.#listeners.get(name) ?? []) (callback as Function)(...args);
   }

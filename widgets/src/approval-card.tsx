@@ -34,7 +34,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   const card = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
   const before = useBefore(request);
-  const { tool_name, display_text, arguments: values = {}, numbers, allowed_decisions = ALL, digest = "" } = request;
+  const { tool_name, display_text, arguments: values = {}, numbers, defaults, allowed_decisions = ALL, digest = "" } = request;
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
   const doubt = kind === "in_doubt";
@@ -79,7 +79,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
 
   const unshown = (
     <>
-      <TextBlock text={plainJson(values)} />
+      <TextBlock text={plainJson({ ...values, ...defaults })} />
       {mode === "edit" && (
         <Button kind="plain" onClick={back}>
           Cancel
@@ -121,6 +121,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               <EditForm
                 values={values}
                 numbers={numbers}
+                defaults={defaults}
                 disabled={locked}
                 onSave={(edited) => decide({ type: "edit", digest, ...edited })}
                 onCancel={back}
@@ -154,9 +155,11 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               title={unseen && decision === "approve" ? "Show all of the arguments first" : undefined}
               onClick={() => begin(decision)}
             >
-              <span class="sagents-key" aria-hidden="true">
-                {keyOf(decision)}
-              </span>
+              {!blocked(decision) && (
+                <span class="sagents-key" aria-hidden="true">
+                  {keyOf(decision)}
+                </span>
+              )}
               <Icon name={ICONS[decision]!} />
               {keyOf(decision) + decision.slice(1)}
             </Button>
@@ -191,12 +194,17 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
         </div>
       )}
       {unseen && mode === "ask" && <FaintLine>Show all of it to be able to approve.</FaintLine>}
-      {chosen && !sent && (
+      {chosen && (
         <p class="sagents-chosen">
-          You chose {CHOICE[chosen.type]}; sent when the other calls are answered too.
-          <BareButton class="sagents-link" onClick={undo}>
-            Change
-          </BareButton>
+          You chose {CHOICE[chosen.type]}
+          {!sent && (
+            <>
+              ; sent when the other calls are answered too.
+              <BareButton class="sagents-link" onClick={undo}>
+                Change
+              </BareButton>
+            </>
+          )}
         </p>
       )}
       {slow && !store.silent && <FaintLine>The kernel is busy; the answer counts later.</FaintLine>}
@@ -230,10 +238,10 @@ function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
 
 /** A question reads as one; whatever would be run is shown with all it is given. */
 function Request({ request, before }: { request: ActionRequest; before?: string | null }) {
-  const { tool_name, arguments: values = {}, numbers, allowed_decisions = ALL } = request;
+  const { tool_name, arguments: values = {}, numbers, defaults, allowed_decisions = ALL } = request;
   const { question, context } = values;
   if (allowed_decisions.includes("approve") || typeof question !== "string") {
-    return <Arguments tool={tool_name} values={values} numbers={numbers} before={before} />;
+    return <Arguments tool={tool_name} values={values} numbers={numbers} defaults={defaults} before={before} />;
   }
   return (
     <>

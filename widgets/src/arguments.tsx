@@ -15,11 +15,14 @@ type Props = {
   tool: string;
   values: JsonObject;
   numbers?: Numbers;
+  /** What is taken for arguments that the call leaves out. */
+  defaults?: JsonObject;
   /** The file that the call changes as it was before; null if there was none. */
   before?: string | null;
 };
 
-export function Arguments({ tool, values, numbers = {}, before }: Props) {
+export function Arguments({ tool, values: given, numbers = {}, defaults, before }: Props) {
+  const values = { ...given, ...defaults };
   const change = changeOf(tool, values, before);
   const json = (name: string, value: Json, indent?: number) => canonicalJson(value, indent, numbers, placeIn("", name));
   const rows = Object.entries(values).filter(([name]) => !change?.said.includes(name));
@@ -39,6 +42,7 @@ export function Arguments({ tool, values, numbers = {}, before }: Props) {
               </span>{" "}
               <span class="sagents-form-value">
                 <Visible text={typeof value === "string" && isPlainText(value) ? value : json(name, value, 0)} />
+                <Default of={name} defaults={defaults} />
               </span>
             </div>
           ))}
@@ -49,6 +53,7 @@ export function Arguments({ tool, values, numbers = {}, before }: Props) {
           <div class="sagents-label">
             <Line text={name} />
             <Faint>{kind(name, value, values)}</Faint>
+            <Default of={name} defaults={defaults} />
           </div>
           {typeof value === "string" ? (
             <TextBlock text={value} language={codeOf(name, value, values)} />
@@ -60,6 +65,10 @@ export function Arguments({ tool, values, numbers = {}, before }: Props) {
     </div>
   );
 }
+
+/** Marks an argument that the call leaves out. */
+export const Default = ({ of: name, defaults = {} }: { of: string; defaults?: JsonObject }) =>
+  Object.hasOwn(defaults, name) ? <Faint> default</Faint> : null;
 
 function ChangeView({ change: { path, note, from, to }, tone }: { change: Change; tone?: "added" }) {
   return (

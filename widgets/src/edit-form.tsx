@@ -1,5 +1,6 @@
 // Changing a call's arguments: one field for each text, JSON for the rest.
 import { useState } from "preact/hooks";
+import { Default } from "./arguments";
 import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Faint } from "./faint";
@@ -10,6 +11,8 @@ import type { Json, JsonObject } from "./protocol";
 type Props = {
   values: JsonObject;
   numbers?: Numbers;
+  /** What is taken for arguments that the call leaves out. */
+  defaults?: JsonObject;
   disabled: boolean;
   onSave: (edited: Edited) => void;
   onCancel: () => void;
@@ -60,7 +63,8 @@ export function joinArguments(values: JsonObject, texts: Record<string, string>,
   return exact ? { arguments: joined, json } : { arguments: joined };
 }
 
-export function EditForm({ values, numbers, disabled, onSave, onCancel }: Props) {
+export function EditForm({ values: given, numbers, defaults, disabled, onSave, onCancel }: Props) {
+  const values = { ...given, ...defaults };
   const start = splitArguments(values);
   const [texts, setTexts] = useState(start.texts);
   const [json, setJson] = useState(canonicalJson(start.rest, 2, numbers));
@@ -81,6 +85,7 @@ export function EditForm({ values, numbers, disabled, onSave, onCancel }: Props)
         <label key={name} class="sagents-field">
           <span class="sagents-label">
             <Line text={name} />
+            <Default of={name} defaults={defaults} />
           </span>
           <textarea
             data-testid="edit-field"

@@ -18,9 +18,8 @@ export function render({ model, source, el, signal }: Props): void {
   const memory = memoryOf(store, `${name} ${runId}`);
   drawOnce(el, memory, signal, {
     draw(el) {
-      const root = document.createElement("div");
-      el.append(root);
-      draw(<View store={store} name={name} runId={runId} memory={memory} typed={model.get("typed") ?? false} />, root);
+      const root = el.firstElementChild ?? el.appendChild(document.createElement("div"));
+      draw(<View store={store} name={name} runId={runId} memory={memory} model={model} />, root);
     },
     drop,
   });

@@ -35,7 +35,7 @@ export type ToolResult = {
   status?: string;
   /** What was decided on the call, and by whom. */
   decision?: Decided;
-  /** Of the arguments that somebody edited, which are in the metadata. */
+  /** Of the arguments that somebody edited and the defaults, which are in the metadata. */
   numbers?: Record<string, string>;
   /** What the wire carries of its images; a whole result has them in its content. */
   images?: ResultImage[];
@@ -74,6 +74,8 @@ export type ActionRequest = {
   display_text?: string;
   allowed_decisions?: string[];
   digest?: string;
+  /** What the tool takes for arguments that the call leaves out. */
+  defaults?: JsonObject;
 };
 export type Interrupt = {
   id?: string;

@@ -5,12 +5,12 @@
 /** Says what the jupyterlab-manager puts in the place of a view until the next is there. */
 const COMING = "Loading widget...";
 
-/** What each element shows: equal ones show the same view. */
-const views = new WeakMap<Element, object>();
+/** What each element shows, and with which model: equal views are the same one. */
+const shown = new WeakMap<Element, { view: object; draw: Drawing["draw"] }>();
 /** Views whose next element is on its way. */
 const moving = new WeakSet<object>();
 
-type Drawing = { draw: (el: HTMLElement) => void; /** Ends what is drawn there. */ drop: (el: HTMLElement) => void };
+type Drawing = { /** Draws there, or goes on with what is drawn there. */ draw: (el: HTMLElement) => void; /** Ends what is drawn there. */ drop: (el: HTMLElement) => void };
 
 /**
  * Draws a view in `el`, and has it go on in what takes the place of `el`. Where it is about to come
@@ -20,7 +20,7 @@ export function drawOnce(el: HTMLElement, view: object, signal: AbortSignal, { d
   signal.addEventListener("abort", () => drop(el));
   if (!moving.has(view)) draw(el);
   if (typeof ResizeObserver === "undefined") return;
-  views.set(el, view);
+  shown.set(el, { view, draw });
   // An element that leaves the page loses both.
   const tops = new Map<Element, number>();
   let focused: HTMLElement | null = null;
@@ -32,11 +32,12 @@ export function drawOnce(el: HTMLElement, view: object, signal: AbortSignal, { d
   // Told before the next key is pressed.
   const changes = new MutationObserver(() => {
     if (el.parentNode) return;
-    const next = [...place!.children].find((child) => views.get(child) === view);
+    const next = [...place!.children].find((child) => shown.get(child)?.view === view);
     if (next) {
       moving.delete(view);
       drop(next as HTMLElement);
       next.append(...el.childNodes);
+      shown.get(next)!.draw(next as HTMLElement); // the model of `el` tells nothing more
       changes.disconnect();
     } else if (place!.textContent === COMING) {
       place!.replaceChildren(el);

@@ -19,7 +19,7 @@ import { OtherPart } from "./turns";
 import { useRequest } from "./use-store";
 import { canonicalJson, placeIn } from "./visible";
 import { AgentStream, InsideAgent } from "./agent-stream";
-import type { AgentState, Decided, ToolCall, ToolInfo, ToolResult } from "./protocol";
+import type { AgentState, Decided, JsonObject, ToolCall, ToolInfo, ToolResult } from "./protocol";
 
 /** What is known of a call. */
 export type CallProps = {
@@ -132,7 +132,13 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
       </summary>
       {open && (
         <div class="sagents-tool-body">
-          <Arguments tool={call.name} values={ran.arguments ?? {}} numbers={ran.numbers} before={before} />
+          <Arguments
+            tool={call.name}
+            values={ran.arguments ?? {}}
+            numbers={{ ...ran.numbers, ...result?.numbers }}
+            defaults={result?.metadata?.defaults as JsonObject | undefined}
+            before={before}
+          />
           {ran !== call && (
             <div data-testid="before-edit">
               <div class="sagents-label">Before it was edited</div>

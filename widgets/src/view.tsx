@@ -1,4 +1,5 @@
 // Which parts a view is made of.
+import type { AnyModel } from "@anywidget/types";
 import type { ComponentChildren, HTMLAttributes } from "preact";
 import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Boundary } from "./boundary";
@@ -32,12 +33,12 @@ type ViewProps = {
   name: ViewName;
   runId: string;
   memory: Memory;
-  /** Whether the cell above says the prompt word for word. */
-  typed: boolean;
+  model: AnyModel;
 };
 
-export function View({ store, name, runId, memory, typed }: ViewProps) {
+export function View({ store, name, runId, memory, model }: ViewProps) {
   const state = useStoreState(store);
+  const waiting = useWaiting(model);
   const root = useRef<HTMLDivElement>(null);
   const wide = useWidth(root) >= WIDE;
   const status = statusOf(state, store.open, name === "run" ? runId : "");
@@ -90,8 +91,15 @@ export function View({ store, name, runId, memory, typed }: ViewProps) {
             <p class="sagents-empty">{store.open ? "Connecting to the session…" : "This session is closed."}</p>
           ) : (
             <ReadingContext.Provider value={reading ?? null}>
-              <Body state={state} name={name} runId={runId} typed={typed} wide={wide} />
+              <Body state={state} name={name} runId={runId} typed={model.get("typed") ?? false} wide={wide} />
             </ReadingContext.Provider>
+          )}
+          {status.active && (waiting > 1 || (waiting === 1 && status.name === "interrupted")) && (
+            <p class="sagents-lost" role="status" data-testid="behind">
+              {waiting > 1
+                ? `This cell was run again: when this run has ended, it sends its message ${waiting > 2 ? `${waiting - 1} more times` : "once more"}. Stop drops that, too.`
+                : "Cells that are run now wait for this answer."}
+            </p>
           )}
           {store.silent && (
             <p class="sagents-lost" role="status" data-testid="silent">
@@ -261,6 +269,18 @@ function useEver(holds: boolean): boolean {
   const held = useRef(false);
   held.current ||= holds;
   return held.current;
+}
+
+/** How many requests of the cell wait for its run. */
+function useWaiting(model: AnyModel): number {
+  const [waiting, setWaiting] = useState(0);
+  useEffect(() => {
+    const note = () => setWaiting(model.get("waiting"));
+    model.on("change:waiting", note);
+    note();
+    return () => model.off("change:waiting", note);
+  }, [model]);
+  return waiting;
 }
 
 function useWidth(element: { current: HTMLElement | null }): number {

@@ -129,6 +129,35 @@ test("words to look for are no code, and short values stand beside their names, 
   expect(rows).toEqual(["query palmer penguins", 'b "5"', "a 5", 'edge " x"']);
 });
 
+const ship = { ...remove, tool_call_id: "s1", tool_name: "ship", arguments: { to: "Oslo" }, defaults: { carrier: "DHL", weight: 1, note: null, toString: "x" }, numbers: { "/weight": "1.0" }, allowed_decisions: undefined };
+const rowsIn = (element: Element) => [...element.querySelectorAll(".sagents-form-row")].map((row) => row.textContent);
+const DEFAULTS = ["carrier DHL default", "weight 1.0 default", "note null default", "toString x default"];
+
+test("what a call leaves out, and will be used, is shown and marked as default", async () => {
+  await show(inPlace(ship, { ...remove, arguments: { toString: "1" } }));
+  expect(rowsIn(find("approval")[0]!)).toEqual(["to Oslo", ...DEFAULTS]);
+  expect(rowsIn(find("approval")[1]!)).toEqual(['toString "1"']);
+});
+
+test("the form offers defaults as well", async () => {
+  await show(inPlace(ship));
+  await click("edit");
+  const label = (field: HTMLElement) => field.closest("label")!.querySelector(".sagents-label")!.textContent;
+  expect(find("edit-field").map(label)).toEqual(["toString default", "carrier default", "to", "Other arguments JSON"]);
+  await type(find("edit-field")[1]!, "UPS");
+  await click("edit-save");
+  const edited = { to: "Oslo", carrier: "UPS", weight: 1, note: null, toString: "x" };
+  const json = '{\n  "note": null,\n  "weight": 1.0\n}';
+  expect(sent("decide")[0]!.decisions).toEqual({ s1: { type: "edit", digest: "dx", arguments: edited, json } });
+});
+
+test("a call that was decided on says with which defaults it ran", async () => {
+  const metadata = { defaults: ship.defaults };
+  await show(emptyState({ entries: [said(calls("s1", "ship", ship.arguments)), gave({ tool_call_id: "s1", content: "So.", metadata, numbers: ship.numbers })] }));
+  await open(one("tool-card"));
+  expect(rowsIn(one("tool-card"))).toEqual(["to Oslo", ...DEFAULTS]);
+});
+
 test.each([["a", "approve"], ["A", "approve"]])("key %s in the card approves", async (key, type) => {
   await show(inPlace(write));
   await press(one("approval").querySelector("[tabindex]")!, key);
@@ -220,8 +249,8 @@ test("always allows the tool from then on; who asks by another way cannot be tol
   expect(sent("decide")[0]!.decisions).toEqual({ w1: { type: "approve", digest: "dw", always: true } });
   const own = inPlace(write);
   await show({ ...own, interrupt: { ...own.interrupt!, type: "payment" } });
-  expect(find("approve")).toHaveLength(2);
-  expect(find("approve-always")).toHaveLength(1);
+  expect(find("approve")).toHaveLength(1);
+  expect(find("approve-always")).toHaveLength(0);
 });
 
 test("of several cards the first without an answer stays in sight, and approves all", async () => {
@@ -232,6 +261,40 @@ test("of several cards the first without an answer stays in sight, and approves 
   await click("approve", 0);
   expect(inSight()).toEqual([false, true]);
   expect(find("approve-all")).toEqual([]);
+});
+
+test("a call that was answered says so as long as the kernel has not", async () => {
+  await show(inPlace(write), "session", "", { answer: (message) => message.type === "decide" || model.reply(message) });
+  await click("approve");
+  expect(one("approval").querySelector(".sagents-chosen")!.textContent).toBe("You chose to approve");
+  expect(one("approval").querySelector(".sagents-chosen button")).toBeNull();
+});
+
+const ended = { type: "agent_end", seq: 8, run_id: "r1", status: "completed", ts: 4 };
+
+test.each([
+  [0, ""],
+  [1, "Cells that are run now wait for this answer."],
+  [2, "This cell was run again: when this run has ended, it sends its message once more. Stop drops that, too."],
+  [4, "This cell was run again: when this run has ended, it sends its message 3 more times. Stop drops that, too."],
+])("where %s requests of its cell wait, the view of a run says what waits behind it, until it has ended", async (waiting, text) => {
+  await show(inPlace(write), "run", "r1", { waiting });
+  const told = () => find("behind").map((line) => line.textContent).join();
+  expect(told()).toBe(text);
+  const answered = { type: "decision", seq: 5, tool_call_id: "w1", decision: { type: "approve" }, by: "user" };
+  model.events([answered, { type: "status_changed", seq: 6, status: "running" }, { type: "agent_start", seq: 7, run_id: "r1", ts: 3 }] as never[]);
+  await settle();
+  expect(told()).toBe(waiting > 1 ? text : "");
+  model.events([ended, { type: "status_changed", seq: 9, status: "idle" }] as never[]);
+  await settle();
+  expect(told()).toBe("");
+});
+
+test("a cell that is run again while its view is there is told of at once", async () => {
+  await show(inPlace(write), "run", "r1", { waiting: 1 });
+  model.change("waiting", 2);
+  await settle();
+  expect(one("behind").textContent).toContain("run again");
 });
 
 test("the waiting card can stop the run", async () => {

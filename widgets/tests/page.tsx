@@ -43,7 +43,7 @@ export async function open(element: Element): Promise<void> {
   await settle();
 }
 /** Shows a view of a session; with `answer`, of a kernel that answers so. */
-export async function show(state: ViewState, view = "session", runId = "", more: { typed?: boolean; answer?: FakeModel["answer"] } = {}): Promise<void> {
+export async function show(state: ViewState, view = "session", runId = "", more: { typed?: boolean; waiting?: number; answer?: FakeModel["answer"] } = {}): Promise<void> {
   const { answer, ...traits } = more;
   model = new FakeModel(state, { view, run_id: runId, ...traits });
   if (answer) model.answer = answer;
