@@ -146,6 +146,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "time": Column(TIME, "when it was decided"),
     },
     "map": {
+        "prompt": _text("what was asked: the text of the row's last message"),
         "text": _text("the answer's text"),
         "status": _word("how the row ended", ROW_STATUSES),
         "error": _text("why there is no answer"),
