@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 
 from .. import kinds
 from ..calls import call_records
-from ..errors import SagentsError
+from ..errors import SagentsError, StaleOwner
 from ..messages import DISPLAY, Message, message_of
 from ..redaction import masked, secrets_of_names, share_names, unshare_names, without_known
 from ..result import RunResult
@@ -101,6 +101,8 @@ class Extension:
             await work
         except UsageError as error:  # which quotes what was typed
             raise UsageError(kept_text(str(error))) from None
+        except StaleOwner as error:
+            raise UsageError(kept_text(str(self.conversations.lost(error)))) from None
         except (SagentsError, KeyboardInterrupt) as error:
             error._render_traceback_ = partial(_sentence, error)  # type: ignore[union-attr]
             raise

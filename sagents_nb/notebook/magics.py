@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from .. import kinds
-from ..errors import SagentsError
+from ..errors import SagentsError, StaleOwner
 from ..models.recorded import RecordedModel, with_mode
 from ..redaction import secrets_of_names
 from ..session import Run, Session
@@ -110,6 +110,8 @@ class AgentMagics(Magics):
         """Talk to an agent: %%agent runs the text below it."""
         try:
             return self._agent(line, cell)
+        except StaleOwner as error:
+            raise UsageError(kept_text(str(self.conversations.lost(error)))) from None
         except (SagentsError, UsageError) as error:  # which quotes what was typed
             raise UsageError(kept_text(str(error))) from None
 
