@@ -499,14 +499,30 @@ def test_tools_are_added_or_removed_and_nothing_else(shell: InteractiveShell) ->
     use(shell, session_of())
     with pytest.raises(UsageError, match="knows add and remove, not 'frob'"):
         say(shell, "tools frob")
+    with pytest.raises(UsageError, match="add needs the name of a function"):
+        say(shell, "tools add")
+
+
+def test_a_tool_that_is_added_says_in_a_line_whether_it_asks(shell: InteractiveShell) -> None:
+    use(shell, session_of("Gone."))
+    shell.user_ns["double"] = double
+    shell.user_ns["thrice"] = sa.tool(name="treble")(double)
+    free = "Nobody is asked before {0}; %%agent --approve {0} changes that."
+    assert say(shell, "tools add double") == f"Added double. {free.format('double')}"
+    run(shell, "%%agent --approve double\nGo.")
+    assert say(shell, "tools add thrice double") == (
+        f"Added treble, double. You are asked before double. {free.format('treble')}"
+    )
 
 
 def test_model_and_tools_are_shown_and_changed(shell: InteractiveShell) -> None:
     session = use(shell, session_of())
     shell.user_ns["double"] = double
     assert "Scripted" in say(shell, "model")
-    assert "double: Twice as much." in say(shell, "tools add double")
-    assert "double" not in say(shell, "tools remove double")
+    say(shell, "tools add double")
+    assert "double: Twice as much." in say(shell, "tools")
+    assert say(shell, "tools remove double") == "Removed double."
+    assert "double" not in say(shell, "tools")
     with pytest.raises(UsageError, match="ls cannot be removed"):
         run(shell, "%agent tools remove ls")
     with pytest.raises(UsageError, match="no function 'nothing'"):
