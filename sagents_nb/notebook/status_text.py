@@ -16,7 +16,7 @@ from ..messages import Message
 from ..middleware.conversation_title import TITLE
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
-from ..transcript import folded, inert, usage_line, visible
+from ..transcript import folded, inert, usage_line, visible, with_folds
 from .capture import masked_data
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -135,9 +135,10 @@ def usage_text(session: Session) -> str:
 
 
 def markdown_output(text: str, plain: str = "") -> MimeBundle:
-    """``text`` as Markdown; where that is not shown, ``plain`` or the same."""
+    """``text`` as Markdown, long results folded; where that is not shown, ``plain`` or the same."""
     kept = _without_keys(text)
-    return {"text/plain": _without_keys(plain) if plain else kept, "text/markdown": inert(kept)}, {}
+    shown = with_folds(inert(kept))
+    return {"text/plain": _without_keys(plain) if plain else kept, "text/markdown": shown}, {}
 
 
 def folded_output(summary: str, text: str) -> MimeBundle:
