@@ -274,10 +274,10 @@ def as_entities(text: str) -> str:
 
 
 def with_folds(text: str) -> str:
-    """A transcript that is :func:`inert`, with the long results of calls folded under a line.
+    r"""A transcript that is :func:`inert`, with the long results of calls folded under a line.
 
-    >>> result = fenced("\\n".join("abcdefghij")).replace("\\n", "\\n  ")
-    >>> print(with_folds(f"- `ls()` gave\\n\\n  {result}").splitlines()[2])
+    >>> result = fenced("\n".join("abcdefghij")).replace("\n", "\n  ")
+    >>> print(with_folds(f"- `ls()` gave\n\n  {result}").splitlines()[2])
       <details><summary>10 lines</summary>
     """
 

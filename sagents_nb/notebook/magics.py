@@ -245,7 +245,8 @@ class AgentMagics(Magics):
     def _add_tools(self, session: Session, wanted: list[str]) -> str:
         agent = self.conversations.with_tools(session.agent, wanted, session.id)
         session.replace(agent=agent)
-        added = [as_tool(self.shell.user_ns[name]).name for name in dict.fromkeys(wanted)]
+        here = self.conversations.shell.user_ns
+        added = [as_tool(here[name]).name for name in dict.fromkeys(wanted)]
         allowed = session.always_allowed
         asking = [n for n in added if agent.interrupt_on.get(n) and n not in allowed]
         free = [name for name in added if name not in asking]
