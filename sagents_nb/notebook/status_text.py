@@ -7,10 +7,11 @@ made here: without the secrets of the notebook's variables, and with nothing in 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from IPython import get_ipython
 
+from ..frames.columns import MEASURED, pandas_module
 from ..interrupts import Interrupt
 from ..messages import Message
 from ..middleware.conversation_title import TITLE
@@ -162,6 +163,17 @@ def kept_frame(frame: Any) -> Any:
             told = [masked_data(value, secrets) for value in values]
             kept.isetitem(place, type(values)(told, index=values.index, dtype=values.dtype))
     return kept
+
+
+def frame_html(frame: Any) -> str | None:
+    """A frame of ours as HTML in which "$" is a dollar; one of the user's own as pandas has it.
+
+    Pages set what stands between two of them as a formula.
+    """
+    if MEASURED not in frame.attrs:
+        return cast(str | None, frame._repr_html_())
+    with pandas_module().option_context("display.html.use_mathjax", False):
+        return cast(str | None, frame._repr_html_())
 
 
 def _without_keys(text: str) -> str:
