@@ -654,10 +654,11 @@ class Agent:
         for a Series, or for one column, says ``{}`` or its name where the value goes. Any column
         can be named, and behind the name stand ``!r``, ``!s`` or a format such as ``:.2f``;
         attributes and items of values are not looked up. A function as
-        ``prompt`` makes that of each row. The columns are those of the kind "map" in
-        :data:`sagents_nb.frames.COLUMNS`; with ``output_type``, as for :meth:`extract` (``output``
-        is its older name), its fields are columns too (``output_text`` if there is a ``text``
-        already). An error is in its row, and the other rows go on.
+        ``prompt`` makes that of each row. The columns, ``prompt``, ``text``, ``status`` and more,
+        are those of the kind "map" in :data:`sagents_nb.frames.COLUMNS`; with ``output_type``, as
+        for :meth:`extract` (``output`` is its older name), its fields are columns too
+        (``output_text`` if there is a ``text`` already). An error is in its row, and the other rows
+        go on.
 
         Up to ``concurrency`` rows are run at a time, and ``progress`` shows how far it is.
         ``cache`` names a file, a directory or a ResponseCache that keeps finished rows: those
@@ -670,9 +671,9 @@ class Agent:
 
         >>> from sagents_nb import Agent, ScriptedModel
         >>> agent = Agent(ScriptedModel(["Hei"]))
-        >>> agent.map(["Hello"], progress=False)[["text", "status"]]
-          text     status
-        0  Hei  completed
+        >>> agent.map(["Hello"], progress=False)[["prompt", "text", "status"]]
+          prompt text     status
+        0  Hello  Hei  completed
         """
         from .batch import map_rows
 

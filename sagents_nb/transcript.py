@@ -14,6 +14,12 @@ from .text import whole
 # tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _SHOWN = 2000
+_UNFOLDED = 8  # lines of a result that stand below its call; more are folded
+# A result below its call as `markdown` writes it, and as `inert` leaves it.
+_RESULT = re.compile(
+    r"^(- `[^\n]*)\n\n( {2}(`{3,})text\n(?: {2}[^\n]*\n)*? {2}\3| {2}<pre>[^\n]*</pre>)$",
+    re.MULTILINE,
+)
 
 MOST = 100_000
 """Characters of a transcript that a notebook keeps; up to twice as many, to begin at a question."""
@@ -149,6 +155,7 @@ _STYLED = re.compile(
 _SPELLS = re.compile(r"&(?=#|(?:bsol|dollar);)")
 _FTP = re.compile(r"(?<=ftp:)/", re.I)  # some make links of such addresses, too
 _SPECIAL = re.compile(r"[^\w ]", re.ASCII)
+_NEWLINE = f"&#{ord(chr(10))};"
 _OPENS = re.compile(r"([ \t>]*)(`{3,}|~{3,})[^`]*$")
 _TICKS = re.compile(r"`+|\n[ \t>]*\n")  # and where a paragraph ends, and what is in it
 _MATH = re.compile(r"(\$\$[^$]+\$\$|\$[^$\n]+\$)")
@@ -264,6 +271,25 @@ def as_entities(text: str) -> str:
     '&#42;a&#42;'
     """
     return _SPECIAL.sub(lambda special: f"&#{ord(special[0])};", text)
+
+
+def with_folds(text: str) -> str:
+    r"""A transcript that is :func:`inert`, with the long results of calls folded under a line.
+
+    >>> result = fenced("\n".join("abcdefghij")).replace("\n", "\n  ")
+    >>> print(with_folds(f"- `ls()` gave\n\n  {result}").splitlines()[2])
+      <details><summary>10 lines</summary>
+    """
+
+    def fold(found: re.Match[str]) -> str:
+        call, result, fence = found.groups()
+        lines = result.count("\n") - 1 if fence else result.count(_NEWLINE) + 1
+        if lines <= _UNFOLDED:
+            return found[0]
+        summary = f"<details><summary>{lines} lines</summary>"
+        return f"{call}\n\n  {summary}\n\n{result}\n\n  </details>"
+
+    return _RESULT.sub(fold, text)
 
 
 def run_summary(status: str, messages: Sequence[Message]) -> str:

@@ -20,6 +20,7 @@ from sagents_nb.transcript import (
     markdown,
     run_summary,
     visible,
+    with_folds,
 )
 from tests.export.pages import leads_nowhere_else
 from tests.talking import agent_of, call
@@ -296,6 +297,38 @@ def test_a_transcript_with_hostile_names_is_inert_as_well() -> None:
     assert page.tags <= SHOWN
     assert page.live == []
     assert page.text.count("onerror") == 8
+
+
+def told(result: str) -> str:
+    """The transcript of a call with that result, and of an answer, as a page shows it."""
+    call = sa.ToolCall("c1", "show_frame", {"name": "df"})
+    said = [sa.Message.assistant("Let me see.", [call])]
+    said += [sa.Message.tool([sa.ToolResult("c1", call.name, result)])]
+    said.append(sa.Message.assistant("It has rows."))
+    return str(markdown2html(with_folds(inert(markdown(said)))))
+
+
+@pytest.mark.parametrize("line", ["a,1", "<b>", "```", "$x$"])
+def test_a_long_result_is_folded_and_the_answer_is_not(line: str) -> None:
+    page = told("\n".join([line] * 30))
+    folded = re.findall(r"<details><summary>(.*?)</summary>(.*?)</details>(.*)", page, re.DOTALL)
+    ((summary, inside, after),) = folded
+    assert summary == "30 lines"
+    assert Page(inside).text.split() == [line] * 30
+    assert "It has rows." in Page(after).text
+    assert "<details>" not in told("\n".join([line] * 8))
+
+
+def test_of_what_a_model_writes_only_results_of_calls_are_folded() -> None:
+    text = "- one\n\n  ```text\n" + "  a\n" * 30 + "  ```"
+    assert with_folds(inert(text)) == text
+
+
+@given(st.lists(st.sampled_from([*HOSTILE, *AROUND, *AROUND]), max_size=14).map("".join))
+def test_nothing_in_a_result_is_more_than_text_where_it_is_folded(text: str) -> None:
+    page = Page(told(f"{text}\n" + "\n" * 10))
+    assert page.tags <= {*SHOWN, "details", "summary"}
+    assert page.live == []
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import kinds
@@ -184,10 +185,15 @@ class MapRun:
         if self.journal is None:
             stopped_answers.clear()
             stopped_answers.update(done)
-        error.add_note(
-            f"{len(done)} of {len(self.rows)} rows are done and kept: "
+        where = " in this process" if self.journal is None else ""
+        note = (
+            f"{len(done)} of {len(self.rows)} rows are done and kept{where}: "
             "run it again, and only the others run."
         )
+        error.add_note(note)
+        if isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
+            # Which IPython asks for: a page of how we wait tells nobody who stopped it anything.
+            vars(error)["_render_traceback_"] = partial(list, [f"{type(error).__name__}: {note}"])
 
     def frame(self) -> pandas.DataFrame:
         """The answers, once all are there."""
@@ -201,7 +207,7 @@ class MapRun:
         why = self._spent or "The engine gave no answer to this row."
         answers = [self.answers.get(r.key) or not_asked(r, "not_run", why) for r in self.rows]
         output = self.asker.output if isinstance(self.asker, Asking) else None
-        return tabled(answers, output, self.index, self.earlier)
+        return tabled(self.rows, answers, output, self.index, self.earlier)
 
 
 @kinds.checked

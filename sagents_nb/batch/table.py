@@ -11,14 +11,18 @@ from ..extract import Output
 from ..frames import COLUMNS, Column, framed
 from ..frames.columns import LARGEST_INTEGER
 from ..messages import Usage
-from .rows import Answer
+from .rows import Answer, Row
 
 if TYPE_CHECKING:
     import pandas
 
 
 def tabled(
-    answers: Sequence[Answer], output: Output | None, index: Any, earlier: Collection[str]
+    rows: Sequence[Row],
+    answers: Sequence[Answer],
+    output: Output | None,
+    index: Any,
+    earlier: Collection[str],
 ) -> pandas.DataFrame:
     """One row for each answer; those whose keys are in ``earlier`` are of an earlier time."""
     base = COLUMNS["map"]
@@ -29,16 +33,17 @@ def tabled(
     }
     for name in Usage.__struct_fields__:
         values[name] = list(map(attrgetter(f"usage.{name}"), answers))
+    values["prompt"] = [row.messages[-1].text if row.messages else None for row in rows]
     values["text"] = [a.text if a.model_calls else None for a in answers]
     values["model"] = [answer.model or None for answer in answers]
     values["kept"] = [answer.key in earlier for answer in answers]
-    columns = {"text": base["text"]}
+    columns = {name: base[name] for name in ("prompt", "text")}
     if output is not None:
-        rows = [{} if a.fields is None else output.row(a.fields) for a in answers]
+        found = [{} if a.fields is None else output.row(a.fields) for a in answers]
         types, defs = output.types, output.schema.get("$defs", {})
         for field, schema in output.columns.items():
             name = f"output_{field}" if field in base else field
-            values[name] = [row.get(field) for row in rows]
+            values[name] = [fields.get(field) for fields in found]
             columns[name] = _column(_resolved(schema, defs), _words(types.get(field)), values[name])
     frame = framed({**columns, **base}, values)
     if index is not None:

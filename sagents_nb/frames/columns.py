@@ -146,6 +146,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "time": Column(TIME, "when it was decided"),
     },
     "map": {
+        "prompt": _text("what was asked: the text of the row's last message"),
         "text": _text("the answer's text"),
         "status": _word("how the row ended", ROW_STATUSES),
         "error": _text("why there is no answer"),
@@ -164,9 +165,9 @@ fields of a structured output stand between ``text`` and ``status``."""
 
 
 MEASURED = "sagents_nb.measured"
-"""In the ``attrs`` of a frame: the names of its columns that are spans of time. pandas keeps it
-in what is made of the frame, so a notebook's test knows such a column from one of the user's own
-that has the same name."""
+"""In the ``attrs`` of a frame of ours: the names of its columns that are spans of time. pandas
+keeps it in what is made of the frame, so a notebook knows our frames, and its test such a column,
+from the user's own."""
 
 LARGEST_INTEGER = 2**63 - 1  # of an Int64
 _ENDLESS = LARGEST_INTEGER / 1e6  # seconds, as microseconds beyond it
@@ -199,8 +200,7 @@ def framed(columns: Mapping[str, Column], values: dict[str, Iterable[Any]]) -> p
 
 def marked(columns: Mapping[str, Column], frame: pandas.DataFrame) -> pandas.DataFrame:
     """``frame``, which says in its ``attrs`` which of these columns are measured."""
-    if measured := [name for name, column in columns.items() if column.measured]:
-        frame.attrs[MEASURED] = measured
+    frame.attrs[MEASURED] = [name for name, column in columns.items() if column.measured]
     return frame
 
 

@@ -107,19 +107,6 @@ def conversations_of(shell: Any) -> Conversations | None:
     return None if shell is None else _of_shells.get(shell)
 
 
-def _check_ours(session: Session) -> None:
-    """Raise UsageError if another has the conversation now: nobody means to begin a new one."""
-    try:
-        session.check_open()
-    except StaleOwner as error:
-        raise UsageError(
-            f"{error} %agent load {session.id} {TAKE_OVER} takes it back, and %%agent --new begins "
-            "another one."
-        ) from None
-    except NotRunning:
-        pass
-
-
 def _decided_as(session: Session | None) -> dict[str, Any]:
     """The option of a session that goes on from this one: who decides where nobody can click.
 
@@ -172,7 +159,12 @@ class Conversations:
                 "choose another name."
             )
         if session is not None and not (name or options.new):
-            _check_ours(session)
+            try:
+                session.check_open()
+            except StaleOwner:  # another has it now, and nobody means to begin a new one
+                raise
+            except NotRunning:
+                pass
         if session is None or session.status == "closed" or options.new:
             session = self._start(self.agent(), name, **_decided_as(session))
         elif name and session.id != name:
@@ -185,6 +177,14 @@ class Conversations:
         self.current = session
         self.storage.keep(session.id, session.agent)
         return session
+
+    def lost(self, error: StaleOwner) -> UsageError:
+        """What to say of the current conversation, which another has now, and what to do."""
+        session, store = self.current, self.storage.store
+        back = ""
+        if session is not None and store is not None and store.find_conversation(session.id):
+            back = f"%agent load {session.id} {TAKE_OVER} takes it back, and "
+        return UsageError(f"{error} {back}%%agent --new begins another one.")
 
     def load(self, id: str, take_over: bool = False) -> Session:
         """Go on with a conversation that is live, or kept, or with ``take_over`` open elsewhere."""

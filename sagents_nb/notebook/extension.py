@@ -13,7 +13,7 @@ from IPython.core.error import UsageError
 
 from .. import kinds
 from ..calls import call_records
-from ..errors import SagentsError
+from ..errors import SagentsError, StaleOwner
 from ..messages import DISPLAY, Message, message_of
 from ..redaction import masked, secrets_of_names, share_names, unshare_names, without_known
 from ..result import RunResult
@@ -39,11 +39,12 @@ from .conversations import Conversations
 from .interpolate import fields_in, unknown_names
 from .magics import AgentMagics
 from .outputs import cell_id
-from .status_text import MimeBundle, folded_output, kept_text
+from .status_text import MimeBundle, folded_output, frame_html, kept_text
 from .waiting import NotebookFace
 from .widget import frozen_bundle, live_bundle, show, static_bundle
 
 _ATTRIBUTE = "_sagents_nb"
+_FRAMES = ("pandas", "pandas.core.frame")  # where DataFrame is, from pandas 3 on and before
 
 
 class Extension:
@@ -70,6 +71,10 @@ class Extension:
         formatter.for_type(Session, _session_bundle)
         formatter.for_type(RunResult, _result_bundle)
         self.shell.display_formatter.ipython_display_formatter.for_type(Session, _show_session)
+        html = self.shell.display_formatter.formatters["text/html"]
+        for module in _FRAMES:
+            if html.for_type_by_name(module, "DataFrame") is None:  # nor has anybody else one
+                html.for_type_by_name(module, "DataFrame", frame_html)
         SagentsError._render_traceback_ = _traceback  # type: ignore[attr-defined]
 
     def remove(self) -> None:
@@ -85,6 +90,10 @@ class Extension:
         for displayed in (Session, RunResult):
             self.shell.display_formatter.mimebundle_formatter.pop(displayed, None)
         self.shell.display_formatter.ipython_display_formatter.pop(Session, None)
+        html = self.shell.display_formatter.formatters["text/html"]
+        for module in _FRAMES:
+            if html.for_type_by_name(module, "DataFrame") is frame_html:
+                html.pop(f"{module}.DataFrame")
         for kind in ("line", "cell"):
             self.shell.magics_manager.magics[kind].pop("agent", None)
 
@@ -101,6 +110,8 @@ class Extension:
             await work
         except UsageError as error:  # which quotes what was typed
             raise UsageError(kept_text(str(error))) from None
+        except StaleOwner as error:
+            raise UsageError(kept_text(str(self.conversations.lost(error)))) from None
         except (SagentsError, KeyboardInterrupt) as error:
             error._render_traceback_ = partial(_sentence, error)  # type: ignore[union-attr]
             raise

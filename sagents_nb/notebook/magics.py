@@ -11,10 +11,11 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from IPython.display import display
 
 from .. import kinds
-from ..errors import SagentsError
+from ..errors import SagentsError, StaleOwner
 from ..models.recorded import RecordedModel, with_mode
 from ..redaction import secrets_of_names
 from ..session import Run, Session
+from ..tools import as_tool
 from .cell import show_run
 from .cell_options import OPTIONS, names
 from .cells import unattended
@@ -110,6 +111,8 @@ class AgentMagics(Magics):
         """Talk to an agent: %%agent runs the text below it."""
         try:
             return self._agent(line, cell)
+        except StaleOwner as error:
+            raise UsageError(kept_text(str(self.conversations.lost(error)))) from None
         except (SagentsError, UsageError) as error:  # which quotes what was typed
             raise UsageError(kept_text(str(error))) from None
 
@@ -216,31 +219,55 @@ class AgentMagics(Magics):
 
     def _tools(self, rest: str) -> Text:
         session = self._session()
-        words = names(rest)
-        if words[:1] == ["add"]:
-            session.replace(
-                agent=self.conversations.with_tools(session.agent, words[1:], session.id)
-            )
-        elif words[:1] == ["remove"]:
-            self._remove_tools(session, words[1:])
-        elif words:
-            raise UsageError(f"%agent tools knows add and remove, not {words[0]!r}.")
+        change, *wanted = names(rest) or [""]
+        if change not in ("", "add", "remove"):
+            raise UsageError(f"%agent tools knows add and remove, not {change!r}.")
+        if change and not wanted:
+            raise UsageError(f"%agent tools {change} needs the name of a function, or several.")
+        if change == "add":
+            text = self._add_tools(session, wanted)
+        elif change == "remove":
+            text = self._remove_tools(session, wanted)
+        else:
+            text = self._all_tools(session)
         self.conversations.storage.keep(session.id, session.agent)
+        return Text(text)
+
+    def _all_tools(self, session: Session) -> str:
         allowed = session.always_allowed
         lines = [
             f"{t.name}{' (always allowed)' if t.name in allowed else ''}: "
             f"{t.description.splitlines()[0] if t.description else ''}"
             for t in session.agent.tools
         ]
-        return Text("\n".join(lines))
+        return "\n".join(lines)
 
-    def _remove_tools(self, session: Session, wanted: list[str]) -> None:
+    def _add_tools(self, session: Session, wanted: list[str]) -> str:
+        agent = self.conversations.with_tools(session.agent, wanted, session.id)
+        session.replace(agent=agent)
+        here = self.conversations.shell.user_ns
+        added = [as_tool(here[name]).name for name in dict.fromkeys(wanted)]
+        allowed = session.always_allowed
+        asking = [n for n in added if agent.interrupt_on.get(n) and n not in allowed]
+        free = [name for name in added if name not in asking]
+        said = [f"Added {', '.join(added)}."]
+        if asking:
+            said.append(f"You are asked before {', '.join(asking)}.")
+        if free:
+            said.append(
+                f"Nobody is asked before {', '.join(free)}; %%agent --approve {','.join(free)} "
+                "changes that."
+            )
+        return " ".join(said)
+
+    def _remove_tools(self, session: Session, wanted: list[str]) -> str:
         own = session.agent.own_tools
         unknown = [name for name in wanted if name not in {tool.name for tool in own}]
         if unknown:
             raise UsageError(f"{', '.join(unknown)} cannot be removed: it is no tool of your own.")
         rest = [tool for tool in own if tool.name not in wanted]
         session.replace(agent=session.agent.with_(tools=rest))
+        return f"Removed {', '.join(wanted)}."
 
     def _list(self, rest: str) -> Text:
         return Text(list_text(self.conversations.current, self.conversations.storage.store))

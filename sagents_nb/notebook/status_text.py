@@ -7,16 +7,17 @@ made here: without the secrets of the notebook's variables, and with nothing in 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from IPython import get_ipython
 
+from ..frames.columns import MEASURED, pandas_module
 from ..interrupts import Interrupt
 from ..messages import Message
 from ..middleware.conversation_title import TITLE
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
-from ..transcript import folded, inert, usage_line, visible
+from ..transcript import folded, inert, usage_line, visible, with_folds
 from .capture import masked_data
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -136,9 +137,10 @@ def usage_text(session: Session) -> str:
 
 
 def markdown_output(text: str, plain: str = "") -> MimeBundle:
-    """``text`` as Markdown; where that is not shown, ``plain`` or the same."""
+    """``text`` as Markdown, long results folded; where that is not shown, ``plain`` or the same."""
     kept = _without_keys(text)
-    return {"text/plain": _without_keys(plain) if plain else kept, "text/markdown": inert(kept)}, {}
+    shown = with_folds(inert(kept))
+    return {"text/plain": _without_keys(plain) if plain else kept, "text/markdown": shown}, {}
 
 
 def folded_output(summary: str, text: str) -> MimeBundle:
@@ -162,6 +164,17 @@ def kept_frame(frame: Any) -> Any:
             told = [masked_data(value, secrets) for value in values]
             kept.isetitem(place, type(values)(told, index=values.index, dtype=values.dtype))
     return kept
+
+
+def frame_html(frame: Any) -> str | None:
+    """A frame of ours as HTML in which "$" is a dollar; one of the user's own as pandas has it.
+
+    Pages set what stands between two of them as a formula.
+    """
+    if MEASURED not in frame.attrs:
+        return cast(str | None, frame._repr_html_())
+    with pandas_module().option_context("display.html.use_mathjax", False):
+        return cast(str | None, frame._repr_html_())
 
 
 def _without_keys(text: str) -> str:

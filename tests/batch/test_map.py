@@ -43,6 +43,26 @@ def test_each_row_of_a_series_is_a_run_and_the_frame_has_its_index() -> None:
     assert (frame.duration > 0).all()
 
 
+def test_a_row_of_the_frame_tells_what_it_was_asked() -> None:
+    people = pd.DataFrame({"name": ["Ada", None], "age": [36, 8]}, index=["x", "y"])
+    frame = mapped(replying(str.title), people, "{name} is {age}")
+    assert list(frame.columns[:3]) == ["prompt", "text", "status"]
+    assert frame.loc["x", ["prompt", "text"]].tolist() == ["Ada is 36", "Ada Is 36"]
+    assert frame.prompt.isna().tolist() == [False, True]  # it was asked nothing
+    said = [[sa.Message.user("b"), sa.Message.user("c")], 3]
+    assert list(mapped(replying(), said).prompt) == ["c", "3"]
+
+
+def test_a_kept_answer_stands_beside_its_prompt(tmp_path: Path) -> None:
+    mapped(replying(), ["a", "b"], cache=tmp_path / "rows")
+    frame = mapped(replying(), ["b", "c", "a"], cache=tmp_path / "rows")
+    assert list(zip(frame.prompt, frame.text, frame.kept, strict=True)) == [
+        ("b", "B", True),
+        ("c", "C", False),
+        ("a", "A", True),
+    ]
+
+
 def test_columns_and_dtypes_do_not_depend_on_the_rows() -> None:
     full, empty = mapped(replying(), ["a", None]), mapped(replying(), [])
     assert len(empty) == 0
@@ -350,7 +370,8 @@ def test_the_fields_of_the_output_are_columns_with_dtypes_of_their_own() -> None
         return sa.Message.assistant("", [sa.ToolCall("c1", "submit", arguments)])
 
     frame = mapped(replying(reply), ["a", None], output=Verdict)
-    assert list(frame.columns[:8]) == [
+    assert list(frame.columns[:9]) == [
+        "prompt",
         "text",
         "mood",
         "stars",
@@ -461,7 +482,7 @@ def test_the_columns_are_the_fields_of_the_value_that_extract_gives(
     agent = replying(lambda _: sa.Message.assistant("", [sa.ToolCall("c1", "submit", arguments)]))
     for _ in range(2):  # and again when it comes from the cache
         frame = mapped(agent, ["q"], output=kind, cache=tmp_path / "rows")
-        assert list(frame.columns[1 : list(frame.columns).index("status")]) == list(columns)
+        assert list(frame.columns[2 : list(frame.columns).index("status")]) == list(columns)
         assert frame.iloc[0][list(columns)].to_dict() == columns
     assert frame.kept[0]
 
@@ -480,7 +501,8 @@ def test_answers_in_older_caches_are_read(
     kind: Any, kept: dict[str, Any], columns: dict[str, Any]
 ) -> None:
     answer = Answer("key", "completed", fields=kept)
-    frame = tabled([answer, Answer("other", "failed")], Output(kind), None, ())
+    rows = [Row("key", (sa.Message.user("q"),)), Row("other", ())]
+    frame = tabled(rows, [answer, Answer("other", "failed")], Output(kind), None, ())
     assert frame.iloc[0][list(columns)].to_dict() == columns
     assert frame.iloc[1][list(columns)].isna().all()
 

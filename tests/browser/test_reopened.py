@@ -5,10 +5,31 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import NOTEBOOK, Lab
+from tests.browser.lab import NOTEBOOK, Lab, LabWindow
 from tests.browser.test_agent_cell import agent_notebook, part
 
 pytestmark = pytest.mark.browser
+
+
+def test_long_results_are_folded_without_their_kernel_too(lab_window: LabWindow) -> None:
+    notebook = agent_notebook(
+        lab_window,
+        "session(ToolCall('c1', 'read_file', {'file_path': '/a.md'}), 'It has many lines.')",
+        "s.files.write('/a.md', '\\n'.join(f'line {n}' for n in range(1, 31)))",
+        "%%agent\nRead it.",
+    )
+    for i in range(1, 3):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    notebook.save()
+    notebook.page.evaluate(f"{NOTEBOOK}.sessionContext.shutdown()")
+    notebook.reload()
+    output = notebook.cell_outputs(2)
+    expect(output).to_contain_text("It has many lines.")
+    expect(output.get_by_text("line 17")).to_be_hidden()
+    output.get_by_text("30 lines").click()
+    expect(output.get_by_text("line 17")).to_be_visible()
+    notebook.screenshot("reopened-folded")
 
 
 @pytest.mark.parametrize("host", ["lab_window", pytest.param("notebook7", marks=pytest.mark.soak)])

@@ -272,6 +272,29 @@ def test_files_are_written_edited_read_moved_searched_and_deleted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ('In /a.md replace "two" with "2"', "I replaced “two” with “2” in /a.md. It reads now:"),
+        ('Replace line 2 of /a.md with "zwei"', "I replaced 1 line (2–2) of /a.md. It reads now:"),
+        (
+            'Replace "two" with "2" in /long.md',
+            "I replaced “two” with “2” in /long.md. Lines 6–12 of 30 read now:",
+        ),
+    ],
+)
+def test_an_edit_is_told_in_a_sentence_with_the_lines_as_they_are(prompt: str, said: str) -> None:
+    helper = Agent(model=DemoModel())
+    lines = [str(n) for n in range(1, 31)]
+    helper.files.write("/a.md", "one\ntwo\nthree")
+    helper.files.write("/long.md", "\n".join([*lines[:8], "two", *lines[9:]]))
+    text = helper.run(prompt).text
+    sentence, _, shown = text.partition("\n\n")
+    assert sentence == said
+    assert shown.startswith("```text\n")
+    assert "\t" not in shown
+
+
+@pytest.mark.parametrize(
     "prompt",
     [
         "Read the files in notes",

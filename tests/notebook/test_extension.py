@@ -47,6 +47,37 @@ def test_a_result_is_shown_without_the_secrets_of_variables_and_inert(
     assert "It is [key], &lt;script&gt;" in data["text/html"]
 
 
+def test_dollars_in_a_frame_of_ours_are_no_formulas_and_ones_own_is_as_pandas_has_it(
+    shell: InteractiveShell,
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    shell.user_ns["s"] = session_of("It costs $5, not $6.")
+    shell.user_ns["s"].send("What?").result(20)
+    run(shell, "%agent use s")
+
+    def html(frame: Any) -> str:
+        return str(shell.display_formatter.format(frame)[0]["text/html"])
+
+    ours, own = run(shell, "%agent frame messages"), pandas.DataFrame({"a": ["$x$"]})
+    for frame in (ours, ours[ours.role == "assistant"], ours.head(1)):
+        assert 'class="dataframe tex2jax_ignore mathjax_ignore"' in html(frame)
+    assert html(own) == own._repr_html_()
+    sa.unload_ipython_extension(shell)
+    assert html(ours) == ours._repr_html_()
+
+
+def test_how_somebody_else_shows_frames_stays(shell: InteractiveShell) -> None:
+    pandas = pytest.importorskip("pandas")
+    formatter = shell.display_formatter.formatters["text/html"]
+    sa.unload_ipython_extension(shell)
+    formatter.for_type(pandas.DataFrame, lambda frame: "mine")
+    sa.load_ipython_extension(shell)
+    frame = session_of().to_frame("messages")
+    for _ in range(2):
+        assert shell.display_formatter.format(frame)[0]["text/html"] == "mine"
+        sa.unload_ipython_extension(shell)
+
+
 def test_loading_twice_is_loading_once(shell: InteractiveShell) -> None:
     sa.load_ipython_extension(shell)
     assert shell.input_transformers_cleanup.count(awaiting_cell) == 1
@@ -499,14 +530,30 @@ def test_tools_are_added_or_removed_and_nothing_else(shell: InteractiveShell) ->
     use(shell, session_of())
     with pytest.raises(UsageError, match="knows add and remove, not 'frob'"):
         say(shell, "tools frob")
+    with pytest.raises(UsageError, match="add needs the name of a function"):
+        say(shell, "tools add")
+
+
+def test_a_tool_that_is_added_says_in_a_line_whether_it_asks(shell: InteractiveShell) -> None:
+    use(shell, session_of("Gone."))
+    shell.user_ns["double"] = double
+    shell.user_ns["thrice"] = sa.tool(name="treble")(double)
+    free = "Nobody is asked before {0}; %%agent --approve {0} changes that."
+    assert say(shell, "tools add double") == f"Added double. {free.format('double')}"
+    run(shell, "%%agent --approve double\nGo.")
+    assert say(shell, "tools add thrice double") == (
+        f"Added treble, double. You are asked before double. {free.format('treble')}"
+    )
 
 
 def test_model_and_tools_are_shown_and_changed(shell: InteractiveShell) -> None:
     session = use(shell, session_of())
     shell.user_ns["double"] = double
     assert "Scripted" in say(shell, "model")
-    assert "double: Twice as much." in say(shell, "tools add double")
-    assert "double" not in say(shell, "tools remove double")
+    say(shell, "tools add double")
+    assert "double: Twice as much." in say(shell, "tools")
+    assert say(shell, "tools remove double") == "Removed double."
+    assert "double" not in say(shell, "tools")
     with pytest.raises(UsageError, match="ls cannot be removed"):
         run(shell, "%agent tools remove ls")
     with pytest.raises(UsageError, match="no function 'nothing'"):

@@ -27,6 +27,7 @@ from ...messages import (
 )
 from ...serialization import to_data
 from ...text import whole_data
+from ...transcript import fenced
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
 from .analysis import INSPECT, Analysis
@@ -75,6 +76,8 @@ MAX_STEPS = 8
 _STYLE = re.compile(r"^(?:be|keep|don't|do not|make it|without|in (?:one|two)|use|no)\b", re.I)
 _THEM = re.compile(r"\b(?:them|it|these|those|they)\b", re.IGNORECASE)
 _LONG = 600  # characters of a result that are shown
+_QUOTED = 80  # characters of what was replaced and of what stands there now, in a sentence
+_NUMBERED = re.compile(r"^ *\d+\t(.*)", re.MULTILINE)
 
 
 class DemoModel(ChatModel):
@@ -533,7 +536,26 @@ def _outcome(fact: Fact, plan: Plan) -> str:
         return f"{path} says:\n\n" + _short("\n".join(lines))
     if "delegate" in does:
         return f"The helper says: {_short(fact.text)}"
+    if "edit" in does and path and (lines := _NUMBERED.findall(fact.text)):
+        return _edited(fact, path, lines)
     return _short(fact.text) or f"`{fact.name}` ran and returned nothing."
+
+
+def _edited(fact: Fact, path: str, lines: Sequence[str]) -> str:
+    """What was changed in a file, and how the lines there read now."""
+    sentence, _, rest = fact.text.strip().partition("\n")
+    said = f"I changed {path}: {sentence}"
+    if re.match(r"[A-Z][a-z]+ed ", sentence):
+        said = f"I {sentence[:1].lower()}{sentence[1:]}"
+    texts = {k: v for k, v in fact.arguments.items() if isinstance(v, str) and v != path}
+    old, new = (next((texts[k] for k in texts if k.startswith(w)), "") for w in ("old", "new"))
+    if old and "\n" not in old + new and len(old + new) <= _QUOTED:
+        what = f"replaced “{old}” with “{new}” in" if new else f"removed “{old}” from"
+        times = re.search(r"(\d+) occurrences", sentence)
+        said = f"I {what} {path}{f', {times[1]} times' if times else ''}."
+    where = rest.partition(":\n")[0] if rest.startswith("Lines ") else ""
+    how = f"{where} read now" if where else "It reads now"
+    return f"{said} {how}:\n\n{fenced(_short(chr(10).join(lines)))}"
 
 
 def _heading(fact: Fact) -> str:

@@ -202,15 +202,18 @@ def check(
 
     Raises StaleOwner for another's. The owner stays so for the transaction.
     """
-    why = "was deleted"
+    why, step = "was deleted", "begin another one"
     found = _lock(tables)(connection, {"id": conversation_id, "seq": seq}).rows
     for held_epoch, held_by, host, pid, tally, checksum in found:
         if (held_epoch, held_by) == (epoch, owner.text):
             return Tally.read(tally, conversation_id), checksum
-        why = f"was taken over by process {pid} on {host}" if held_by else "was closed"
+        why, step = "was closed", "open it again"
+        if held_by:
+            why = f"was taken over by process {pid} on {host}"
+            step = "open it with take_over=True to go on here"
     raise StaleOwner(
         f"Conversation {conversation_id!r} {why}, so nothing of this session is kept any more; "
-        "open the conversation again."
+        f"{step}."
     )
 
 
