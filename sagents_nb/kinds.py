@@ -76,7 +76,7 @@ def number(least: float, of: str = "", *, over: bool = False, finite: bool = Fal
     >>> number(0, "seconds", over=True).what, number(0).fits(math.nan)
     ('a number of seconds over 0', False)
     """
-    highest = sys.float_info.max if finite else math.inf
+    highest = _MOST if finite else math.inf
 
     def fits(value: Any) -> bool:
         return _is_number(value) and least <= value <= highest and not (over and value == least)
@@ -128,14 +128,17 @@ def or_none(kind: Kind, meaning: str = "") -> Kind:
     return Kind(what, lambda value: value is None or kind.fits(value), shows=kind.shows)
 
 
+_MOST = sys.float_info.max  # of which Python writes each digit, as it does not of 10**5000
+
+
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value <= _MOST
 
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, float):
         return value == value
-    return _is_whole(value) and -sys.float_info.max <= value <= sys.float_info.max
+    return _is_whole(value)
 
 
 def _is_in(choices: Sequence[Any], value: Any) -> bool:

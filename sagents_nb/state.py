@@ -58,8 +58,20 @@ class Todo(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=Tr
         kinds.check_fields(self, content=_CONTENT, status=kinds.ANYTHING)
         if not _STATUS.fits(self.status):
             force_setattr(self, "status", "pending")
-        if isinstance(self.id, str) and self.id.isdecimal():
-            force_setattr(self, "id", int(self.id))
+        if isinstance(self.id, str):
+            force_setattr(self, "id", numeric_id(self.id))
+
+
+def numeric_id(id: str) -> int | str:
+    """The id of a todo as the number that its text is, so that "2" is item 2.
+
+    >>> numeric_id("2"), numeric_id("b")
+    (2, 'b')
+    """
+    return int(id) if id.isdecimal() and len(id) < _LONGEST_ID else id
+
+
+_LONGEST_ID = 100  # digits of one that is a number
 
 
 class LooseTodo(msgspec.Struct):

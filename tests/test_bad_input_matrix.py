@@ -930,7 +930,10 @@ def called(world: World, public: Public, arguments: list[Argument], given: dict[
     for argument in arguments:
         if argument.kind in BY_PLACE and argument.name in given:
             positional.append(given.pop(argument.name))
-    driven(bound(world, public)(*positional, **given), public)
+    made = bound(world, public)(*positional, **given)
+    if isinstance(public.function, type) and public.path != "Respond":  # which shows any answer
+        repr(made)  # as a cell does that ends with it
+    driven(made, public)
 
 
 def driven(value: Any, public: Public) -> None:
