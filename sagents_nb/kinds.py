@@ -158,7 +158,7 @@ def plain(value: Any) -> Any:
 
     Theirs may compare, hash and count as it likes, and raise. Anything else is given back.
     """
-    if type(value) in _BUILTIN or not isinstance(value, _SCALARS):
+    if type(value) in _BUILTIN or not issubclass(type(value), _SCALARS):
         return value
     if isinstance(value, str):
         return str.__str__(value)
@@ -247,7 +247,7 @@ def _checked(
         if not is_read:
             read()
         for value in _values(args, given) if given else args:
-            if type(value) not in _BUILTIN and isinstance(value, _SCALARS):
+            if type(value) not in _BUILTIN and issubclass(type(value), _SCALARS):
                 args, given = made_plain(args, given)
                 break
         try:
@@ -311,7 +311,7 @@ def check_fields(record: Any, **kinds: Kind) -> None:
         value = getattr(record, name)
         if wanted is None:
             continue
-        if type(value) not in _BUILTIN and isinstance(value, _SCALARS):
+        if type(value) not in _BUILTIN and issubclass(type(value), _SCALARS):
             value = plain(value)
             msgspec.structs.force_setattr(record, name, value)
         if not _is(wanted, value):

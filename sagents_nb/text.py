@@ -10,6 +10,7 @@ it for programs: requests, frames, search. What two texts are told apart by keep
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .errors import pass_on
@@ -45,10 +46,10 @@ def whole_data(data: Any, mark: str = "?") -> Any:
     return data
 
 
-def text_or_why(value: Any) -> str:
-    """``str(value)``, or what kept somebody's ``__str__`` from giving it."""
+def text_or_why(value: Any, write: Callable[[Any], str] = str) -> str:
+    """``str(value)`` or its ``repr``, or what kept somebody's class from giving it."""
     try:
-        return str(value)
+        return write(value)
     except BaseException as error:
         pass_on(error)
         return f"<{type(value).__name__}: its text failed with {type(error).__name__}>"
