@@ -567,18 +567,24 @@ def _of_text(name: str, text: str) -> str:
     return f"{name} with half a character" if HALF_CHARACTER.search(text) else name
 
 
-def shown_unmade(shown: Callable[[Any], str]) -> Callable[[Any], str]:
-    """A ``__repr__`` also for an object whose constructor failed: a debugger asks for that.
+def safe_repr(shown: Callable[[Any], str]) -> Callable[[Any], str]:
+    """A ``__repr__`` without keys, as a name, an id or a path may hold one in a wrong place.
 
-    >>> from sagents_nb import Agent
+    It is also for an object whose constructor failed: a debugger asks for that.
+
+    >>> from sagents_nb import Agent, ScriptedModel
     >>> Agent.__new__(Agent)
     <Agent that was not made>
+    >>> Agent(ScriptedModel([]), name="sk-0123456789abcdefghij", defaults=False)
+    <Agent '[key]': ScriptedModel('scripted'), 0 tools>
     """
 
     @functools.wraps(shown)
     def show(of: Any) -> str:
+        from .redaction import unkeyed  # with what it needs, as in errors
+
         try:
-            return shown(of)
+            return unkeyed(shown(of))
         except AttributeError:
             return f"<{type(of).__name__} that was not made>"
 

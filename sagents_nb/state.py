@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from .serialization import (
     unescaped,
 )
 from .serialization import to_data as to_data
+from .text import logger_of
 
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed", "cancelled")
@@ -103,7 +103,7 @@ def numbered(todos: Iterable[Any]) -> FrozenList[Todo]:
     return FrozenList(items)
 
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # Empty like any other, but ``merge`` knows it: State(todos=None) says nothing about todos.
 _UNSAID: FrozenList[Todo] = FrozenList()

@@ -810,7 +810,7 @@ class Tool:
             kwargs |= self.arguments.defaults(self.function, *args, **kwargs)
         return self.function(*args, **kwargs)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
 

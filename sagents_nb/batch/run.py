@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import importlib
-import logging
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
@@ -20,6 +19,7 @@ from ..models.base import tells_cost
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
+from ..text import logger_of
 from .journal import BatchJournal, journal_at
 from .rows import Answer, Row, answer_to, keyed, not_asked, prompts_of
 from .table import tabled
@@ -36,7 +36,7 @@ _PATIENCE = 0.8  # seconds that a stopped map waits for its rows to end
 # What the last map that was stopped had finished, if nothing else keeps it.
 stopped_answers: dict[str, Answer] = {}
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class Progress:

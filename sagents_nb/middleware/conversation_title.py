@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +14,11 @@ from ..models.ask import ask
 from ..models.base import ChatModel
 from ..models.resolve import resolve_model
 from ..state import State
-from ..text import text_or_why
+from ..text import logger_of, text_or_why
 from ..transcript import visible
 from .base import Middleware, middleware_id
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 PROMPT = """\
 You are given a message with which a conversation began. Write a title for the conversation: \

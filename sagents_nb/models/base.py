@@ -43,6 +43,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     api_key: str | None = None
     session_id: str = ""
 
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"ModelRequest({self.model!r}, {len(self.messages)} messages)"
 
@@ -134,6 +135,7 @@ class ChatModel:
         """
         raise NotImplementedError(f"{type(self).__name__} must implement stream(request).")
 
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
@@ -150,7 +152,7 @@ class ModelAround(ChatModel):
         self.chosen_because = inner.chosen_because
         self.reads_images = inner.reads_images
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return repr(self.inner)  # whose errors people read
 
