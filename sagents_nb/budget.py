@@ -26,11 +26,10 @@ class Budget(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True, 
     """Hard limits of a run; None is no limit.
 
     ``model_calls`` and ``tool_calls`` are how many may be made, ``tokens`` how many those calls may
-    use, cached ones included. A run stops before the call that would go beyond a limit, so it
-    overshoots by what one call uses at most; of many at the same time, by what each that is under
-    way uses. ``seconds`` is wall time of the run itself: a model
-    that still answers then is stopped, a tool is not. Sub-agents draw on the budget of their
-    parent. ``cost_usd`` needs a model whose answers say what they cost (``Usage.cost_usd``), as
+    use, cached ones included. Those of sub-agents, summaries and titles are among them. A run stops
+    before the call that would go beyond a limit, so it overshoots by what one call uses at most; of
+    many at the same time, by what each that is under way uses. ``seconds`` is wall time of the run
+    itself: a model that still answers then is stopped, a tool is not. ``cost_usd`` needs a model whose answers say what they cost (``Usage.cost_usd``), as
     those of a :class:`~sagents_nb.Priced` one do: with one that never does, as those of Anthropic
     and OpenAI, no call is made, and any other stops at its first answer without it.
 
@@ -182,6 +181,21 @@ class Meter:
         self._check_model(tells_cost)
         self.model_calls += 1
         return CountedCall(self)
+
+    def allows_another_model(self, tells_cost: bool = True) -> bool:
+        """Whether a model call may be made that the run itself can do without; none is counted.
+
+        One has to be left for the run.
+        """
+        budget = self.budget
+        if not self.limited or (budget.cost_usd is not None and not tells_cost):
+            return not self.limited
+        try:
+            self._check()
+            self._compare("model_calls", self.model_calls + 2, budget.model_calls)
+        except BudgetExceeded:
+            return False
+        return True
 
     def check_again(self) -> None:
         """Raises BudgetExceeded if others used the rest while a counted model call waited."""
