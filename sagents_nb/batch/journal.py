@@ -1,4 +1,4 @@
-"""Finished rows in a file: a line of JSON each, appended as the row ends."""
+"""Finished and failed rows in a file: a line of JSON each, appended as the row ends."""
 
 from __future__ import annotations
 

@@ -41,14 +41,13 @@ _KEPT = 1_000  # titles that nobody has taken yet
 class ConversationTitle(Middleware):
     """Has ``model`` write a title for the conversation while the run goes on.
 
-    It is asked once, before the first model call of a conversation without a title, about
-    the last thing the user said. The title becomes ``state.metadata["conversation_title"]``
-    and is told as ``title_generated``. If ``model`` fails, the ``fallback_models`` are asked,
-    one after the other; if all fail that is logged and nothing else happens. Models are
-    ChatModels or specs. ``prompt`` is their system prompt, and ``examples`` are titles of the kind
-    you want, in place of ours. Its model calls count in the run's budget; none is made that would not
-    leave one for the run itself. Raises :class:`~sagents_nb.errors.ConfigurationError` without a
-    model.
+    It is asked once, before the first model call of a conversation without a title, about the last
+    thing the user said. The title becomes ``state.metadata["conversation_title"]`` and is told as
+    ``title_generated``. If ``model`` fails, the ``fallback_models`` are asked, one after the other;
+    if all fail that is logged and nothing else happens. Models are ChatModels or specs. ``prompt``
+    is their system prompt, and ``examples`` are titles of the kind you want, in place of ours. Its
+    calls count in the budget of the run; none is made that would not leave one for the run itself.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` without a model.
 
     >>> import threading
     >>> from sagents_nb import Agent, ConversationTitle, ScriptedModel, Session
