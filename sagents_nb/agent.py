@@ -350,7 +350,7 @@ class Agent:
         def __getattr__(self, name: str) -> Any:
             return kinds.no_attribute(self, name)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Agent {self.name!r}: {self.model!r}, {len(self.tools_by_name)} tools>"
 

@@ -26,13 +26,13 @@ class Budget(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True, 
     """Hard limits of a run; None is no limit.
 
     ``model_calls`` and ``tool_calls`` are how many may be made, ``tokens`` how many those calls may
-    use, cached ones included. A run stops before the call that would go beyond a limit, so it
-    overshoots by what one call uses at most; of many at the same time, by what each that is under
-    way uses. ``seconds`` is wall time of the run itself: a model
-    that still answers then is stopped, a tool is not. Sub-agents draw on the budget of their
-    parent. ``cost_usd`` needs a model whose answers say what they cost (``Usage.cost_usd``), as
-    those of a :class:`~sagents_nb.Priced` one do: with one that never does, as those of Anthropic
-    and OpenAI, no call is made, and any other stops at its first answer without it.
+    use, cached ones included. Those of sub-agents, summaries and titles are among them. A run stops
+    before the call that would go beyond a limit, so it overshoots by what one call uses at most; of
+    many at the same time, by what each that is under way uses. ``seconds`` is wall time of the run
+    itself: a model that still answers then is stopped, a tool is not. ``cost_usd`` needs a model
+    whose answers say what they cost (``Usage.cost_usd``), as those of a :class:`~sagents_nb.Priced`
+    one do: with one that never does, as those of Anthropic and OpenAI, no call is made, and any
+    other stops at its first answer without it.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a limit that is no number from 0. A
     run that is at one ends with :class:`~sagents_nb.errors.BudgetExceeded`.
@@ -104,8 +104,8 @@ class SharedBudget(Budget, frozen=True, kw_only=True, omit_defaults=True, eq=Fal
 
 
 def meter_of(budget: Budget | None) -> Meter:
-    """What a run with that budget counts by: its own meter, or that of many."""
-    return budget.meter if isinstance(budget, SharedBudget) else Meter(budget)
+    """What a run with that budget counts by: its own meter, which may draw on that of many."""
+    return _DrawingMeter(budget.meter) if isinstance(budget, SharedBudget) else Meter(budget)
 
 
 class Meter:
@@ -183,6 +183,21 @@ class Meter:
         self.model_calls += 1
         return CountedCall(self)
 
+    def allows_another_model(self, tells_cost: bool = True) -> bool:
+        """Whether a model call may be made that the run itself can do without; none is counted.
+
+        One has to be left for the run.
+        """
+        budget = self.budget
+        if not self.limited or (budget.cost_usd is not None and not tells_cost):
+            return not self.limited
+        try:
+            self._check()
+            self._compare("model_calls", self.model_calls + 2, budget.model_calls)
+        except BudgetExceeded:
+            return False
+        return True
+
     def check_again(self) -> None:
         """Raises BudgetExceeded if others used the rest while a counted model call waited."""
         if self.limited:
@@ -210,6 +225,15 @@ class Meter:
             self._untold = True
             self._uncounted = self._uncounted or not usage.total_tokens
         return usage
+
+    def add_calls(self, model_calls: int, tool_calls: int) -> None:
+        """Count what another run has made, which counted for itself."""
+        self.model_calls += model_calls
+        self.tool_calls += tool_calls
+
+    def take_back(self) -> None:
+        """Count a model call less: it was not made."""
+        self.model_calls -= 1
 
     def add_untold(self) -> None:
         """Count an answer that says nothing of what it used, and so not what it cost."""
@@ -254,6 +278,66 @@ class Meter:
             raise _used_up(name, limit)
 
 
+class _DrawingMeter(Meter):
+    """What one of many has used of their budget, whose limits are those of the ``pot`` of all."""
+
+    def __init__(self, pot: Meter) -> None:
+        super().__init__(pot.budget)
+        self._pot = pot
+
+    def begin(self) -> None:
+        super().begin()
+        self._pot.begin()
+
+    def end(self) -> None:
+        super().end()
+        self._pot.end()
+
+    @property
+    def seconds_left(self) -> float | None:
+        return self._pot.seconds_left
+
+    def check(self, tells_cost: bool = True) -> None:
+        self._pot.check(tells_cost)
+
+    def before_model(self, tells_cost: bool = True) -> CountedCall | None:
+        counted = self._pot.before_model(tells_cost)
+        self.model_calls += 1
+        return None if counted is None else CountedCall(self)
+
+    def allows_another_model(self, tells_cost: bool = True) -> bool:
+        return self._pot.allows_another_model(tells_cost)
+
+    def check_again(self) -> None:
+        self._pot.check_again()
+
+    def before_tool(self) -> None:
+        self._pot.before_tool()
+        self.tool_calls += 1
+
+    def allows_tools(self, count: int) -> bool:
+        return self._pot.allows_tools(count)
+
+    def add(self, usage: Usage | None) -> Usage | None:
+        if (counted := self._pot.add(usage)) is not None:
+            self.usage += counted
+        return counted
+
+    def add_calls(self, model_calls: int, tool_calls: int) -> None:
+        super().add_calls(model_calls, tool_calls)
+        self._pot.add_calls(model_calls, tool_calls)
+
+    def take_back(self) -> None:
+        super().take_back()
+        self._pot.take_back()
+
+    def add_untold(self) -> None:
+        self._pot.add_untold()
+
+    def check_cost(self) -> None:
+        self._pot.check_cost()
+
+
 class CountedCall:
     """A model call that a meter counted before it was made, for models that make it wait."""
 
@@ -273,7 +357,7 @@ class CountedCall:
         """It has ended while it waited: unless a model was asked before, it is not counted."""
         if self._is_open:
             self._is_open = False
-            self._meter.model_calls -= 1
+            self._meter.take_back()
 
 
 DRAWN_ON: ContextVar[CountedCall | None] = ContextVar("DRAWN_ON", default=None)

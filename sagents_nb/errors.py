@@ -16,28 +16,28 @@ LONGEST = 2_000
 
 
 class SagentsError(Exception):
-    """Base of all errors of this package; ``said`` is the sentence."""
+    """Base of all errors of this package; ``said`` is the sentence.
+
+    What it quotes may be a key in a wrong place, which it does not show.
+    """
 
     def __init__(self, *said: Any) -> None:
         super().__init__(*map(_readable, said))
 
 
 def _readable(said: Any) -> Any:
-    if not isinstance(said, str) or len(said) <= LONGEST:
+    if not isinstance(said, str):
+        return said
+    from .redaction import unkeyed  # with what it needs, which few have errors for
+
+    said = unkeyed(said)
+    if len(said) <= LONGEST:
         return said
     return f"{said[: LONGEST // 2]} … {said[-LONGEST // 4 :]}"
 
 
 class ConfigurationError(SagentsError, ValueError):
-    """An agent, tool, model or middleware was described in a way that cannot work.
-
-    What it quotes may be a key in a wrong place, which it does not show.
-    """
-
-    def __init__(self, *said: Any) -> None:
-        from .redaction import unkeyed  # with what it needs, which few have errors for
-
-        super().__init__(*(unkeyed(each) if isinstance(each, str) else each for each in said))
+    """An agent, tool, model or middleware was described in a way that cannot work."""
 
 
 class UnknownArgument(ConfigurationError, TypeError):

@@ -27,6 +27,7 @@ from .tools import (
     plain,
     read_arguments,
     readable,
+    type_name,
 )
 
 T = TypeVar("T")
@@ -49,14 +50,15 @@ class Output:
     """
 
     def __init__(self, annotation: Any) -> None:
-        is_value = isinstance(annotation, str | bytes | Mapping | int | float | list)
+        kind = type(annotation)  # of which a class of somebody's own is not asked
+        is_value = issubclass(kind, str | bytes | Mapping | int | float | list)
         if is_value or kinds.is_array(annotation):
             raise ConfigurationError(
-                f"An answer is of a type, and {type(annotation).__name__} is none; give plain "
+                f"An answer is of a type, and {kind.__name__} is none; give plain "
                 "types, a dataclass, a TypedDict, a msgspec.Struct or a pydantic model."
             )
         self.annotation = annotation
-        self.name = getattr(annotation, "__name__", None) or f"{text_or_why(annotation):.100}"
+        self.name = type_name(annotation)
         try:
             self._read_as = readable(annotation)
         except (TypeError, ImportError) as error:
@@ -281,7 +283,7 @@ class Extracted(Generic[T]):
         return self.result.usage
 
     def __repr__(self) -> str:
-        return f"Extracted({self.value!r})"
+        return f"Extracted({text_or_why(self.value, repr)})"
 
 
 def extract(

@@ -76,7 +76,7 @@ def number(least: float, of: str = "", *, over: bool = False, finite: bool = Fal
     >>> number(0, "seconds", over=True).what, number(0).fits(math.nan)
     ('a number of seconds over 0', False)
     """
-    highest = sys.float_info.max if finite else math.inf
+    highest = _MOST if finite else math.inf
 
     def fits(value: Any) -> bool:
         return _is_number(value) and least <= value <= highest and not (over and value == least)
@@ -128,14 +128,17 @@ def or_none(kind: Kind, meaning: str = "") -> Kind:
     return Kind(what, lambda value: value is None or kind.fits(value), shows=kind.shows)
 
 
+_MOST = sys.float_info.max  # of which Python writes each digit, as it does not of 10**5000
+
+
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value <= _MOST
 
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, float):
         return value == value
-    return _is_whole(value) and -sys.float_info.max <= value <= sys.float_info.max
+    return _is_whole(value)
 
 
 def _is_in(choices: Sequence[Any], value: Any) -> bool:
@@ -155,7 +158,7 @@ def plain(value: Any) -> Any:
 
     Theirs may compare, hash and count as it likes, and raise. Anything else is given back.
     """
-    if type(value) in _BUILTIN or not isinstance(value, _SCALARS):
+    if type(value) in _BUILTIN or not issubclass(type(value), _SCALARS):
         return value
     if isinstance(value, str):
         return str.__str__(value)
@@ -244,7 +247,7 @@ def _checked(
         if not is_read:
             read()
         for value in _values(args, given) if given else args:
-            if type(value) not in _BUILTIN and isinstance(value, _SCALARS):
+            if type(value) not in _BUILTIN and issubclass(type(value), _SCALARS):
                 args, given = made_plain(args, given)
                 break
         try:
@@ -308,7 +311,7 @@ def check_fields(record: Any, **kinds: Kind) -> None:
         value = getattr(record, name)
         if wanted is None:
             continue
-        if type(value) not in _BUILTIN and isinstance(value, _SCALARS):
+        if type(value) not in _BUILTIN and issubclass(type(value), _SCALARS):
             value = plain(value)
             msgspec.structs.force_setattr(record, name, value)
         if not _is(wanted, value):
@@ -564,18 +567,24 @@ def _of_text(name: str, text: str) -> str:
     return f"{name} with half a character" if HALF_CHARACTER.search(text) else name
 
 
-def shown_unmade(shown: Callable[[Any], str]) -> Callable[[Any], str]:
-    """A ``__repr__`` also for an object whose constructor failed: a debugger asks for that.
+def safe_repr(shown: Callable[[Any], str]) -> Callable[[Any], str]:
+    """A ``__repr__`` without keys, as a name, an id or a path may hold one in a wrong place.
 
-    >>> from sagents_nb import Agent
+    It is also for an object whose constructor failed: a debugger asks for that.
+
+    >>> from sagents_nb import Agent, ScriptedModel
     >>> Agent.__new__(Agent)
     <Agent that was not made>
+    >>> Agent(ScriptedModel([]), name="sk-0123456789abcdefghij", defaults=False)
+    <Agent '[key]': ScriptedModel('scripted'), 0 tools>
     """
 
     @functools.wraps(shown)
     def show(of: Any) -> str:
+        from .redaction import unkeyed  # with what it needs, as in errors
+
         try:
-            return shown(of)
+            return unkeyed(shown(of))
         except AttributeError:
             return f"<{type(of).__name__} that was not made>"
 

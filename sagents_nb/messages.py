@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import builtins
-import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,8 +23,9 @@ from msgspec.structs import replace
 from . import kinds
 from .errors import ConfigurationError
 from .serialization import encoded, read_as, to_data
+from .text import logger_of
 
-_log = logging.getLogger("sagents_nb.models")
+_log = logger_of("sagents_nb.models")
 
 StopReason = Literal[
     "end_turn",

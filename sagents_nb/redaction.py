@@ -21,7 +21,7 @@ from numbers import Integral
 from pathlib import PurePath
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, AnyStr, Literal
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from uuid import UUID
 
 KEY = "[key]"  # what stands for a secret in a text that people read,
@@ -569,13 +569,36 @@ _GONE = object()  # where a secret was
 
 
 def without_login(url: str) -> str:
-    """An address without a name and password in it.
+    """An address without a name and password in it, and without what is behind its path.
 
-    >>> without_login("https://me:pa55@host:1/v1?a=b")
-    'https://host:1/v1?a=b'
+    >>> without_login("https://me:pa55@host:1/v1?key=b#c")
+    'https://host:1/v1'
     """
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no address, as the client says once it is made
+        return unkeyed(url).partition("?")[0]
+    return urlunsplit((*parts[:1], parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def redacted_options(options: Mapping[str, Any], secrets: Iterable[str]) -> dict[str, Any]:
+    """``options`` with the ``secrets`` in them as recordings have them.
+
+    >>> redacted_options({"extra_headers": {"X-Mine": "k-12"}, "seed": 1}, ["k-12"])
+    {'extra_headers': {'X-Mine': '[redacted]'}, 'seed': 1}
+    """
+    hidden = _longest_first(secrets)
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: shown(inner) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [*map(shown, value)]
+        if isinstance(value, str):
+            return _without_keys(without(value, hidden, RECORDED), RECORDED, _KEYS)
+        return value
+
+    return {name: shown(value) for name, value in options.items()}
 
 
 def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -176,7 +176,7 @@ class RunResult:
         def __getattr__(self, name: str) -> Any:
             return kinds.no_attribute(self, name)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return run_summary(self.status, self.messages)
 

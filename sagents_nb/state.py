@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from .serialization import (
     unescaped,
 )
 from .serialization import to_data as to_data
+from .text import logger_of
 
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed", "cancelled")
@@ -58,8 +58,20 @@ class Todo(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=Tr
         kinds.check_fields(self, content=_CONTENT, status=kinds.ANYTHING)
         if not _STATUS.fits(self.status):
             force_setattr(self, "status", "pending")
-        if isinstance(self.id, str) and self.id.isdecimal():
-            force_setattr(self, "id", int(self.id))
+        if isinstance(self.id, str):
+            force_setattr(self, "id", numeric_id(self.id))
+
+
+def numeric_id(id: str) -> int | str:
+    """The id of a todo as the number that its text is, so that "2" is item 2.
+
+    >>> numeric_id("2"), numeric_id("b")
+    (2, 'b')
+    """
+    return int(id) if id.isdecimal() and len(id) < _LONGEST_ID else id
+
+
+_LONGEST_ID = 100  # digits of one that is a number
 
 
 class LooseTodo(msgspec.Struct):
@@ -91,7 +103,7 @@ def numbered(todos: Iterable[Any]) -> FrozenList[Todo]:
     return FrozenList(items)
 
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # Empty like any other, but ``merge`` knows it: State(todos=None) says nothing about todos.
 _UNSAID: FrozenList[Todo] = FrozenList()

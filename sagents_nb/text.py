@@ -10,6 +10,9 @@ it for programs: requests, frames, search. What two texts are told apart by keep
 
 from __future__ import annotations
 
+import logging
+import traceback
+from collections.abc import Callable
 from typing import Any
 
 from .errors import pass_on
@@ -45,10 +48,10 @@ def whole_data(data: Any, mark: str = "?") -> Any:
     return data
 
 
-def text_or_why(value: Any) -> str:
-    """``str(value)``, or what kept somebody's ``__str__`` from giving it."""
+def text_or_why(value: Any, write: Callable[[Any], str] = str) -> str:
+    """``str(value)`` or its ``repr``, or what kept somebody's class from giving it."""
     try:
-        return str(value)
+        return write(value)
     except BaseException as error:
         pass_on(error)
         return f"<{type(value).__name__}: its text failed with {type(error).__name__}>"
@@ -63,6 +66,39 @@ def said_by(error: BaseException) -> str:
     from .redaction import without_known  # with what it needs, which few have errors for
 
     return f"{type(error).__name__}: {without_known(whole(text_or_why(error)))}"
+
+
+class _Unkeyed(logging.Filter):
+    """Takes what can be nothing but a key out of what is logged: a path or an id may hold one."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        from .redaction import unkeyed
+
+        try:
+            said = record.getMessage()
+            shown = unkeyed(said)
+            told = "".join(traceback.format_exception(*record.exc_info)) if record.exc_info else ""
+        except Exception:  # of a class of somebody's own, as the handler says
+            return True
+        if shown != said:
+            record.msg, record.args = shown, None
+        if (shown := unkeyed(told)) != told:
+            record.exc_text, record.exc_info = shown.rstrip(), None
+        return True
+
+
+_unkeyed = _Unkeyed()
+
+
+def logger_of(name: str) -> logging.Logger:
+    """The logger of that name, whose messages show no key: what all of the package log by.
+
+    >>> logger_of("sagents_nb.batch").name
+    'sagents_nb.batch'
+    """
+    logger = logging.getLogger(name)
+    logger.addFilter(_unkeyed)
+    return logger
 
 
 def exact(text: str) -> bytes:

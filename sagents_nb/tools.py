@@ -42,6 +42,7 @@ from . import kinds
 from .context import ToolContext
 from .errors import ConfigurationError, pass_on
 from .serialization import read_as
+from .text import said_by, text_or_why
 
 
 class Arguments(Protocol):
@@ -95,7 +96,7 @@ class FunctionArguments:
                 annotation = readable(annotation)
             except (TypeError, ImportError) as error:
                 reason = str(error).strip().splitlines()[-1].rstrip(".")
-                if getattr(annotation, "__name__", "").endswith("Context"):
+                if type_name(annotation).endswith("Context"):
                     reason += "; what a tool knows of its run is a ToolContext"
                 raise ConfigurationError(
                     f"Tool {name!r}: {parameter.name!r} cannot be described ({reason}); use plain "
@@ -103,7 +104,7 @@ class FunctionArguments:
                 ) from error
             field = msgspec.NODEFAULT
             if not required:
-                with contextlib.suppress(TypeError, NotImplementedError):
+                with contextlib.suppress(Exception):  # of what JSON cannot hold, or shows itself
                     defaults[parameter.name] = plain(default, annotation)
                 field = msgspec.field(default_factory=partial(_anew, default))
             if text:
@@ -214,6 +215,12 @@ def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
             f"Tool {name!r}: an annotation names something that is not there ({error}); "
             "define or import it before the tool."
         ) from error
+    except BaseException as error:  # of an expression, or an object, of somebody's own
+        pass_on(error)
+        raise ConfigurationError(
+            f"Tool {name!r}: an annotation cannot be read ({said_by(error)}); use plain types, a "
+            "dataclass, a TypedDict, a msgspec.Struct or a pydantic model."
+        ) from error
 
 
 def _names_around(function: Callable[..., Any]) -> dict[str, Any] | None:
@@ -254,7 +261,8 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 def _is_context(annotation: Any) -> bool:
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
-    return annotation is ToolContext or ToolContext in get_args(annotation)
+    # By identity: a class of somebody's own may compare as it likes.
+    return any(part is ToolContext for part in (annotation, *get_args(annotation)))
 
 
 def _with_default(annotation: Any, parameter: inspect.Parameter) -> tuple[Any, bool, Any]:
@@ -346,6 +354,29 @@ def readable(annotation: Any) -> Any:
 
     Raises TypeError for a type that neither can read.
     """
+    try:
+        return _readable(annotation)
+    except (TypeError, ImportError):
+        raise
+    except BaseException as error:  # of a class of somebody's own, that is asked what it is
+        pass_on(error)
+        raise TypeError(f"it cannot be looked at: {said_by(error)}") from error
+
+
+def type_name(annotation: Any) -> str:
+    """What a type is called in a sentence; of what will not say it, that of its class.
+
+    >>> type_name(int), type_name(list[str] | None)
+    ('int', 'list[str] | None')
+    """
+    try:
+        return getattr(annotation, "__name__", None) or f"{text_or_why(annotation):.100}"
+    except BaseException as error:
+        pass_on(error)
+        return type(annotation).__name__
+
+
+def _readable(annotation: Any) -> Any:
     found = list(_metadata(annotation, set()))
     if any(_of_pydantic(extra) for extra in found):
         return _stand_in(annotation)
@@ -443,8 +474,9 @@ def description_of(annotation: Any) -> str | None:
         if isinstance(extra, str):
             return extra
         for name in ("description", "documentation"):
-            if isinstance(text := getattr(extra, name, None), str):
-                return text
+            with contextlib.suppress(Exception):  # of a class of somebody's own
+                if isinstance(text := getattr(extra, name, None), str):
+                    return text
     return None
 
 
@@ -778,7 +810,7 @@ class Tool:
             kwargs |= self.arguments.defaults(self.function, *args, **kwargs)
         return self.function(*args, **kwargs)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
 

@@ -262,6 +262,8 @@ OF_ONE_SERVER = {
     "password": "api_key",
     "cookies": "headers",
     "organization": "headers",
+    "proxy": "options",
+    "client": "options",
 }
 
 
@@ -288,6 +290,20 @@ def test_nor_is_it_in_a_body_of_all_requests() -> None:
         with pytest.raises(sa.ConfigurationError, match=rf"{name}.*'NAME', extra_body=…") as raised:
             sa.Agent(sa.ScriptedModel([]), options={"extra_body": {name: "s3cr3t", "top_k": 5}})
         assert "s3cr3t" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"extra_body": {"tools": [{"type": "mcp", "authorization": "s3cr3t"}]}}, "authorization"),
+        ({"web": {"login": {"password": "s3cr3t"}}}, "password"),
+        ({"upstream": "http://me:s3cr3t@host:3128"}, "upstream"),
+    ],
+)
+def test_nor_is_it_deeper_in_an_option(options: Any, named: str) -> None:
+    with pytest.raises(sa.ConfigurationError, match=rf"{named}': ….*fallbacks too") as raised:
+        sa.Agent(sa.ScriptedModel([]), options=options)
+    assert "s3cr3t" not in str(raised.value)
 
 
 def test_what_only_sounds_like_it_goes_into_all_requests() -> None:

@@ -310,9 +310,16 @@ def test_a_series_of_answers_is_scripted_and_a_frame_is_not() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda s: s.fork(before=10**5000), "no message of a person at so large a number"),
-        (lambda s: s.switch_branch(10**5000, 0), "message at so large a number has no branch 0"),
-        (lambda s: s.switch_branch(0, 10**5000), "at 0 has no branch so large a number"),
+        (lambda s: s.fork(before=10**5000), r"fork\(before=…\) is a whole number"),
+        (lambda s: s.fork(before=10**30), "no message of a person at so large a number"),
+        (lambda s: s.switch_branch(10**30, 0), "message at so large a number has no branch 0"),
+        (lambda s: s.switch_branch(0, 10**30), "at 0 has no branch so large a number"),
+        (lambda s: sa.Budget(tokens=10**5000), r"Budget\(tokens=…\) is a whole number.*so large"),
+        (lambda s: sa.Budget(model_calls=10**309), r"Budget\(model_calls=…\) is a whole number"),
+        (lambda s: sa.Todo("x", id=10**5000), r"Todo\(id=…\) is a whole number"),
+        (lambda s: sa.Scope(user=10**5000), r"Scope\(user=…\) is text or a whole number"),
+        (lambda s: sa.open_filesystem(("u", 10**5000)), "scope is written as text.*so large"),
+        (lambda s: sa.Agent(s.agent.model, max_runs=10**5000), r"Agent\(max_runs=…\) is a whole"),
     ],
 )
 def test_a_number_that_python_does_not_write_is_refused_in_a_sentence(call: Any, said: str) -> None:
@@ -320,6 +327,18 @@ def test_a_number_that_python_does_not_write_is_refused_in_a_sentence(call: Any,
     session.send("a").result()
     with pytest.raises(sa.ConfigurationError, match=said):
         call(session)
+
+
+def test_a_number_that_python_writes_is_a_limit() -> None:
+    assert str(10**308) in repr(sa.Budget(tokens=10**308).shared())
+
+
+def test_more_digits_than_a_number_has_are_the_text_of_a_todo() -> None:
+    nines = "9" * 5000
+    assert (sa.Todo("x", id=nines).id, sa.Todo("x", id="9").id) == (nines, 9)
+    todos = [{"id": nines, "content": "Count them", "status": "pending"}]
+    agent = sa.Agent(sa.ScriptedModel([call("write_todos", merge=False, todos=todos), "Planned."]))
+    assert agent.run("plan").state.todos[0].id == nines
 
 
 @pytest.mark.parametrize(

@@ -830,7 +830,7 @@ LEFT_OUT = {
         "of a place where conversations are kept, which a session calls at each message"
     ),
     r"tools\.(\w*Arguments.*|converted|described|description_of|is_\w+|own_names|plain|read_arguments"
-    r"|readable|short_description)|files\.Expression\.\w+|messages\.(image_(of|type)|told_usage)|interrupts\.is_decision"
+    r"|readable|short_description|type_name)|files\.Expression\.\w+|messages\.(image_(of|type)|told_usage)|interrupts\.is_decision"
     r"|notebook\.headless\.retry_start": "a helper of ours that its module does not hide",
     r"mapping\.a?map_rows": "what Agent.map hands its arguments on to",
     r"(files\.conformance|notebook\.testing\.plugin)\..*": "called by pytest",
@@ -930,7 +930,10 @@ def called(world: World, public: Public, arguments: list[Argument], given: dict[
     for argument in arguments:
         if argument.kind in BY_PLACE and argument.name in given:
             positional.append(given.pop(argument.name))
-    driven(bound(world, public)(*positional, **given), public)
+    made = bound(world, public)(*positional, **given)
+    if isinstance(public.function, type) and public.path != "Respond":  # which shows any answer
+        repr(made)  # as a cell does that ends with it
+    driven(made, public)
 
 
 def driven(value: Any, public: Public) -> None:

@@ -385,3 +385,28 @@ def test_a_limit_is_said_in_whole_digits(given: dict[str, Any], said: str) -> No
     meter.add(sa.Usage(1_234_567, cost_usd=0.25))
     with pytest.raises(sa.BudgetExceeded, match=f"The budget of {said} is used up"):
         meter.before_model()
+
+
+def test_a_run_of_a_shared_budget_counts_what_it_used_itself() -> None:
+    heard: list[tuple[int, int, int]] = []
+
+    class Counting(sa.Middleware):
+        def after_run(self, state: sa.State, ctx: sa.RunContext) -> None:
+            meter = ctx.meter
+            heard.append((meter.model_calls, meter.tool_calls, meter.tokens))
+
+    @sa.tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    day = sa.Budget(model_calls=4).shared()
+    asks = sa.Message.assistant(tool_calls=[sa.ToolCall("c1", "look", {})], usage=sa.Usage(1))
+    model = sa.ScriptedModel([asks, "x"] * 2)
+    agent = sa.Agent(model, tools=[look], middleware=[Counting()], defaults=False, budget=day)
+    agent.run("one")
+    agent.run("two")
+    assert heard == [(2, 1, 1)] * 2
+    assert (day.meter.model_calls, day.meter.tool_calls, day.meter.tokens) == (4, 2, 2)
+    with pytest.raises(sa.BudgetExceeded):
+        agent.run("three")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import enum
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -199,3 +201,61 @@ def test_a_type_that_no_json_can_hold_is_refused_before_the_model_is_asked() -> 
 def test_it_takes_at_least_one_model_call(limit: Any) -> None:
     with pytest.raises(sa.ConfigurationError, match="max_runs"):
         agent_of().extract("go", int, max_runs=limit)
+
+
+ASKED = ["__eq__", "__hash__", "__bool__", "__repr__", "__str__", "__getattr__", "__getattribute__"]
+
+
+def refuse(*of: Any, **given: Any) -> Any:
+    raise RuntimeError("odd")
+
+
+def odd_types(asked: str) -> Iterator[Any]:
+    """Annotations that raise when they are looked at."""
+    odd = type("Odd", (), {asked: refuse})()
+    yield from (odd, list[odd])
+    struct = msgspec.Struct
+    for kind, base, name in ((type(struct), struct, "__module__"), (type, object, "__doc__")):
+        with contextlib.suppress(RuntimeError):  # Python itself makes no such class
+            made = type("Kind", (kind,), {asked: refuse})
+            cls = made("Of", (base,), {"__annotations__": {"a": int}, name: __name__})
+            yield from (cls, list[cls])
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_type_that_raises_is_taken_or_refused_as_ours(asked: str) -> None:
+    for kind in odd_types(asked):
+
+        def look(at: Any) -> None: ...
+
+        look.__annotations__["at"] = kind
+        uses: list[Callable[..., Any]] = [
+            lambda of: agent_of("x", output_type=of),
+            lambda of: agent_of(call("submit", a=1), "x").extract("?", of, max_runs=1),
+            lambda of: agent_of("x").map(["?"], output_type=of, progress=False),
+            lambda of, look=look: sa.tool(look),
+        ]
+        for use in uses:
+            with contextlib.suppress(sa.SagentsError):  # and no error of theirs
+                use(kind)
+
+
+@pytest.mark.parametrize("asked", ASKED[:-2])
+def test_a_value_that_raises_is_an_answer_all_the_same(asked: str) -> None:
+    kind: Any = dataclass(eq=False, repr=False)(
+        type("Odd", (), {"__annotations__": {"a": int}, asked: refuse})
+    )
+    answer = call("submit", a=1)
+    assert agent_of(answer, output_type=kind).run("?").output.a == 1
+    found = agent_of(answer).extract("?", kind, full=True)
+    assert found.value.a == 1
+    assert repr(found).startswith("Extracted(<")
+    assert agent_of(answer).map(["?"], output_type=kind, progress=False)["a"].tolist() == [1]
+
+
+def test_a_default_that_raises_is_not_told_to_the_model() -> None:
+    odd = type("Odd", (), {"__getattr__": refuse})()
+
+    def look(at: int = odd) -> None: ...
+
+    assert sa.tool(look).schema["properties"] == {"at": {"type": "integer"}}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,9 @@ from sagents_nb.redaction import (
     redacted_json,
     secrets_of_names,
 )
+from sagents_nb.text import logger_of
 from tests.models.cache.asking import CANARY, answered
+from tests.talking import agent_of
 
 KEYS = [
     CANARY,
@@ -196,3 +201,107 @@ def test_a_text_of_a_megabyte_is_looked_at_once(unit: str, secrets: list[str]) -
     for whole in (text, f"*** {text}", f"{text}***", f"Bearer{text}", f"Bearer {text}"):
         redacted(whole, secrets)
     redacted_json(text.encode(), secrets)
+
+
+class Watching(sa.Middleware):
+    def on_event(self, event: Any, ctx: Any) -> None:
+        raise ValueError(f"no {CANARY}")
+
+
+def misplaced(folder: Path) -> dict[str, Callable[[], Any]]:
+    """What logs a path or an id that has a key in it."""
+    out_of_reach = folder / "file" / CANARY  # below what is no folder
+    (folder / "file").write_text("")
+
+    nowhere = f"/proc/none/{CANARY}"  # where nothing can be made
+    return {
+        "a map": lambda: agent_of("x").map(["?"], cache=nowhere, progress=False),
+        "a cache": lambda: sa.ResponseCache(out_of_reach).get("k"),
+        "a cassette": lambda: sa.Agent(
+            sa.RecordedModel(sa.ScriptedModel(["x"]), cache=out_of_reach / "x.json")
+        ).run("?"),
+        "a debug log": lambda: agent_of("x", middleware=[sa.DebugLog(out_of_reach)]).run("?"),
+        "a hook": lambda: agent_of("x", middleware=[Watching()]).run("?"),
+    }
+
+
+@pytest.mark.parametrize("what", ["a map", "a cache", "a cassette", "a debug log", "a hook"])
+def test_no_log_has_a_key_in_a_path_or_an_error(
+    what: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG", "sagents_nb"):
+        misplaced(tmp_path)[what]()
+    told = [record for record in caplog.records if record.name.startswith("sagents_nb")]
+    assert told
+    assert CANARY not in caplog.text
+    assert not any(CANARY in repr(record.exc_info) for record in told)
+
+
+def test_what_cannot_be_written_is_the_affair_of_who_shows_logs() -> None:
+    class Mute:
+        def __str__(self) -> str:
+            raise RuntimeError("odd")
+
+    record = logging.LogRecord("sagents_nb.x", 30, "", 0, "no %s", (Mute(),), None)
+    assert logger_of("sagents_nb.x").filter(record)
+    assert isinstance(record.args[0], Mute)  # type: ignore[index]
+
+
+def test_everything_here_logs_so() -> None:
+    folder = Path(sa.__file__).parent
+    by_itself = [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*.py")
+        if re.search(r"getLogger\((__name__|[\"'])", path.read_text())
+    ]
+    assert by_itself == []
+
+
+class OfKey(sa.ChatModel):
+    name = CANARY
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sa.Agent(sa.ScriptedModel([]), name=CANARY),
+        lambda: sa.Agent(OfKey()),
+        lambda: sa.RetryingModel(OfKey()),
+        lambda: sa.Session(agent_of("x"), id=CANARY),
+        lambda: sa.Session(agent_of("x"), id=CANARY).send("?"),
+        lambda: agent_of("x").as_tool(CANARY, "Answers."),
+        lambda: sa.Mount(CANARY, sa.DiskStorage(CANARY)),
+        lambda: sa.DiskStorage(CANARY),
+        lambda: sa.open_filesystem((CANARY, 1)),
+        lambda: sa.ResponseCache(CANARY),
+        lambda: ModelRequest([], model=CANARY),
+        lambda: sa.ChatView(sa.Session(agent_of("x"), id=CANARY)),
+    ],
+)
+def test_no_repr_has_a_key_that_is_a_name_a_path_or_an_id(
+    make: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CANARY not in repr(make())
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        lambda: sa.Session(agent_of("x"), headless=CANARY),
+        lambda: sa.sessions.get(CANARY),
+        lambda: sa.ConversationStore("sqlite://").get_conversation(CANARY),
+        lambda: sa.ConversationStore(f"sqlite:////dev/null/{CANARY}.db"),
+        lambda: sa.open_filesystem(("redaction", 1)).read(f"/{CANARY}"),
+        lambda: closed(sa.Session(agent_of("x"), id=CANARY)).send("?"),
+    ],
+)
+def test_no_error_has_a_key_in_a_wrong_place(fail: Callable[[], Any]) -> None:
+    with pytest.raises(sa.SagentsError) as raised:
+        fail()
+    assert CANARY not in str(raised.value)
+
+
+def closed(session: sa.Session) -> sa.Session:
+    session.close()
+    return session

@@ -1,10 +1,9 @@
-"""Finished rows in a file: a line of JSON each, appended as the row ends."""
+"""Finished and failed rows in a file: a line of JSON each, appended as the row ends."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -20,9 +19,10 @@ from ..errors import ConfigurationError
 from ..runtime.futures import wait_uncancelled
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
+from ..text import logger_of
 from .rows import Answer
 
-_log = logging.getLogger("sagents_nb.batch")
+_log = logger_of("sagents_nb.batch")
 _LINES = "rows.jsonl"
 _BEGUN = re.compile(rb'\{"key":"([0-9a-f]{64}"|[0-9a-f]{0,64}$)')  # a row that may be cut
 

@@ -46,7 +46,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What came of a row. Plain data, like :class:`Row`.
 
-    ``fields`` are those of the structured output; ``time`` is in seconds since the epoch.
+    ``fields`` are those of the structured output; ``time`` is in seconds since the epoch. What was
+    used by earlier attempts at the row, which failed, is in its counts and its ``usage`` too.
     """
 
     key: str
@@ -422,6 +423,16 @@ async def answer_to(row: Row, asker: Agent | Asking[Agent]) -> Answer:
             raise
         text = error.result.text if error.result else ""
         return answer("failed", text, error=str(error), error_type=type(error).__name__)
+
+
+def with_attempt(answer: Answer, before: Answer) -> Answer:
+    """``answer`` with what the attempt ``before`` has used, so that it is in some row."""
+    return msgspec.structs.replace(
+        answer,
+        model_calls=answer.model_calls + before.model_calls,
+        tool_calls=answer.tool_calls + before.tool_calls,
+        usage=answer.usage + before.usage,
+    )
 
 
 def not_asked(row: Row, status: Literal["failed", "not_run"], why: Exception | str) -> Answer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import importlib
-import logging
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
@@ -13,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import kinds
-from ..budget import Budget, meter_of
+from ..budget import Budget, SharedBudget, meter_of
 from ..errors import BudgetExceeded, ConfigurationError
 from ..extract import Asking
 from ..messages import Usage
@@ -21,8 +20,9 @@ from ..models.base import tells_cost
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
+from ..text import logger_of
 from .journal import BatchJournal, journal_at
-from .rows import Answer, Row, answer_to, keyed, not_asked, prompts_of
+from .rows import Answer, Row, answer_to, keyed, not_asked, prompts_of, with_attempt
 from .table import tabled
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _PATIENCE = 0.8  # seconds that a stopped map waits for its rows to end
 # What the last map that was stopped had finished, if nothing else keeps it.
 stopped_answers: dict[str, Answer] = {}
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class Progress:
@@ -91,18 +91,25 @@ class MapRun:
         self.rows = keyed(self.asker, (() if isinstance(p, str) else p for p in prompts))
         self.journal: BatchJournal | None = None if cache is None else journal_at(cache)
         self.answers: dict[str, Answer] = {}
+        self._failed_before: dict[str, Answer] = {}  # which are asked anew, and have cost something
         earlier = stopped_answers if self.journal is None else self.journal.read()
         for row, messages in zip(self.rows, prompts, strict=True):
             if isinstance(messages, str):  # why there are none
                 self.answers[row.key] = not_asked(row, "failed", messages)
-            elif (answer := earlier.get(row.key)) is not None:
+            elif (answer := earlier.get(row.key)) is None:
+                continue
+            elif answer.status == "completed":
                 self.answers[row.key] = answer
+            else:
+                self._failed_before[row.key] = answer
         self.earlier = self.answers.keys() & earlier.keys()
         self.failed = len(self.answers) - len(self.earlier)
         self._taken = set(self.answers)  # more than the answers, which are those that are safe
         if budget is not None and not isinstance(budget, Budget):
             raise ConfigurationError(f"budget is a Budget(…); not {type(budget).__name__}.")
         self.meter = meter_of(budget)
+        # Of a pot that the agent's own runs draw on the rows have taken already.
+        self._is_drawn_on = isinstance(budget, SharedBudget) and agent.budget is budget
         self._tells_cost = tells_cost(agent.model)
         self._spent: BudgetExceeded | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -150,11 +157,16 @@ class MapRun:
         if answer.key in self._taken:
             return None
         self._taken.add(answer.key)
-        if answer.status == "completed" or answer.usage.total_tokens:
+        if self._is_drawn_on:
+            self.meter.usage += answer.usage
+        elif answer.status == "completed" or answer.usage.total_tokens:
             self.meter.add(answer.usage)
-        self.meter.model_calls += answer.model_calls
-        self.meter.tool_calls += answer.tool_calls
-        if self.journal is None or answer.status != "completed":
+        if not self._is_drawn_on:
+            self.meter.add_calls(answer.model_calls, answer.tool_calls)
+        if (before := self._failed_before.get(answer.key)) is not None:
+            answer = with_attempt(answer, before)
+        is_kept = answer.status == "completed" or answer.model_calls > 0
+        if self.journal is None or not is_kept:
             self._acknowledge(answer)
             return None
         return self.journal.keep(answer, self._acknowledge)
@@ -181,13 +193,14 @@ class MapRun:
 
     def note(self, error: BaseException) -> None:
         """Say in the error what is kept of the rows, and see that it is."""
-        done = {k: a for k, a in self.answers.items() if a.status == "completed"}
+        done = sum(a.status == "completed" for a in self.answers.values())
         if self.journal is None:
             stopped_answers.clear()
-            stopped_answers.update(done)
+            stopped_answers.update(self._failed_before)
+            stopped_answers.update((k, a) for k, a in self.answers.items() if a.model_calls)
         where = " in this process" if self.journal is None else ""
         note = (
-            f"{len(done)} of {len(self.rows)} rows are done and kept{where}: "
+            f"{done} of {len(self.rows)} rows are done and kept{where}: "
             "run it again, and only the others run."
         )
         error.add_note(note)
@@ -198,16 +211,20 @@ class MapRun:
     def frame(self) -> pandas.DataFrame:
         """The answers, once all are there."""
         if self.journal is None:
-            for key in self.earlier:
+            for key in (*self.earlier, *self._failed_before):
                 stopped_answers.pop(key, None)
         try:
             self.meter.check_cost()
         except BudgetExceeded as error:  # all rows had begun before the first told no price
             logger.warning("The budget of the map was not kept: %s", error)
         why = self._spent or "The engine gave no answer to this row."
-        answers = [self.answers.get(r.key) or not_asked(r, "not_run", why) for r in self.rows]
+        answers = [self.answers.get(r.key) or self._not_run(r, why) for r in self.rows]
         output = self.asker.output if isinstance(self.asker, Asking) else None
         return tabled(self.rows, answers, output, self.index, self.earlier)
+
+    def _not_run(self, row: Row, why: Exception | str) -> Answer:
+        answer, before = not_asked(row, "not_run", why), self._failed_before.get(row.key)
+        return answer if before is None else with_attempt(answer, before)
 
 
 @kinds.checked

@@ -34,7 +34,8 @@ def tabled(
     for name in Usage.__struct_fields__:
         values[name] = list(map(attrgetter(f"usage.{name}"), answers))
     values["prompt"] = [row.messages[-1].text if row.messages else None for row in rows]
-    values["text"] = [a.text if a.model_calls else None for a in answers]
+    has_text = [bool(a.model_calls) and a.status != "not_run" for a in answers]
+    values["text"] = [a.text if has else None for a, has in zip(answers, has_text, strict=True)]
     values["model"] = [answer.model or None for answer in answers]
     values["kept"] = [answer.key in earlier for answer in answers]
     columns = {name: base[name] for name in ("prompt", "text")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from .. import kinds
 from ..errors import ConfigurationError, pass_on
 from ..events import FileDeleted, FileMoved
 from ..runtime.thread import runtime
-from ..text import whole
+from ..text import logger_of, whole
 from . import paths, patterns
 from .changes import Changes
 from .entry import FileEntry, new_directory, new_file, with_content
@@ -38,7 +37,7 @@ from .snapshots import Snapshot, Snapshots, changed, difference, same
 from .storages.base import locator
 from .tree import FileStats, Limits, Move, Tree
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 MB = 1_000_000
 # How often one change begins anew because somebody else was faster.
@@ -109,7 +108,7 @@ class VirtualFilesystem:
         )
         self.mount_missing(mounts)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<VirtualFilesystem {self.scope or 'in memory'}: {len(self._tree)} entries>"
 

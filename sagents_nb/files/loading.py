@@ -7,7 +7,6 @@ and no two of them for one path.
 from __future__ import annotations
 
 import io
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import IO, TypeVar
 
 from ..errors import pass_on
 from ..runtime.workers import workers
+from ..text import logger_of
 from . import paths
 from .edits import lines_from
 from .entry import FileEntry, with_content
@@ -26,7 +26,7 @@ from .tree import Tree
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 # More threads than processors, since what they do is waiting for a network or for a disk.
 THREADS = 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,12 +12,13 @@ from msgspec.structs import replace
 
 from .. import kinds
 from ..errors import ConfigurationError, pass_on
+from ..text import logger_of
 from . import paths
 from .entry import FileEntry
 from .errors import InvalidPath, ReadOnly, StorageFailed, StorageGone, reason
 from .storages.base import FileStorage, teller, teller_of_part
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class Mount:
         self.debounce = float(debounce)
         self.readonly = bool(readonly)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         where = "default" if self.base is None else repr(self.base)
         return f"<Mount {where}: {type(self.storage).__name__}>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -10,9 +9,10 @@ from typing import Any
 
 from ..errors import pass_on
 from ..events import Event, FileUpdated
+from ..text import logger_of
 from .entry import FileEntry
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 Subscriber = Callable[[Event], Any]
 

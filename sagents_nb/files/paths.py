@@ -178,6 +178,13 @@ def check_scope(scope: Any) -> None:
             "A filesystem's scope is a key, so it may hold no lists or dicts, as "
             f"{kinds.shown(scope)} does."
         ) from None
+    try:
+        scope_text(scope)
+    except Exception:
+        raise ConfigurationError(
+            "A filesystem's scope is written as text, which a part of this one cannot be "
+            f"({', '.join(map(kinds.shown, scope))}); give texts and numbers."
+        ) from None
 
 
 def scope_text(scope: Scope) -> str:

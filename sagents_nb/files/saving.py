@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import sys
 import threading
@@ -22,6 +21,7 @@ from ..errors import pass_on
 from ..events import Event, FileDeleted
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
+from ..text import logger_of
 from .entry import FileEntry, with_content
 from .errors import FileChanged, FileError, StorageFailed, StorageGone, reason
 from .loading import Claims, together
@@ -31,7 +31,7 @@ from .snapshots import same
 from .storages.base import asker, asker_of_many, loaded_content, teller
 from .tree import Move, Tree
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 # After a failed save: a second (or the debounce time) later, then twice as long each time.
 RETRIES = 5

@@ -5,19 +5,19 @@ Every method either does all of what it says or raises a FileError and changes n
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from ..text import logger_of
 from . import paths, patterns
 from .entry import FileEntry, Persistence, new_directory
 from .errors import InvalidPath, LimitExceeded, WrongKind, is_directory, missing, taken
 from .mounts import Mounts
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 
 class Limits(msgspec.Struct, frozen=True):

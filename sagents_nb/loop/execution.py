@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import os
 import random
 import threading
@@ -35,11 +34,12 @@ from ..runtime.futures import RunHandle, executing
 from ..runtime.thread import runtime
 from ..serialization import unreadable
 from ..state import State
+from ..text import logger_of
 from .config import Outcome
 from .loop import Loop
 from .open_calls import open_calls
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Prompt = str | Message | Part | Mapping[str, Any] | Iterable[Any] | State
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
-import logging
 import math
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,11 +29,11 @@ from ..runtime.futures import executing, in_tool, wait_uncancelled
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
 from ..serialization import unreadable
-from ..text import said_by, whole
+from ..text import logger_of, said_by, whole
 from ..tools import Tool, ToolOutput
 from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # How long a tool that is cancelled may clean up after itself, in seconds.
 GRACE = 2.0

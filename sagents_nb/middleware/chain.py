@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -26,12 +25,12 @@ from ..runtime import foreign
 from ..runtime.telemetry import current
 from ..serialization import StateSchema, unreadable
 from ..state import State
-from ..text import said_by
+from ..text import logger_of, said_by
 from ..tools import Tool, as_tool
 from .base import Middleware, middleware_id
 from .human_in_the_loop import HumanInTheLoop, passing
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 HOOKS = (
     "before_run",

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
 from .. import kinds
+from ..budget import DRAWN_ON, CountedCall
 from ..context import RunContext
 from ..errors import ConfigurationError, pass_on
 from ..events import TitleGenerated
 from ..messages import Message, TextPart
 from ..models.ask import ask
-from ..models.base import ChatModel
+from ..models.base import ChatModel, tells_cost
 from ..models.resolve import resolve_model
 from ..state import State
-from ..text import text_or_why
+from ..text import logger_of, text_or_why
 from ..transcript import visible
 from .base import Middleware, middleware_id
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 PROMPT = """\
 You are given a message with which a conversation began. Write a title for the conversation: \
@@ -41,13 +41,13 @@ _KEPT = 1_000  # titles that nobody has taken yet
 class ConversationTitle(Middleware):
     """Has ``model`` write a title for the conversation while the run goes on.
 
-    It is asked once, before the first model call of a conversation without a title, about
-    the last thing the user said. The title becomes ``state.metadata["conversation_title"]``
-    and is told as ``title_generated``. If ``model`` fails, the ``fallback_models`` are asked,
-    one after the other; if all fail that is logged and nothing else happens. Models are
-    ChatModels or specs. ``prompt`` is their system prompt, and ``examples`` are titles of the kind
-    you want, in place of ours. Raises :class:`~sagents_nb.errors.ConfigurationError` without a
-    model.
+    It is asked once, before the first model call of a conversation without a title, about the last
+    thing the user said. The title becomes ``state.metadata["conversation_title"]`` and is told as
+    ``title_generated``. If ``model`` fails, the ``fallback_models`` are asked, one after the other;
+    if all fail that is logged and nothing else happens. Models are ChatModels or specs. ``prompt``
+    is their system prompt, and ``examples`` are titles of the kind you want, in place of ours. Its
+    calls count in the budget of the run; none is made that would not leave one for the run itself.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` without a model.
 
     >>> import threading
     >>> from sagents_nb import Agent, ConversationTitle, ScriptedModel, Session
@@ -94,10 +94,11 @@ class ConversationTitle(Middleware):
             title = self._titles.get(asked)
             return None if title is None else self._titled(state, asked, title, ctx)
         text = _last_user_text(state.messages)
-        if text is None:
+        if text is None or not ctx.meter.allows_another_model(tells_cost(self.models[0])):
             return None
+        counted = ctx.meter.before_model(tells_cost(self.models[0]))  # now: the run's own is next
         # The run's id tells the answer to this from that to one before a reset.
-        ctx.spawn(self._write(text, ctx.run_id, ctx))
+        ctx.spawn(self._write(text, ctx.run_id, ctx, counted))
         return state.put_metadata(ASKED, ctx.run_id)
 
     def handle_message(self, message: Any, state: State, ctx: RunContext) -> State | None:
@@ -111,9 +112,16 @@ class ConversationTitle(Middleware):
         ctx.publish_kept(TitleGenerated, title=title)
         return state.put_metadata(TITLE, title)
 
-    async def _write(self, text: str, asked: str, ctx: RunContext) -> None:
-        for model in self.models:
+    async def _write(
+        self, text: str, asked: str, ctx: RunContext, counted: CountedCall | None
+    ) -> None:
+        for number, model in enumerate(self.models):
+            if number:
+                if not ctx.meter.allows_another_model(tells_cost(model)):
+                    return
+                counted = ctx.meter.before_model(tells_cost(model))
             try:
+                DRAWN_ON.set(counted)  # of this task alone
                 answer = await ask(model, self.prompt, text)
                 ctx.spend(answer.usage)
                 if title := _cleaned(answer.text):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Iterable
@@ -31,11 +30,11 @@ from ..messages import Message, TextPart, ThinkingPart, ToolCall
 from ..models.providers.history import json_text
 from ..redaction import KEY, redacted, texts_in, without
 from ..state import to_data
-from ..text import digest, whole
+from ..text import digest, logger_of, whole
 from ..transcript import visible
 from .base import Middleware
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _LONGEST = 2_000  # characters of one text
 _SHARED = {*Event.__struct_fields__, "type"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -33,10 +32,11 @@ from ..files import FileSystem as Files
 from ..messages import ImagePart, TextPart
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
+from ..text import logger_of
 from ..tools import Tool, ToolOutput
 from .base import Middleware
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 MAX_LINE = 2000  # characters of one line
 MAX_SHOWN = 200_000  # characters of one answer

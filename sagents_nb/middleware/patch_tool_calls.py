@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,9 +12,10 @@ from ..events import ToolCallsPatched
 from ..frozenlist import FrozenList
 from ..messages import Message, ToolCall, ToolResult
 from ..state import State
+from ..text import logger_of
 from .base import Middleware, middleware_id
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # Messages of other roles never reach a model, or not as part of the conversation.
 _SPOKEN = frozenset({"user", "assistant", "tool"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
-import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from ..messages import Message
 from ..models.base import ChatModel
 from ..models.resolve import resolve_model
 from ..state import State
+from ..text import logger_of
 from ..tools import FunctionArguments, Tool, ToolOutput
 from .base import Middleware, middleware_id
 from .human_in_the_loop import HumanInTheLoop
@@ -41,7 +41,7 @@ from .sub_agent_config import (
 )
 from .sub_agent_runs import SubAgentRun, placeholder_of, team_of, waiting_for
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 DESCRIPTION = """\
 Delegate a task to a sub-agent. It works in a conversation of its own, sees nothing of this one, \

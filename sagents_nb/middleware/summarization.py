@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -30,10 +29,10 @@ from ..models.ask import ask
 from ..models.base import ChatModel, tells_cost
 from ..models.resolve import resolve_model
 from ..state import State
-from ..text import text_or_why
+from ..text import logger_of, text_or_why
 from .base import Middleware, middleware_id
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 PROMPT = """\

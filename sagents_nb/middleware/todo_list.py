@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from ..context import ToolContext
-from ..state import TODO_STATUSES, Todo, numbered, to_data
+from ..state import TODO_STATUSES, Todo, numbered, numeric_id, to_data
 from ..tools import Tool, ToolOutput
 from .base import Middleware
 
@@ -89,8 +89,7 @@ def write_todos(
     items = list(ctx.state.todos) if merge else []
     places = {todo.id: place for place, todo in enumerate(items)}
     for position, item in enumerate(todos, start=1):
-        # What Todo does with numeric text, so that "2" finds item 2.
-        id = int(item.id) if isinstance(item.id, str) and item.id.isdecimal() else item.id
+        id = numeric_id(item.id) if isinstance(item.id, str) else item.id
         place = places.get(id) if id is not None else None
         before = None if place is None else items[place]
         content = before.content if before and item.content is UNSET else item.content

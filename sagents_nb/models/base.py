@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from copy import copy
 from types import AsyncGeneratorType
@@ -13,7 +14,7 @@ import msgspec
 from .. import kinds
 from ..errors import ConfigurationError, ModelError
 from ..messages import Delta, Message
-from ..redaction import secrets_of_call
+from ..redaction import KEY, secrets_of_call, unkeyed
 from ..tools import ToolSpec
 
 
@@ -42,6 +43,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
     api_key: str | None = None
     session_id: str = ""
 
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"ModelRequest({self.model!r}, {len(self.messages)} messages)"
 
@@ -133,6 +135,7 @@ class ChatModel:
         """
         raise NotImplementedError(f"{type(self).__name__} must implement stream(request).")
 
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
@@ -149,7 +152,7 @@ class ModelAround(ChatModel):
         self.chosen_because = inner.chosen_because
         self.reads_images = inner.reads_images
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return repr(self.inner)  # whose errors people read
 
@@ -179,9 +182,16 @@ _OF_ONE_SERVER = {
         "extra_query": "default_query query",
         "timeout": "request_timeout",
         "retries": "max_retries num_retries",
+        "options": "proxy proxies http_proxy https_proxy client http_client",
     }.items()
     for name in (argument, *others.split())
 }
+del _OF_ONE_SERVER["options"]  # which holds what has no argument of its own
+# Of these the names that mean the same however deep they stand: a search has a "query", and what
+# is kept of a call has the "project" it was for.
+_DEEP = {name for name, argument in _OF_ONE_SERVER.items() if argument in ("api_key", "headers")}
+_DEEP |= {"extra_query", "default_query"}
+_DEEP -= {"organization", "project"}
 
 
 def of_one_server(name: str) -> str | None:
@@ -190,7 +200,7 @@ def of_one_server(name: str) -> str | None:
     >>> of_one_server("X-API-Key"), of_one_server("max_tokens")
     ('api_key', None)
     """
-    return _OF_ONE_SERVER.get(str(name).lower().replace("-", "_"))
+    return _OF_ONE_SERVER.get(_plain(name))
 
 
 def refuse_of_one_server(options: Mapping[str, Any]) -> None:
@@ -198,32 +208,103 @@ def refuse_of_one_server(options: Mapping[str, Any]) -> None:
 
     Fallbacks are given the same options, and a provider would find them in the body.
     """
-    misplaced = [(f"{name!r}: …", of_one_server(name)) for name in options]
-    within = [(f"'extra_body': {{{n!r}: …}}", of_one_server(n)) for n in _body(options)]
-    misplaced += [(given, argument and "extra_body") for given, argument in within]
-    for given, argument in misplaced:
-        if argument:
-            raise ConfigurationError(
-                f"options={{{given}}} would go to every model that is asked, fallbacks too; "
-                f"give it to the one it is for, as in OpenAIChatModel('NAME', {argument}=…)."
-            )
+    for given, argument in _parted(options)[1]:
+        raise ConfigurationError(
+            f"options={{{given}}} would go to every model that is asked, fallbacks too; "
+            f"give it to the one it is for, as in OpenAIChatModel('NAME', {argument}=…)."
+        )
 
 
 def for_another_server(options: Mapping[str, Any]) -> dict[str, Any]:
     """The ``options`` of a request without what only the server it was meant for may see.
 
+    At any depth that is what has the name of a key, or is one; a schema's names are its own.
+
     >>> for_another_server({"api_key": "k-1", "seed": 1, "extra_body": {"token": "t", "top_k": 5}})
     {'seed': 1, 'extra_body': {'top_k': 5}}
     """
-    left = {key: value for key, value in options.items() if of_one_server(key) in (None, "timeout")}
-    if body := _body(left):
-        left["extra_body"] = {key: body[key] for key in body if not of_one_server(key)}
+    times = {name: value for name, value in options.items() if of_one_server(name) == "timeout"}
+    return {**times, **_parted(options)[0]}
+
+
+def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """What any server may see, and the rest: how it was given, and the argument it should be."""
+    left: dict[str, Any] = {}
+    rest: list[tuple[str, str]] = []
+    for name, value in options.items():
+        if argument := of_one_server(name):
+            rest.append((f"{name!r}: …", argument))
+            continue
+        is_body = name == "extra_body" and isinstance(value, Mapping)
+        within: list[str] = []
+        if is_body:
+            within = [f"{n!r}: …" for n in value if of_one_server(n)]
+            value = {n: v for n, v in value.items() if not of_one_server(n)}
+        if _is_secret(value):
+            rest.append((f"{name!r}: …", "options"))
+            continue
+        left[name] = _without_secrets(value, within)
+        rest += [
+            (f"{name!r}: {{{inner}}}", "extra_body" if is_body else "options") for inner in within
+        ]
+    return left, rest
+
+
+# What stands below these in a schema has names of its own,
+_NAMED = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+# and these show what its values may be.
+_SAMPLES = {"default", "const", "enum", "examples", "input_examples"}
+_TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
+_DEEPEST = 100  # as no schema is, and as far as a walk by calls should go
+
+
+def _without_secrets(value: Any, found: list[str], depth: int = 0, named: bool = False) -> Any:
+    """``value`` without what is for one server alone, which is added to ``found`` as given."""
+    if isinstance(value, list | tuple) and depth < _DEEPEST:
+        items = [each for each in value if not _is_secret(each)]
+        found += ["…"] * (len(value) - len(items))
+        return [_without_secrets(each, found, depth + 1) for each in items]
+    if not isinstance(value, Mapping) or depth == _DEEPEST:
+        return value
+    left: dict[str, Any] = {}
+    for name, inner in value.items():
+        is_schema = named and isinstance(inner, Mapping | bool)
+        if not is_schema and (_is_secret(inner) or (_plain(name) in _DEEP and _is_told(inner))):
+            found.append(f"{name!r}: …")
+        elif not named and name in _SAMPLES and _describes(value):
+            left[name] = inner
+        else:
+            within = not is_schema and name in _NAMED
+            left[name] = _without_secrets(inner, found, depth + 1, within)
     return left
 
 
-def _body(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    body = options.get("extra_body")
-    return body if isinstance(body, Mapping) else {}
+def _describes(value: Mapping[str, Any]) -> bool:
+    kind = value.get("type")
+    known = kind in _TYPES if isinstance(kind, str) else isinstance(kind, list)
+    return known or "properties" in value or "input_schema" in value
+
+
+def _is_told(value: Any) -> bool:
+    """Whether it says anything: a number or a yes is no key."""
+    return isinstance(value, str | bytes | Mapping | list | tuple) and len(value) > 0
+
+
+def _is_secret(value: Any) -> bool:
+    """Whether it is a key as a whole, or an address with one."""
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return False
+    shown = unkeyed(value)
+    is_address = _ADDRESS.fullmatch(value) is not None
+    return shown == KEY or (is_address and (shown != value or bool(secrets_of_call(value, {}))))
+
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+_LONGEST = 10_000  # characters of one
+
+
+def _plain(name: Any) -> str:
+    return str(name).lower().replace("-", "_")
 
 
 def tells_cost(model: ChatModel) -> bool:

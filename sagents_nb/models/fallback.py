@@ -67,7 +67,7 @@ class FallbackModel(ChatModel):
         self.chosen_because = self.models[0].chosen_because
         self.reads_images = all(model.reads_images for model in self.models)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"FallbackModel({list(self.models)!r})"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import re
 from typing import Any, NamedTuple
@@ -11,10 +10,11 @@ from typing import Any, NamedTuple
 from .. import kinds
 from ..errors import ConfigurationError
 from ..redaction import looks_like_secret, without_known
+from ..text import logger_of
 from .base import ChatModel
 from .providers import KEYS_GO, PROVIDERS
 
-_log = logging.getLogger("sagents_nb.models")
+_log = logger_of("sagents_nb.models")
 announced: set[str] = set()
 
 _FORMS = (

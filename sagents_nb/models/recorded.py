@@ -8,7 +8,6 @@ notebook's own with the mode "auto" has that mode. Offline are the demo and the 
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -21,6 +20,7 @@ from .. import kinds
 from ..errors import ConfigurationError, ReplayMiss
 from ..messages import Message
 from ..runtime.workers import workers
+from ..text import logger_of
 from .base import ChatModel, ModelAround, ModelRequest, RetryNotice, StreamItem, asked_by, stream_of
 from .cache import Asked, Cassette, Recording, ResponseCache, asked
 from .cache.nearest import nearest
@@ -30,7 +30,7 @@ from .replay import Shape, streamed
 from .retry import retried
 from .scripted import ScriptedModel
 
-_log = logging.getLogger("sagents_nb.cache")
+_log = logger_of("sagents_nb.cache")
 
 Mode = Literal["auto", "record", "replay", "off"]
 DEFAULT_CACHE = ".sagents/cache"

@@ -97,6 +97,7 @@ class Panel(anywidget.AnyWidget):
         session = self.session
         return None if session is None or self.source else publisher_of(session)
 
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Panel {self.view!r} of session {self.session_id!r}>"
 

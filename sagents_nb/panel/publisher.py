@@ -6,7 +6,6 @@ what carries a message from there: the comm of a notebook, say, or a socket.
 
 from __future__ import annotations
 
-import logging
 import weakref
 from asyncio import TimerHandle
 from collections import deque
@@ -30,6 +29,7 @@ from ..serialization import encoded
 from ..session import Session
 from ..session.branches import branches_of
 from ..state import to_data
+from ..text import logger_of
 from .files import run_changes_of
 from .protocol import (
     SHOWN_ENTRIES,
@@ -50,7 +50,7 @@ from .protocol import (
     with_display_texts,
 )
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # Takes a message to a page, or to several that share a way. It is called on the runtime loop and
 # serialises at once: others get the same message, and a snapshot is the state itself.

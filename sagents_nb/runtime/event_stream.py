@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -14,8 +13,9 @@ from typing import Protocol
 
 from ..events import AnyEvent, Event, MessageEnd, MessageUpdate
 from ..messages import TextDelta
+from ..text import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 LONGEST = 100_000
 """How many events wait for a reader, who misses the oldest of more: some 20 MB."""

@@ -5,13 +5,14 @@ What such code raises ends nothing but itself: see :func:`~sagents_nb.errors.pas
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Generator
 from types import CoroutineType, coroutine
 from typing import Any
 
-logger = logging.getLogger(__name__)
+from ..text import logger_of
+
+logger = logger_of(__name__)
 
 HELD = 0.2
 """For how many seconds the loop may be held before that is said."""

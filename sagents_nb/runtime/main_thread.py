@@ -28,6 +28,7 @@ _Item = tuple[Callable[[], Any], "Future[Any]"]
 _DELIVERY = 1.0
 AGAIN = 0.5
 """Seconds after which code that went on in spite of its interrupt is interrupted again."""
+_LONGEST = threading.TIMEOUT_MAX / 2
 _PACKAGE = __name__.partition(".")[0]
 _HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 
@@ -138,6 +139,8 @@ class MainThread:
 
     def wait(self, future: Future[T], timeout: float | None = None) -> T:
         """``future.result(timeout)``, taking work meanwhile if this is the main thread."""
+        if timeout is not None:  # any number, which a lock does not take
+            timeout = min(timeout, _LONGEST)
         if threading.current_thread() is not threading.main_thread():
             return future.result(timeout)
         end = None if timeout is None else time.monotonic() + timeout

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -16,9 +15,10 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from ..errors import Busy
+from ..text import logger_of
 from .caller import caller_loop, running_loop
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 T = TypeVar("T")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -39,8 +38,9 @@ from ..runtime.event_stream import EventStream
 from ..runtime.foreign import clock
 from ..runtime.thread import runtime
 from ..state import State
+from ..text import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # A reader or async listener who is further behind than this misses the oldest.
 KEPT = 20_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import logging
 import weakref
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -27,11 +26,12 @@ from ..serialization import VERSION, StateSchema, serialized, to_data
 from ..state import State
 from ..store.entries import Entry
 from ..store.folding import Call, Decided, Folded, LastRun, QueuedMessage, Rows
+from ..text import logger_of
 
 if TYPE_CHECKING:
     from ..store.journal import Journal
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # Superseded rows are deleted once there are so many more of them than of those that count: what
 # a row costs is constant then, and a short conversation is left alone.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -15,8 +14,9 @@ from ..middleware.chain import Chain, call_hook
 from ..runtime.futures import wait_uncancelled
 from ..runtime.thread import runtime
 from ..state import State
+from ..text import logger_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class MiddlewareMessages:

@@ -9,7 +9,6 @@ has to go on is "paused", what needs an answer is "interrupted".
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 import socket
 import threading
@@ -33,14 +32,14 @@ from ..serialization import VERSION, StateSchema, deserialized, unreadable
 from ..state import State, restore_state
 from ..store.folding import Decided, Folded, QueuedMessage, fold
 from ..store.persistence import AgentPersistence
-from ..text import said_by
+from ..text import logger_of, said_by
 from .journal import SessionJournal
 
 if TYPE_CHECKING:
     from ..store import ConversationStore
     from ..store.journal import Journal
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 T = TypeVar("T")
 

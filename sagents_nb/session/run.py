@@ -81,7 +81,7 @@ class Run(RunHandle):
         self.future.set_running_or_notify_cancel()  # an abandoned await must not cancel it
         self._in_line: Future[RunResult] | None = None  # who waits while it is queued waits for it
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.session.id!r}: {self.status}>"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import logging
 import os
 import threading
 import uuid
@@ -31,6 +30,7 @@ from ..messages import Message, Usage
 from ..runtime.event_stream import EventStream
 from ..runtime.thread import runtime
 from ..state import State, Todo, restore_or_new, restore_state
+from ..text import logger_of
 
 # Here for type checkers; when it runs, by _load().
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from .options import MessageContext, Preprocessor, SessionOptions, preprocessed
     from .run import Run
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 T = TypeVar("T")
 
@@ -373,7 +373,7 @@ class Session:
         def __getattr__(self, name: str) -> Any:
             return kinds.no_attribute(self, name)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self.actor.status}, {len(self.messages)} messages>"
 

@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import functools
 import inspect
-import logging
 import re
 import threading
 from collections import deque
@@ -40,13 +39,13 @@ from ..runtime.workers import outcome_of, workers
 from ..serialization import to_data
 from ..store.display import DisplayMessage, Row, cancelled_row, error_row
 from ..store.persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
-from ..text import said_by, text_or_why
+from ..text import logger_of, said_by, text_or_why
 
 if TYPE_CHECKING:
     from ..store.database.connection import InTurn
     from .journal import SessionJournal
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 # How long a run waits for what is on its way to be kept, in seconds; then it comes when it comes.
 PATIENCE = 5.0

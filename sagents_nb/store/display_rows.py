@@ -6,7 +6,6 @@ Every function works in its caller's transaction and for one owner only.
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from ..errors import ConfigurationError, NotFound
 from ..serialization import escaped
 from ..sql import Prepared, driver_of
-from ..text import REPLACEMENT, digest, whole
+from ..text import REPLACEMENT, digest, logger_of, whole
 from . import conversations
 from .database import schema
 from .database.connection import PROOF, ROW
@@ -25,7 +24,7 @@ from .database.schema import Tables
 from .display import STATUSES, DisplayMessage, Row, checked
 from .scope import ID_LENGTH
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 DECISIONS = ("approved", "rejected", "answered")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,13 +16,14 @@ from ..frames.rows import MAKERS
 from ..interrupts import Decision
 from ..messages import ToolResult
 from ..state import State, restore_state
+from ..text import logger_of
 from . import conversations, states
 from . import display_rows as rows
 from .database.schema import Tables
 from .display import DisplayMessage
 from .journal import StoredJournal, journals_of
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 KINDS = ("messages", "tool_calls", "todos", "usage", "decisions")
 """The kinds of frames that a store can fill; the others are of what only a session knows."""

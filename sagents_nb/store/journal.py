@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from ..errors import StaleOwner, StoreError
 from ..serialization import escaped
 from ..sql import Prepared
+from ..text import logger_of
 from .database import leases
 from .database.connection import ENTRY, LOOKED_AT, PROOF, CommitInDoubt, is_passing
 from .database.schema import Tables
@@ -38,7 +38,7 @@ from .entries import (
     row_checksum,
 )
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 T = TypeVar("T")
 

@@ -68,7 +68,7 @@ def _plain(owner: Any) -> Any:
     """``owner`` as JSON takes it, or None if it is nothing that can be told apart for good."""
     if isinstance(owner, str | UUID):
         return str(owner)
-    if isinstance(owner, int) and not isinstance(owner, bool):
+    if kinds.of(int).fits(owner):
         return owner
     if isinstance(owner, tuple | list):
         items = [_plain(item) for item in owner]

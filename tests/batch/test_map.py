@@ -636,3 +636,24 @@ def test_an_address_is_no_cache_and_is_not_shown() -> None:
     with pytest.raises(sa.ConfigurationError, match="no address") as raised:
         agent.map(["a"], cache="postgresql://me:hunter2@host/db", progress=False)
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("whose", ["the agent's", "the map's", "both"])
+def test_each_row_tells_what_it_used_itself_of_a_budget_that_is_shared(whose: str) -> None:
+    day = sa.Budget(model_calls=20, tool_calls=20).shared()
+    used = sa.Usage(10, 5, cost_usd=0.5)
+    said = sa.Message.assistant("x", usage=used)
+    agent = sa.Agent(sa.ScriptedModel([said] * 4), defaults=False)
+    agent.run("before", budget=day)
+    if whose != "the map's":
+        agent = agent.with_(budget=day)
+    frame = agent.map(
+        ["a", "b", "c"],
+        budget=None if whose == "the agent's" else day,
+        concurrency=1,
+        progress=False,
+    )
+    assert frame.model_calls.tolist() == [1] * 3
+    assert frame.input_tokens.tolist() == [10] * 3
+    assert frame.cost_usd.tolist() == [0.5] * 3
+    assert (day.meter.model_calls, day.meter.usage.cost_usd) == (4, 2.0)

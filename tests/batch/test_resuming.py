@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import sagents_nb as sa
@@ -490,3 +491,63 @@ def test_a_cache_that_is_no_plain_file_is_refused_at_once(tmp_path: Path) -> Non
             agent.map(["q"], cache=place, progress=False)
     with pytest.raises(sa.ConfigurationError, match="not ''"):
         agent.map(["q"], cache="", progress=False)
+
+
+def priced(*answers: Any) -> sa.Agent:
+    """An agent whose answers cost a dollar each, of which a None is none that fits."""
+    cost = sa.Usage(10, 5, cost_usd=1.0)
+    turns = [
+        sa.Message.assistant("no") if a is None else sa.Message.assistant(tool_calls=[a])
+        for a in answers
+    ]
+    paid = [msgspec.structs.replace(turn, usage=cost) for turn in turns]
+    return sa.Agent(sa.ScriptedModel(paid), defaults=False, max_runs=1)
+
+
+ANSWER = call("submit", value=7)
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_what_a_failed_row_has_cost_is_in_its_row_when_it_is_run_again(
+    is_cached: bool, tmp_path: Path
+) -> None:
+    cache = tmp_path / "rows.jsonl" if is_cached else None
+
+    def mapped_with(agent: sa.Agent, **options: Any) -> Any:
+        return agent.map(
+            ["a", "b"], output_type=int, cache=cache, concurrency=1, progress=False, **options
+        )
+
+    if is_cached:
+        frame = mapped_with(priced(ANSWER, None))
+        assert frame.status.tolist() == ["completed", "failed"]
+        mapped_with(priced(None))
+    else:
+        for answers in ((ANSWER, None), (None,)):
+            with pytest.raises(KeyboardInterrupt):
+                mapped_with(priced(*answers), engine=Interrupting(len(answers)))
+    if is_cached:
+        frame = mapped_with(priced(), budget=sa.Budget(model_calls=0))
+        assert frame.status.tolist() == ["completed", "not_run"]
+        assert frame.cost_usd.tolist() == [1.0, 2.0]
+        assert frame.text.isna().tolist() == [False, True]
+    day = sa.Budget(cost_usd=9.0).shared()
+    frame = mapped_with(priced(ANSWER), budget=day)
+    assert frame.status.tolist() == ["completed"] * 2
+    assert frame.kept.tolist() == [True, False]
+    assert frame.cost_usd.tolist() == [1.0, 3.0]
+    assert frame.model_calls.tolist() == [1, 3]
+    assert (day.meter.model_calls, day.meter.cost_usd) == (1, 1.0)  # of this map alone
+
+
+class Interrupting:
+    """Runs so many rows, and is then interrupted."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    async def run(self, rows: Any, work: Any) -> AsyncIterator[Answer]:
+        for row, _ in zip(rows, range(self.after), strict=False):
+            yield await work(row)
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()

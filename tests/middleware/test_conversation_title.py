@@ -214,3 +214,53 @@ def test_examples_of_yours_take_the_place_of_ours() -> None:
     assert own.prompt == 'Name it.\n\nExamples: "Audit".'
     with pytest.raises(sa.ConfigurationError, match=r"examples=…\) is a list"):
         ConversationTitle(model, examples="Audit")
+
+
+def used(title: ConversationTitle, budget: sa.Budget | None, *turns: Any) -> sa.SharedBudget:
+    """The budget of a session that has ended its first run, and has its title if it gets one."""
+    shared = (budget or sa.Budget()).shared()
+    session = sa.Session(agent_of(*turns, middleware=[title], budget=shared))
+    ended = threading.Event()
+    session.subscribe(lambda event: ended.set() if event.type == "title_generated" else None)
+    assert session.send("hi").result(PATIENCE).text == "Hello!"
+    if title.models[0].requests:  # type: ignore[attr-defined]
+        assert ended.wait(PATIENCE)
+    return shared
+
+
+def test_its_request_is_counted_in_the_budget() -> None:
+    title = ConversationTitle(ScriptedModel(["A greeting"]))
+    assert used(title, sa.Budget(model_calls=2), "Hello!").meter.model_calls == 2
+    first, second = ScriptedModel([sa.ModelError("down")]), ScriptedModel(["A greeting"])
+    title = ConversationTitle(first, fallback_models=[second])
+    assert used(title, sa.Budget(model_calls=4), "Hello!").meter.model_calls == 3
+
+
+@pytest.mark.parametrize(
+    "budget", [sa.Budget(model_calls=1), sa.Budget(model_calls=9, cost_usd=1.0)]
+)
+def test_no_title_is_asked_for_that_would_take_the_last_call_or_has_no_price(
+    budget: sa.Budget,
+) -> None:
+    answer = Message.assistant("Hello!", usage=sa.Usage(1, 1, cost_usd=0.1))
+    model = Unpriced(["A greeting"]) if budget.cost_usd else ScriptedModel(["A greeting"])
+    assert used(ConversationTitle(model), budget, answer).meter.model_calls == 1
+    assert model.requests == []
+
+
+class Unpriced(ScriptedModel):
+    tells_cost = False
+
+
+def test_a_second_model_is_not_asked_for_the_runs_last_call() -> None:
+    second = ScriptedModel(["A greeting"])
+    title = ConversationTitle(
+        ScriptedModel([sa.ModelError("down")]), fallback_models=[second, second]
+    )
+    meter = sa.Budget(model_calls=2).shared().meter
+    job = Job()
+    job.ctx.meter = meter
+    title.before_model(State(messages=[user("hi")]), job.ctx)
+    assert meter.model_calls == 1
+    job.finish()
+    assert (meter.model_calls, second.requests) == (1, [])

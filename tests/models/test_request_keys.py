@@ -118,3 +118,75 @@ def test_nor_what_a_hook_meant_for_the_first_one_in_whatever_spelling() -> None:
     request.options["extra_body"] = {"access_token": OTHER, "top_k": 5}
     assert ask(model, request).error is None
     assert seen == [{"timeout": 5, "seed": 1, "extra_body": {"top_k": 5}}]
+
+
+LOGIN = {
+    "type": "object",
+    "properties": {
+        "password": {"type": "string"},
+        "headers": {"type": "object", "properties": {"cookie": {"type": "string"}}},
+        "remember": True,
+    },
+    "required": ["password"],
+    "examples": [{"password": "what the form takes", "headers": {}}],
+}
+
+
+def given_to_a_fallback(options: dict[str, Any]) -> Any:
+    seen: list[Any] = []
+
+    def fails(request: ModelRequest) -> Any:
+        raise sa.ModelError("no", kind="invalid_request")
+
+    def answers(request: ModelRequest) -> Any:
+        seen.append(request.options)
+        return "here"
+
+    model = resilient(sa.ScriptedModel([fails]), [sa.ScriptedModel([answers])])
+    asked = ModelRequest([sa.Message.user("hi")], options=options)
+    assert ask(model, asked).error is None
+    return seen[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"proxy": "http://10.0.0.1:3128", "client": {"verify": False}}, {}),
+        ({"metadata": {"project": "p", "trace": "http://me:pa55@host"}}, {"project": "p"}),
+        ({"metadata": {"project": "p", "of": OTHER}}, {"project": "p"}),
+        ({"metadata": {"project": "p", "all": [OTHER, 1]}}, {"project": "p", "all": [1]}),
+        ({"metadata": {"auth": {"user": "me"}, "token": 7}}, {"token": 7}),
+    ],
+)
+def test_nor_what_stands_deeper_or_is_a_key_by_its_looks(given: Any, left: Any) -> None:
+    assert given_to_a_fallback({"seed": 1, **given}).get("metadata", {}) == left
+    assert given_to_a_fallback({"seed": 1, **given}).keys() <= {"seed", "metadata"}
+
+
+def test_nor_the_keys_of_a_server_of_tools_within_the_body() -> None:
+    server = {
+        "type": "mcp",
+        "server_label": "docs",
+        "server_url": "https://host/sse?token=t-12345678",
+    }
+    body = {"tools": [{**server, "authorization": "t", "headers": {"X-Mine": "h"}}], "top_k": 5}
+    left = {"tools": [{"type": "mcp", "server_label": "docs"}], "top_k": 5}
+    assert given_to_a_fallback({"extra_body": body}) == {"extra_body": left}
+
+
+def test_what_a_schema_calls_its_properties_goes_to_every_model() -> None:
+    options = {
+        "tools": [{"name": "log_in", "input_schema": LOGIN, "input_examples": [{"password": "x"}]}],
+        "response_format": {"json_schema": {"schema": {"$defs": {"token": LOGIN}, **LOGIN}}},
+        "extra_body": {"guided_json": LOGIN},
+    }
+    assert given_to_a_fallback(options) == options
+    model = sa.ScriptedModel(["fine"])
+    sa.Agent(model, options=options).run("hi")
+    assert model.requests[0].options == options
+
+
+def test_options_that_hold_themselves_are_no_endless_walk() -> None:
+    body: dict[str, Any] = {"seed": 1}
+    body["again"] = [body]
+    assert given_to_a_fallback({"extra_body": body})["extra_body"]["again"][0]["seed"] == 1

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -30,6 +30,25 @@ def test_a_tool_runs_on_the_main_thread_while_that_waits_for_the_result() -> Non
     assert session.send("go").result().text == "done"
     assert results(session.state) == ["true"]
     assert results(agent_of(call("where"), "done", tools=[where]).run("go").state) == ["true"]
+
+
+@pytest.mark.parametrize("patience", [float("inf"), 1e308])
+def test_any_number_of_seconds_is_waited(patience: float) -> None:
+    may_end = threading.Event()
+
+    def answer(request: Any) -> str:
+        may_end.wait(PATIENCE)
+        return "done"
+
+    for in_thread in (True, False):
+        may_end.clear()
+        running = sa.Session(sa.Agent(sa.ScriptedModel([answer]))).send("go")
+        threading.Timer(0.05, may_end.set).start()
+        if in_thread:
+            with ThreadPoolExecutor() as pool:
+                assert pool.submit(running.result, patience).result().text == "done"
+        else:
+            assert running.result(patience).text == "done"
 
 
 def test_several_at_once_take_turns() -> None:

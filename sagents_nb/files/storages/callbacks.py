@@ -73,7 +73,7 @@ class CallbackStorage:
         self._directories: set[tuple[str, str]] = set()
         self._context = dict(context or {})
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         names = ", ".join(name for name, function in self._functions.items() if function)
         return f"<CallbackStorage: {names}>"

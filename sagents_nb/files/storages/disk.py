@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
-import logging
 import os
 import secrets
 import threading
@@ -20,6 +19,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ... import kinds
+from ...text import logger_of
 from ..entry import FileEntry
 from ..errors import FileChanged, FileError, InvalidPath, StorageGone, taken
 from ..paths import check_folder
@@ -27,7 +27,7 @@ from .base import RESERVED, as_json, check_name, content_of, data_of, folded, me
 from .confined import CREATE, Confined, check_plain, put, remove_empty, write
 from .sidefile import EPOCH, Line, SideFile, hold, locked
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 # `list` is a method below.
 Errors = list[OSError | FileError]
@@ -89,7 +89,7 @@ class DiskStorage:
         self._started = False
         self._left_out: dict[tuple[str, ...], set[str]] = {}  # by directory, what was told
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"DiskStorage({self.path!r})"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from ... import kinds
 from ...errors import ConfigurationError
 from ...redaction import PlaceRedaction
+from ...text import logger_of
 from ..entry import FileEntry, guessed_type
 from ..errors import FileError, is_directory
 from .base import (
@@ -29,7 +29,7 @@ from .base import (
     segments,
 )
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 # They put a whole object in place at once; elsewhere a file is written aside and renamed.
 AT_ONCE = frozenset(
@@ -94,7 +94,7 @@ class FsspecStorage:
         self._lock = threading.Lock()
         self._started = False
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"FsspecStorage({self._url!r})"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import logging
 import os
 import secrets
 import stat
@@ -19,13 +18,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
+from ...text import logger_of
 from .. import paths
 from ..entry import FileEntry, guessed_type
 from ..errors import FileError
 from .base import RESERVED, Metadata, as_json
 from .confined import CREATE, Confined
 
-log = logging.getLogger(__name__)
+log = logger_of(__name__)
 
 FOLDER = (RESERVED, "files")
 TEMPORARY = (*FOLDER, "tmp")

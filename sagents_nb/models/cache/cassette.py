@@ -95,7 +95,7 @@ class Cassette:
                 atexit.register(cls._open[full]._finish)
             return cls._open[full]
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return self.path.name
 

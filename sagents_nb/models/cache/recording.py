@@ -300,7 +300,7 @@ class Recording:
     def __reduce__(self) -> tuple[Any, ...]:
         return Recording, (self.key, self.request, self.message, self.shape)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"Recording({self.key!r}, {self.message!r})"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sqlite3
 import stat
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 from ... import kinds
 from ...drives import network_kind
 from ...errors import ConfigurationError
+from ...text import logger_of
 from .recording import (
     MESSAGES,
     REST,
@@ -28,7 +28,7 @@ from .recording import (
     to_row,
 )
 
-_log = logging.getLogger("sagents_nb.cache")
+_log = logger_of("sagents_nb.cache")
 _T = TypeVar("_T")
 
 GIGABYTE = 2**30
@@ -100,7 +100,7 @@ class ResponseCache:
         except OSError as error:
             self._failed(error)
 
-    @kinds.shown_unmade
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"ResponseCache({str(self.path)!r})"
 

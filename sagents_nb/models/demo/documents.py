@@ -91,8 +91,10 @@ def wanted_of(step: str) -> str:
 
     >>> wanted_of("save the mean salary by dept to /a.md"), wanted_of("summarise staff in /s.md")
     ('the mean salary by dept', 'summarise staff')
+    >>> wanted_of("save the mean salary to `/a.md`")
+    'the mean salary'
     """
-    text = PATH.sub("\x00", step.replace("`\x00`", "\x00"))
+    text = PATH.sub("\x00", step).replace("`\x00`", "\x00")
     text = _INTO.sub(" ", text).replace("\x00", " ")
     return " ".join(_VERB.sub("", text.strip()).strip(" .,:;").split())
 

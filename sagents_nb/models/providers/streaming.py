@@ -10,7 +10,6 @@ import inspect
 import os
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from ...redaction import (
     Secrets,
     Unshown,
     looks_like_secret,
+    redacted_options,
     secrets_of_call,
     without,
     without_login,
@@ -230,7 +230,8 @@ class ProviderModel(ChatModel):
         if unknown:
             raise _refused(type(self), min(unknown), self.parameters)
         for key in options or {}:
-            if key not in _OURS | {"timeout"} and (argument := of_one_server(key)):
+            argument = None if key in _OURS | {"timeout"} else of_one_server(key)
+            if argument and argument != "options":
                 raise ConfigurationError(
                     f"options={{{key!r}: …}} of {type(self).__name__} would be sent in the body of "
                     f"each request; it has {argument}=… for that."
@@ -250,9 +251,14 @@ class ProviderModel(ChatModel):
         self.key = Secret(api_key)
 
     def identity(self) -> dict[str, Any]:
-        """Its name, its own options, and the address it talks to unless that is the default."""
-        url = self.base_url or os.environ.get(self.sdk.url_variable) or None
-        return {**super().identity(), "base_url": url, "options": dict(self.options)}
+        """Its name, its own options, and the address it talks to unless that is the default.
+
+        No secret is among them, nor what is behind the path of the address.
+        """
+        url = self.base_url or os.environ.get(self.sdk.url_variable)
+        url = without_login(url) if url else None
+        options = redacted_options(self.options, self.secrets({}))
+        return {**super().identity(), "base_url": url, "options": options}
 
     @property
     def is_official(self) -> bool:
@@ -318,9 +324,7 @@ class ProviderModel(ChatModel):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without secrets: a copy in another process is given its own."""
-        url = self.base_url
-        with suppress(ValueError):  # no address, as the client says once it is made
-            url = url and without_login(url)
+        url = self.base_url and without_login(self.base_url)
         return {**self.__dict__, "base_url": url, "options": without_secrets(self.options)}
 
     def __copy__(self) -> ProviderModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -205,6 +206,34 @@ def test_what_is_newer_than_the_known_options_is_given_as_a_dict() -> None:
 def test_a_header_of_a_model_is_a_secret_where_its_name_says_so() -> None:
     model = OpenAIChatModel("m", base_url="http://x", headers={"authorization": "Bearer s3cr3t-1"})
     assert "Bearer s3cr3t-1" in model.secrets({})
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("https://me:pa55word@host:1/v1?api_key=s3cr3t-12#k-1", "https://host:1/v1"),
+        ("https://me:pa55word@[::1/v1?api_key=s3cr3t-12", "https://[key]@[::1/v1"),
+        ("", None),
+    ],
+)
+def test_the_identity_of_a_model_has_no_secret(
+    address: str, told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_gateway = {"X-Mine": "a1b2c3d4e5f6", "X-Team": "birds"}
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    model = OpenAIChatModel("m", base_url=address, headers=of_gateway, temperature=0.5)
+    identity = model.identity()
+    assert identity["base_url"] == told
+    headers = {"X-Mine": "[redacted]", "X-Team": "birds"}
+    assert identity["options"] == {"temperature": 0.5, "extra_headers": headers}
+    assert model.options["extra_headers"] == of_gateway
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://me:pa55word@host/v1?key=s3cr3t-12")
+    assert OpenAIChatModel("m").identity()["base_url"] == "https://host/v1"
+
+
+def test_a_pickled_model_has_no_key_of_its_address() -> None:
+    model = OpenAIChatModel("m", base_url="https://host/v1?api_key=s3cr3t-12")
+    assert b"s3cr3t" not in pickle.dumps(model)
 
 
 @pytest.mark.parametrize("wrong", [{"timeout": 0}, {"retries": -1}, {"headers": "x"}])
