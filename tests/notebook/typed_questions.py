@@ -1,4 +1,4 @@
-"""Four data sets of a shop, a laboratory, a clinic and an atlas, and what people type about them.
+"""Data sets of a shop, a laboratory, a clinic, a school and others, and what people type of them.
 
 What is right is computed by pandas, as in :mod:`first_questions`. What they ask for is what is
 easily taken for something else: counts and shares, ties, times, values that are left out, gaps.
@@ -87,6 +87,48 @@ def _countries() -> pd.DataFrame:
     )
 
 
+def _exam() -> pd.DataFrame:
+    chance = np.random.default_rng(10)
+    count = 80
+    return pd.DataFrame(
+        {
+            "student": [f"S{number:02}" for number in range(count)],
+            "class": chance.choice(["9a", "9b", "10a"], count),
+            "gender": chance.choice(["F", "M"], count),
+            "math": chance.integers(30, 100, count),
+            "passed": chance.choice(["Yes", "No"], count, p=[0.7, 0.3]),
+        }
+    )
+
+
+def _runs() -> pd.DataFrame:
+    chance = np.random.default_rng(11)
+    count = 90
+    return pd.DataFrame(
+        {
+            "run": range(count),
+            "catalyst": chance.choice(["Pd", "Pt", "Ni"], count),
+            "yield_pct": chance.uniform(20, 95, count).round(1),
+            "failed": chance.integers(0, 2, count),
+        }
+    )
+
+
+def _log() -> pd.DataFrame:
+    chance = np.random.default_rng(9)
+    count = 150
+    minutes = pd.to_timedelta(chance.integers(0, 60 * 24 * 40, count), unit="min")
+    return pd.DataFrame(
+        {
+            "timestamp": (pd.Timestamp("2024-05-01") + minutes).strftime("%Y-%m-%d %H:%M"),
+            "station": chance.choice(["North", "South", "East"], count),
+            "value": chance.normal(50, 10, count).round(2),
+            "level": chance.choice(["low", "medium", "high"], count),
+        },
+        index=[1] * count,  # as of frames put together
+    )
+
+
 def typed_frames() -> Frames:
     """The data sets, the same every time."""
     return {
@@ -94,6 +136,9 @@ def typed_frames() -> Frames:
         "sensors": _sensors(),
         "patients": _patients(),
         "countries": _countries(),
+        "exam": _exam(),
+        "runs": _runs(),
+        "log": _log(),
     }
 
 
@@ -301,6 +346,49 @@ TYPED = [
                 ).sum()
             )
         ],
+    ),
+    # Rows, groups and words that are names of values
+    Question(
+        "lowest value per station in {log}",
+        lambda f: [*f["log"].groupby("station")["value"].min()],
+    ),
+    Question(
+        "average value by month of station North in {log}",
+        lambda f: [
+            *f["log"]
+            .groupby([f["log"]["timestamp"].str[:7], "station"])["value"]
+            .mean()
+            .xs("North", level=1)
+        ],
+    ),
+    Question(
+        "Which station has the highest share of high level in {log}?",
+        lambda f: [
+            (f["log"]["level"] == "high").groupby(f["log"]["station"].array).mean().idxmax(),
+            100 * (f["log"]["level"] == "high").groupby(f["log"]["station"].array).mean().max(),
+        ],
+        ("North", "South", "East"),
+    ),
+    Question(
+        "average yield of runs that did not fail in {runs}",
+        lambda f: [f["runs"]["yield_pct"][f["runs"]["failed"] == 0].mean()],
+    ),
+    Question("How many runs failed in {runs}?", lambda f: [int(f["runs"]["failed"].sum())]),
+    Question(
+        "median yield of Pd vs Pt in {runs}",
+        lambda f: [*f["runs"].groupby("catalyst")["yield_pct"].median()[["Pd", "Pt"]]],
+    ),
+    Question(
+        "How many students are in class 9a in {exam}?",
+        lambda f: [int((f["exam"]["class"] == "9a").sum())],
+    ),
+    Question(
+        "pass rate by class in {exam}",
+        lambda f: [*(100 * (f["exam"]["passed"] == "Yes").groupby(f["exam"]["class"]).mean())],
+    ),
+    Question(
+        "Did more girls than boys pass in {exam}?",
+        lambda f: [*map(int, _counts(f["exam"], f["exam"]["passed"] == "Yes", "gender"))],
     ),
     # Growth
     Question("Which countries declined in {countries}?", lambda _: ["1 of 6", "Japan"], ("Kenya",)),

@@ -160,6 +160,16 @@ class Frame(msgspec.Struct, frozen=True):
         column = self.column(name)
         return column.different is not None and column.different == self.size - column.missing
 
+    def numbers_rows(self, name: str) -> bool:
+        """Whether a column holds the numbers of the rows, without a gap."""
+        column = self.column(name)
+        if not column.dtype.lower().startswith(("int", "uint")) or not self.is_key(name):
+            return False
+        numbers = [row[name] for row in self.rows] if self.whole else []
+        if {"min", "max"} <= set(column.statistics):
+            numbers = [float(column.statistics[end]) for end in ("min", "max")]
+        return len(numbers) > 1 and max(numbers) - min(numbers) + 1 == self.size
+
     @property
     def date(self) -> Column | None:
         """The column that says when; the first of several."""

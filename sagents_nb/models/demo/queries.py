@@ -405,7 +405,14 @@ class _Code:
     def rows(self) -> str:
         """The rows that are meant."""
         where = self.all_of(self.query.where)
-        return f"{self.base}[{where}]" if where else self.base
+        if not where:
+            return self.base
+        # What rows are grouped by is chosen with them: labels of an index may be there twice.
+        made = {key.label: self.period(key) for key in self.query.by if key.period}
+        if self.query.that:
+            made[self.query.value] = self.all_of(self.query.that)
+        assigned = ", ".join(f"{name}={text}" for name, text in made.items())
+        return f"{self.base}.assign({assigned})[{where}]" if made else f"{self.base}[{where}]"
 
     def all_of(self, conditions: Sequence[Condition]) -> str:
         """Conditions that hold together, "" without any."""
@@ -414,15 +421,21 @@ class _Code:
 
     def key(self, key: Key) -> str:
         """What rows are grouped by."""
+        if self.query.where:
+            return repr(key.label)
         if not key.period:
             return f"{self.base}[{key.column!r}]" if self.query.that else repr(key.column)
+        return f"{self.period(key)}.rename({key.label!r})"
+
+    def period(self, key: Key) -> str:
+        """The period of each row."""
         dates = self.dates(key.column)
         match key.period:
             case "weekday":
-                return f"{dates}.dt.day_name().rename('weekday')"
+                return f"{dates}.dt.day_name()"
             case "year" | "hour":
-                return f"{dates}.dt.{key.period}.rename({key.period!r})"
-        return f"{dates}.dt.to_period({_FREQUENCY[key.period]!r}).rename({key.period!r})"
+                return f"{dates}.dt.{key.period}"
+        return f"{dates}.dt.to_period({_FREQUENCY[key.period]!r})"
 
     def grouped(self) -> list[str]:
         """The groups and what is made of their measures, as steps of a chain."""
@@ -431,6 +444,8 @@ class _Code:
         by = keys[0] if len(keys) == 1 else f"[{', '.join(keys)}]"
         if query.that:
             how = "mean" if query.shares_rows else "sum"
+            if query.where:
+                return [f".groupby({by})[{query.value!r}].{how}()"]
             return [f".groupby({by}).{how}().rename({query.value!r})"]
         if query.statistic == "count" and not query.measures:
             return [f".groupby({by}).size().rename('count')"]
@@ -494,7 +509,7 @@ class _Code:
     def printed(self) -> str:
         """The whole code."""
         rows, query = self.rows(), self.query
-        if query.that:
+        if query.that and not (query.by and query.where):
             where = self.all_of(query.where)
             counted = f"({self.all_of(query.that)})"
             inner = [f"{counted}[{where}]" if where else counted, *self.steps()]

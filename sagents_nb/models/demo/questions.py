@@ -184,7 +184,10 @@ class _Question(Asked):
         held |= {(c.column, v) for c in said if c.operator == "in" for v in c.value}
         for token in self.tokens:
             if token.role == "column" and not used & set(token.columns) and query.kind != "shape":
-                return token.columns[0]
+                column = token.columns[0]
+                if token.word != column.lower() and self.frame.is_key(column):
+                    continue  # "students" are the rows, each of which is another student
+                return column
             unheld = token.role == "value" and (token.columns[0], token.value) not in held
             if unheld and str(token.value) not in query.subjects:
                 return str(token.value)
@@ -458,11 +461,14 @@ class _Question(Asked):
 
     def _compares(self) -> Query | str | None:
         """A question whether one group is more than another, None if it is none."""
-        columns = {token.columns[0] for token in self.values}
+        held = [token.columns[0] for token in self.values]
+        columns = {name for name in held if held.count(name) == 2}
+        pair = [token for token in self.values if token.columns[0] in columns]
+        others = self.where([token for token in self.values if token not in pair])
         joined = self.reading.says(THAN | {"compare", "comparison", "and"})
         if self.reading.says({"or"}) and self.reading.says(COUNT):
             return None  # either of them counts
-        if len(self.values) != 2 or len(columns) != 1 or not joined:
+        if len(pair) != 2 or not joined or (len(held) > 2 and not self.reading.says({"than"})):
             return None
         if any(key.column not in columns for key in self.by):
             return None
@@ -476,15 +482,17 @@ class _Question(Asked):
         if binary and (self.reading.says(COUNT) or self._more_of_a_value()):
             that, measures, binary = (self.is_true(measures[0]),), (), False
         statistic: Statistic = "mean" if binary else self.statistic or self.default(measures)
+        if not measures:
+            others, that = (), (*others, *that)
         return Query(
             "aggregate",
             measures,
             statistic if measures else "count",
             tuple(Key(column) for column in columns),
-            self.where([]),
+            others,
             order_of(more is None or more[0]),
             wants="compare" if more else self._difference(),
-            subjects=tuple(str(token.value) for token in self.values),
+            subjects=tuple(str(token.value) for token in pair),
             word=more[1] if more else "",
             that=that,
         )

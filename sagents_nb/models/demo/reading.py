@@ -57,6 +57,7 @@ from .words import QUANTITIES, adjective, stem, word_set
 _TOKEN = re.compile(
     r"`[^`\n]+`|\d{4}-\d\d-\d\d|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
 )
+_MIXED = re.compile(r"\d+[A-Za-z]\w*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
@@ -136,7 +137,7 @@ class Reading:
 
     def __init__(self, question: str, frame: Frame) -> None:
         self.frame = frame
-        self.tokens = [_token(text) for text in _TOKEN.findall(question)]
+        self.tokens = [_token(text) for text in _splitter(frame).findall(question)]
         self.words = [token.word for token in self.tokens]
         self.conditions: list[Condition] = []
         self.reason = ""
@@ -211,7 +212,9 @@ class Reading:
                 if c.name.lower() == words[0] or (asked and stem(c.name) == stem(words[0]))
             ]
             plain = words[0] in ("type", "day", "amount")
-            plain = plain or (words[0] in ("value", "level") and self.word(start + 1) != "of")
+            if words[0] in ("value", "level") and exact:  # and none of another column
+                other = self.word(start + 2) if self.word(start + 1) == "of" else ""
+                plain = not other or not self._columns_of([other], start + 2)
             return tuple(exact) if single and (asked or plain) else ()
         best = 0
         found: list[str] = []
@@ -237,6 +240,9 @@ class Reading:
                 return 0
             if word in GROWTH | SHRINK and not (column.binary and stem(word) in map(stem, parts)):
                 return 0  # the returns of orders are those that were returned
+        plural = len(words) == 1 and words[0] != column.name.lower()
+        if plural and self.frame.numbers_rows(column.name):
+            return 0  # "how many runs" counts the rows that a column numbers
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
         if len(words) == 1 and stem(words[0]) == stem(self.frame.name) and len(parts) > 1:
@@ -283,7 +289,10 @@ class Reading:
         single = len(window) == 1
         if single and (window[0].word in FILLERS or said.isdigit()) and not said.isupper():
             return None
-        exact = said.isupper() or len(said) > 2
+        if single and window[0].word.endswith("est") and adjective(window[0].word):
+            return None  # the highest is none of those that are high
+        name = len(said) == 2 and said[0].isupper()
+        exact = said.isupper() or len(said) > 2 or name or _MIXED.fullmatch(said) is not None
         named = {c for t in self.tokens if t.role == "column" for c in t.columns}
         short = len(said) == 2 and window[0].word not in NEGATIONS
         for column in self.frame.columns:
@@ -609,6 +618,15 @@ class Reading:
         after_value = bool(heads) and heads[-1] in ("value", "condition")
         shared = before[-1:] == ["of"] and before[-2:-1] and before[-2] in SHARE | {"number"}
         return bool(before) and (before[-1] in ("many", "which") or after_value or bool(shared))
+
+
+def _splitter(frame: Frame) -> re.Pattern[str]:
+    """What finds the words of a question: a value such as 9a is one, and 9kg are two."""
+    values = {v for c in frame.columns if not c.numeric for v in c.values if _MIXED.fullmatch(v)}
+    if not values:
+        return _TOKEN
+    either = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
+    return re.compile(rf"(?<!\w)(?:{either})(?!\w)|{_TOKEN.pattern}")
 
 
 def _day(date: Column) -> Part:
