@@ -22,13 +22,20 @@ import sagents_nb as sa
 from tests.notebook.conftest import value
 from tests.notebook.first_questions import FIRST, HELD_OUT, Frames, Plot, Question, frames
 from tests.notebook.test_interpolate import interpolate
+from tests.notebook.typed_questions import TYPED, typed_frames
+
+
+def _small(frames: Frames) -> Frames:
+    """Few enough rows that show_frame shows them all."""
+    return {
+        name: frame.iloc[:: max(1, len(frame) // 45)].head(48).reset_index(drop=True)
+        for name, frame in frames.items()
+    }
+
 
 FRAMES = frames()
-# Few enough rows that show_frame shows them all.
-SMALL = {
-    name: frame.iloc[:: max(1, len(frame) // 45)].head(48).reset_index(drop=True)
-    for name, frame in FRAMES.items()
-}
+SMALL = _small(FRAMES)
+TYPED_FRAMES = typed_frames()
 
 
 ODD = {
@@ -168,6 +175,30 @@ def test_a_first_question_is_answered_right(question: Question) -> None:
     assert wrong(question) == ""
 
 
+@pytest.mark.parametrize("rows", ["all", "few"])
+@pytest.mark.parametrize("question", TYPED, ids=lambda q: q.text)
+def test_a_typed_question_is_answered_as_pandas_does(question: Question, rows: str) -> None:
+    of = TYPED_FRAMES if rows == "all" else _small(TYPED_FRAMES)
+    assert wrong(question, of) == ""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many customers and how many returned orders are there in {shop}?",
+        "revenue lost to returned orders in {shop}",
+        "Are there gaps in the time of {sensors}?",
+        "how many days of data are there in {sensors}?",
+        "How many patients had over 3 visits in {patients}?",
+        "How many orders were there between November and February in {shop}?",
+    ],
+)
+def test_what_is_typed_and_not_understood_is_refused(question: str) -> None:
+    answer = ask(question, frames=TYPED_FRAMES)
+    assert answer.text.startswith("I cannot answer “")
+    assert answer.approved == []
+
+
 def test_other_questions_are_answered_right_or_with_an_honest_sentence() -> None:
     refused = []
     for question in HELD_OUT:
@@ -214,6 +245,59 @@ def test_a_column_that_is_named_goes_before_what_an_adjective_hints_at() -> None
     said = ask("What is the longest flipper in {penguins}?").text
     assert "`flipper_length_mm`" in said
     assert gives(said, longest)
+
+
+# Ties
+
+TIED = {
+    "towns": pd.DataFrame(
+        {"town": ["Berlin", "Bonn", "Kiel", "Trier"], "shops": [12, 9, 9, 9], "fee": [89] * 4}
+    ),
+    "stock": pd.DataFrame(
+        {"ware": ["chair", "desk", "lamp", "sofa", "shelf"] * 12, "price": [89] * 60}
+    ),
+    "bids": pd.DataFrame(
+        {"bidder": [f"B{n % 30}" for n in range(90)], "bid": [n % 30 for n in range(90)]}
+    ),
+    "equal": pd.DataFrame({"lot": [f"L{n}" for n in range(60)], "bid": [5] * 60}),
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("top 2 towns by shops in {towns}", "Also Kiel and Trier, with the same `shops`: 9."),
+        (
+            "top 3 wares by price in {stock}",
+            "All 5 `ware` have the same average `price`: 89 (chair",
+        ),
+        ("average price by ware in {stock}", "All 5 `ware` have the same average `price`: 89 (ch"),
+        ("which ware has the highest price in {stock}?", "All 5 `ware` have the same"),
+        ("top 2 bidders by number of rows in {bids}", "B19 and others, with the same 3."),
+        ("top 3 lots by bid in {equal}", "with the same `bid`: 5."),
+        ("which lot has the highest bid in {equal}?", "and others have the highest `bid`: 5."),
+    ],
+)
+def test_who_is_as_good_as_the_last_is_said(question: str, said: str) -> None:
+    assert said in ask(question, frames=TIED).text
+
+
+def test_of_more_groups_than_are_shown_only_those_are_told() -> None:
+    told = ask("average bid by bidder in {bids}", frames=TIED).text
+    assert told.startswith(
+        "The 20 highest of `bidder` by average `bid` go from 10 (B10) to 29 (B29)"
+    )
+
+
+def test_a_group_that_has_none_has_the_fewest() -> None:
+    towns = pd.DataFrame({"town": ["Bonn", "Kiel"] * 40, "late": [True, False] * 40})
+    told = ask("which town has the fewest late rows in {towns}?", frames={"towns": towns}).text
+    assert told.startswith("Kiel has the lowest number of rows with `late` True: 0")
+
+
+def test_rows_without_a_value_are_among_those_with_another_one() -> None:
+    told = ask("average age excluding patients with diabetes in {patients}", frames=TYPED_FRAMES)
+    assert "Rows without a `diagnosis` are among them." in told.text
 
 
 # Which calls it takes

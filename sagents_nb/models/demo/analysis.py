@@ -50,6 +50,18 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _LEANS = re.compile(r"^(?:and|by|per|for|in|what about|how about|only|now)\b", re.IGNORECASE)
+# "How many women" and "how many men recovered" ask for the same of both.
+_COUNTED = re.compile(r"^how many \w+$", re.IGNORECASE)
+_COUNTS_ALSO = re.compile(
+    r"^how many \w+ (?!(?:(?:are|is|were|was) )?(?:there\b|in (?:`|the\b)|`))", re.IGNORECASE
+)
+_LEFT_OUT = re.compile(
+    r"^(?P<which>which|what|who)\b(?P<group>(?: \w+){0,3}?)"
+    r"(?P<verb> (?:has|had|have|is|was|were|are|got|did|does|do|sold|made|shows?|showed))?"
+    r" (?P<superlative>(?:the )?(?:most|fewest|least|highest|lowest|largest|smallest|biggest))\b"
+    r"(?P<about>[^`?]*?),?(?P<frame> (?:in|of|from|for) `[\w.]+`)?[?.! ]*$",
+    re.IGNORECASE,
+)
 _DATA = word_set(
     "frame dataframe dataset data rows row column columns average mean median sum total count "
     "plot chart graph histogram scatter missing unique distinct correlation percentage share per "
@@ -139,12 +151,19 @@ class Analysis:
                     found[-1] = f"{found[-1]} {part}"
                 else:
                     waiting = "".join(re.findall(r"`[\w.]+`", part))
-            elif found and _RANKS.match(part) and self.takes(found[-1]):
+            elif found and self._goes_on(found[-1], part):
                 found[-1] = f"{found[-1]} and {part}"
             else:
+                part = _completed(part, found[-1] if found else "")
                 found.append(f"{part.rstrip('?')} in {waiting}" if waiting else part)
                 waiting = ""
         return found or [waiting]
+
+    def _goes_on(self, before: str, part: str) -> bool:
+        """Whether a clause only says more of the one before it."""
+        if _COUNTED.match(before) and _COUNTS_ALSO.match(part):
+            return True
+        return _RANKS.match(part) is not None and self.takes(before)
 
     def asked_before(self) -> list[str]:
         """What was asked last of a frame in an earlier turn, as steps."""
@@ -396,6 +415,22 @@ class Analysis:
         return f"{text[:1].upper()}{text[1:]}"
 
 
+def _completed(step: str, before: str) -> str:
+    """A question that leaves out what the one before it asks for, with it put in.
+
+    >>> _completed("which product has the fewest?", "Which city has the most returned orders")
+    'which product has the fewest returned orders'
+    """
+    asked, left = _LEFT_OUT.match(before), _LEFT_OUT.match(step)
+    if asked is None or left is None or left["about"] or not asked["about"]:
+        return step
+    group = left["group"] or asked["group"]
+    verb = left["verb"] or asked["verb"]
+    frame = left["frame"] or asked["frame"]
+    said = (left["which"], group, verb, left["superlative"], asked["about"], frame)
+    return " ".join(word.strip(" ,") for word in said if word and word.strip(" ,"))
+
+
 def _apart(step: str) -> list[str]:
     """A step that wants to see several frames, as one for each of them."""
     several = _SEVERAL.search(step)
@@ -422,16 +457,18 @@ def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) 
         return found
     statistic = EXTREMES[said[0]] if said else statistic_of(step)
     turned = change.order if superlative(rest) and earlier.wants == "first" else ""
-    if not (statistic or turned or change.by or change.measures or change.where):
+    if not (statistic or turned or change.by or change.measures or change.conditions):
         return "I cannot tell what that asks for" if isinstance(found, Query) else found
-    columns = {condition.column for condition in change.where}
+    columns = {condition.column for condition in change.conditions}
     kept = [c for c in earlier.where if c.column not in columns]
+    that = [c for c in earlier.that if c.column not in columns]
     return replace(
         earlier,
         statistic=statistic or earlier.statistic,
         by=change.by or earlier.by,
         measures=change.measures or earlier.measures,
         where=(*kept, *change.where),
+        that=(*that, *change.that),
         order=turned or earlier.order,
         subjects=() if change.by else earlier.subjects,
         word="" if change.measures or turned else earlier.word,

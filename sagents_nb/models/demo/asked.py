@@ -121,6 +121,10 @@ class Asked:
     def _groups(self, index: int, column: Column) -> bool:
         """Whether what is said before a column makes it one to group by."""
         near = self.near(index)
+        if self.is_measure(column.name) and self.reading.word(index - 1) == "by":
+            ranks = word_set("top bottom rank ranked") & set(self.reading.words[:index])
+            if ranks and not any(part in PERIODS for part in parts_of(column.name)):
+                return False  # the top 3 products by price
         if column.binary:
             return bool(near & {"by", "per", "each", "every"})
         asked = self.reading.word(index - 1) in ("which", "what")
@@ -138,6 +142,9 @@ class Asked:
         if word not in PERIODS or self.frame.date is None:
             return None
         asked = before in ("which", "what") or word in ("annual", "when") or word.endswith("ly")
+        if word == "when" and self._is_condition(index):
+            self.tokens[index].role = "operator"
+            return None
         most = before in UP | DOWN or (before.endswith("est") and adjective(before) is not None)
         said = self.near(index) & (EACH | {"which"})
         if not (asked or most or said or (word in ("date", "day") and before == "on")):
@@ -149,10 +156,15 @@ class Asked:
             return "weekday"
         return PERIODS[word]
 
+    def _is_condition(self, index: int) -> bool:
+        """Whether "when" says which rows are meant: "the temperature when the status is not ok"."""
+        said = index > 0 and self.tokens[index - 1].role in ("column", "part", "value")
+        conditions = ("value", "excluded", "compared")
+        return said and any(token.role in conditions for token in self.tokens[index + 1 :])
+
     def _granularity(self, column: Column) -> Period:
         """The period "day" where a column has times of the day, "" where it has days already."""
-        clock = any(not t.endswith("00:00:00") and len(t) > 10 for t in column.examples)
-        return "day" if column.dated and clock else ""
+        return "day" if column.timed else ""
 
     def _limit(self) -> int | None:
         """The number of "top 3", "five largest" or "first 10 rows"."""
@@ -191,6 +203,9 @@ class Asked:
             if word in UP | DOWN:
                 token.role = "superlative"
                 return order_of(word in UP), word, ()
+            if wetter and word in ("more", "fewer"):
+                token.role = "superlative"
+                return order_of(word == "more"), "most" if word == "more" else "fewest", ()
             ends = word.endswith("est") or (wetter and word.endswith("er"))
             if ends and (known := adjective(word)):
                 token.role = "superlative"
@@ -254,7 +269,7 @@ def neglected_word(asked: Asked, query: Query) -> str:
             return token.text  # "wins per game" would divide one column by another
         if token.role in ("", "number") and not _holds(asked, query, index):
             return token.text
-    used = {*query.by, *(c.column for c in query.where)}
+    used = {*query.by, *(c.column for c in query.conditions)}
     grouped = {key.column for key in query.by} | set(query.measures)
     for key in asked.by:
         if query.kind in ("rows", "range") and asked.frame.column(key.column).dated:
@@ -280,7 +295,8 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         return query.statistic == "nunique" or bool(query.by)
     if query.kind == "aggregate" and word in SHARE:
         binary = bool(query.measures) and asked.frame.column(query.measures[0]).binary
-        return query.wants == "share" or binary
+        of_all = query.statistic == "count" and not query.by and bool(query.where)
+        return query.wants == "share" or binary or of_all or query.shares_rows
     if query.kind == "aggregate" and word in GROWTH | SHRINK:
         return query.wants == "growth" or word in ("down", "record")
     if word in ("than", "more", "less", "fewer"):
@@ -289,7 +305,7 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         several = query.kind not in ("aggregate", "summary", "show", "rows")
         return several or bool(query.by) or query.wants in ("growth", "compare")
     if word == "or":
-        allowed = any(c.operator == "in" for c in query.where)
+        allowed = any(c.operator == "in" for c in query.conditions)
         return allowed or bool(query.subjects or query.by) or len(query.measures) > 1
     if word in _COLUMNS:
         beside = {t.role for t in asked.tokens[max(0, index - 1) : index + 2]}

@@ -62,7 +62,13 @@ AFTER_VERB = word_set("often likely frequently")
 YES_NO = word_set("did do does has have is are was were")
 LATEST = word_set("latest last newest recent current earliest oldest first")
 NEGATIONS = word_set(
-    "not never without except excluding no nobody none neither didn't doesn't don't"
+    "not never without except excepting excluding exclude excludes outside no nobody none neither "
+    "non didn't doesn't don't isn't wasn't aren't weren't"
+)
+# What leaves out the value that follows.
+EXCLUDING = word_set(
+    "not excluding except excepting excludes exclude without outside isn't wasn't aren't weren't "
+    "don't doesn't didn't but non"
 )
 
 PERIODS: dict[str, Period] = {
@@ -99,7 +105,8 @@ FILLERS = word_set(
     "came more's "
     "people there's there're contain contains include includes exist statistics stats numbers "
     "breakdown break down split difference differ differs vs versus standard board aboard old "
-    "first last total altogether report together fit"
+    "first last total altogether report together fit among aged placed scored "
+    "took taken gives gave"
 )
 # Words that mean the same where a column is looked for.
 _SAME = [
@@ -143,8 +150,9 @@ MEANT_BY = {
     **dict.fromkeys(("paid", "pay", "pays", "cost", "costs"), "fare price amount cost total"),
     **dict.fromkeys(("weigh", "weighs", "weighed"), "mass weight"),
     **dict.fromkeys(("sell", "sells", "sold"), "units quantity sold sales revenue"),
+    **dict.fromkeys(("buy", "buys", "bought"), "units quantity bought revenue"),
     **dict.fromkeys(("earn", "earns", "earned"), "salary income wage revenue"),
-    **dict.fromkeys(("spent", "spend", "spends"), "spend spending amount cost total"),
+    **dict.fromkeys(("spent", "spend", "spends"), "spend spending amount cost total revenue"),
 }
 CHARTS = {
     "hist": word_set("hist histogram distribution distributed"),

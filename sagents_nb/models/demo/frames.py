@@ -77,6 +77,12 @@ class Column(msgspec.Struct, frozen=True):
         return bool(texts) and all(_DATE.fullmatch(text) for text in texts)
 
     @property
+    def timed(self) -> bool:
+        """Whether it holds times of the day, as far as that is seen."""
+        clock = any(not t.endswith("00:00:00") and len(t) > 10 for t in self.examples)
+        return self.dated and clock
+
+    @property
     def iso(self) -> bool:
         """Whether its dates are seen as ``2025-03-31``."""
         return bool(self.examples) and all(_ISO.fullmatch(text) for text in self.examples)
@@ -87,6 +93,15 @@ class Column(msgspec.Struct, frozen=True):
         if self.dtype in ("bool", "boolean"):
             return True
         return self.numeric and len(self.values) == 2 and set(self.values) <= _YES_OR_NO
+
+    @property
+    def yes_and_no(self) -> tuple[str, ...]:
+        """What stands for yes and for no where these words are all that it holds, else ()."""
+        held = {value.lower(): value for value in self.values}
+        for pair in (("yes", "no"), ("y", "n"), ("true", "false")):
+            if set(held) == set(pair) and not self.binary:
+                return tuple(held[said] for said in pair)
+        return ()
 
     @property
     def counted(self) -> bool:
@@ -144,6 +159,16 @@ class Frame(msgspec.Struct, frozen=True):
         """Whether each row has a value of its own in that column."""
         column = self.column(name)
         return column.different is not None and column.different == self.size - column.missing
+
+    def numbers_rows(self, name: str) -> bool:
+        """Whether a column holds the numbers of the rows, without a gap."""
+        column = self.column(name)
+        if not column.dtype.lower().startswith(("int", "uint")) or not self.is_key(name):
+            return False
+        numbers = [row[name] for row in self.rows] if self.whole else []
+        if {"min", "max"} <= set(column.statistics):
+            numbers = [float(column.statistics[end]) for end in ("min", "max")]
+        return len(numbers) > 1 and max(numbers) - min(numbers) + 1 == self.size
 
     @property
     def date(self) -> Column | None:

@@ -36,7 +36,7 @@ Period = Literal["", "year", "quarter", "month", "week", "day", "weekday", "hour
 
 Order = Literal["", "descending", "ascending"]
 Wants = Literal["", "first", "share", "growth", "compare", "difference"]
-Part = Literal["", "year", "month", "quarter"]
+Part = Literal["", "year", "month", "quarter", "day"]
 Operator = Literal["==", "!=", ">", ">=", "<", "<=", "in"]
 
 SHOWN = 20  # rows of a result that are asked for
@@ -59,7 +59,7 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """What rows have to be: ``part`` is the year or the month of a date, "" for all of it.
+    """What rows have to be: ``part`` is what counts of a date, "" for all of it.
 
     The value of "in" is a tuple of those that are allowed.
     """
@@ -76,6 +76,7 @@ class Query(msgspec.Struct, frozen=True):
     ``measures`` are columns; ``statistic`` is what is made of them, for each group of ``by``.
     ``order`` sorts the result, of which ``top`` rows are wanted. ``wants`` is what the answer is
     to be about: the first of a ranking, shares, a change, whether one is more than the other.
+    ``that`` is what rows of a group have to be to count in it: a group without any has 0.
     """
 
     kind: Kind
@@ -92,6 +93,29 @@ class Query(msgspec.Struct, frozen=True):
     yes_no: bool = False  # whether it is answered by yes or no
     # Words that were taken for the rows, without a sign that they are.
     assumed: tuple[str, ...] = ()
+    that: tuple[Condition, ...] = ()
+
+    @property
+    def value(self) -> str:
+        """The name of the column of a result that has its values."""
+        return self.measures[0] if self.measures else "share" if self.shares_rows else "count"
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether it asks for the share of the rows of a group that are as ``that`` says."""
+        return self.statistic == "mean" and bool(self.that)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All that rows have to be, be it to count or to be there at all."""
+        return (*self.where, *self.that)
+
+    @property
+    def most(self) -> int:
+        """How many of the rows in an order are looked at: some more, as they may be ties."""
+        if self.kind == "rows":
+            return max(self.top or 1, 5) + (SHOWN if self.order else 0)
+        return (self.top or 0) + SHOWN
 
 
 # The result from rows that were seen
@@ -106,7 +130,8 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
     if not frame.whole or query.kind == "plot":
         return None
     columns = {c.name: c for c in frame.columns}
-    dates = {*(k.column for k in query.by if k.period), *(c.column for c in query.where if c.part)}
+    parts = {c.column for c in query.conditions if c.part}
+    dates = {*(k.column for k in query.by if k.period), *parts}
     if not all(columns[name].iso for name in dates):
         return None
     if any(k.period in ("week", "hour") for k in query.by):
@@ -116,7 +141,7 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
         case "aggregate" | "growth" | "change":
             return _grouped(query, rows, frame)
         case "rows":
-            return _sorted(rows, query)[: max(query.top or 1, 5)]
+            return _sorted(rows, query)[: query.most]
         case "missing":
             gaps = [r for r in rows if any(r[m] is None for m in query.measures)]
             return [{"rows": len(gaps)}]
@@ -143,6 +168,8 @@ def _from_statistics(query: Query, frame: Frame) -> list[Row] | None:
         return [{"count": frame.size}] if not query.measures else None
     named = query.kind == "values" and len(query.measures) == 1 and query.measures[0]
     if query.kind == "aggregate" and query.statistic == "count" and len(query.by) == 1:
+        if query.that:
+            return None
         named = not query.by[0].period and not query.measures and query.by[0].column
     if named and (values := frame.column(named).values):
         column = frame.column(named)
@@ -208,8 +235,10 @@ def _period(value: Any, period: str) -> Any:
 def _holds(condition: Condition, row: Row) -> bool:
     value = row[condition.column]
     if value is None:
-        return False
+        return condition.operator == "!="
     match condition.part:
+        case "day":
+            value = str(value)[:10]
         case "year":
             value = int(str(value)[:4])
         case "month":
@@ -285,13 +314,14 @@ def _grouped(query: Query, rows: Sequence[Row], frame: Frame) -> list[Row]:
             members = sorted(members, key=lambda r: str(r[when.name]) if when else "")
             values = [r[measure] for r in members if r[measure] is not None]
             row |= {"first": values[0], "last": values[-1]} if values else {}
-        elif query.statistic == "count" and not query.measures:
-            row["count"] = len(members)
+        elif not query.measures:
+            count = sum(all(_holds(c, r) for c in query.that) for r in members)
+            share = count / len(members) if members else None
+            row[query.value] = share if query.shares_rows else count
         else:
             row |= {m: computed(query.statistic, [r[m] for r in members]) for m in query.measures}
         found.append(row)
-    value = query.measures[0] if query.measures else "count"
-    return _ordered(found, value, query) if query.kind == "aggregate" else found
+    return _ordered(found, query.value, query) if query.kind == "aggregate" else found
 
 
 def joined(query: Query, frame: Frame) -> bool:
@@ -362,7 +392,9 @@ class _Code:
     def condition(self, condition: Condition) -> str:
         """A condition on rows."""
         column, value = f"{self.base}[{condition.column!r}]", repr(condition.value)
-        if condition.part:
+        if condition.part == "day":
+            column = f"{self.dates(condition.column)}.dt.normalize()"
+        elif condition.part:
             column = f"{self.dates(condition.column)}.dt.{condition.part}"
         elif self.frame.column(condition.column).dated:
             column = self.dates(condition.column)
@@ -372,30 +404,49 @@ class _Code:
 
     def rows(self) -> str:
         """The rows that are meant."""
-        found = [self.condition(c) for c in self.query.where]
-        if not found:
+        where = self.all_of(self.query.where)
+        if not where:
             return self.base
-        return (
-            f"{self.base}[{found[0] if len(found) == 1 else ' & '.join(f'({c})' for c in found)}]"
-        )
+        # What rows are grouped by is chosen with them: labels of an index may be there twice.
+        made = {key.label: self.period(key) for key in self.query.by if key.period}
+        if self.query.that:
+            made[self.query.value] = self.all_of(self.query.that)
+        assigned = ", ".join(f"{name}={text}" for name, text in made.items())
+        return f"{self.base}.assign({assigned})[{where}]" if made else f"{self.base}[{where}]"
+
+    def all_of(self, conditions: Sequence[Condition]) -> str:
+        """Conditions that hold together, "" without any."""
+        found = [self.condition(c) for c in conditions]
+        return found[0] if len(found) == 1 else " & ".join(f"({c})" for c in found)
 
     def key(self, key: Key) -> str:
         """What rows are grouped by."""
+        if self.query.where:
+            return repr(key.label)
         if not key.period:
-            return repr(key.column)
+            return f"{self.base}[{key.column!r}]" if self.query.that else repr(key.column)
+        return f"{self.period(key)}.rename({key.label!r})"
+
+    def period(self, key: Key) -> str:
+        """The period of each row."""
         dates = self.dates(key.column)
         match key.period:
             case "weekday":
-                return f"{dates}.dt.day_name().rename('weekday')"
+                return f"{dates}.dt.day_name()"
             case "year" | "hour":
-                return f"{dates}.dt.{key.period}.rename({key.period!r})"
-        return f"{dates}.dt.to_period({_FREQUENCY[key.period]!r}).rename({key.period!r})"
+                return f"{dates}.dt.{key.period}"
+        return f"{dates}.dt.to_period({_FREQUENCY[key.period]!r})"
 
     def grouped(self) -> list[str]:
         """The groups and what is made of their measures, as steps of a chain."""
         query = self.query
         keys = [self.key(key) for key in query.by]
         by = keys[0] if len(keys) == 1 else f"[{', '.join(keys)}]"
+        if query.that:
+            how = "mean" if query.shares_rows else "sum"
+            if query.where:
+                return [f".groupby({by})[{query.value!r}].{how}()"]
+            return [f".groupby({by}).{how}().rename({query.value!r})"]
         if query.statistic == "count" and not query.measures:
             return [f".groupby({by}).size().rename('count')"]
         return [f".groupby({by})[{self.measures()}].{self.statistic()}"]
@@ -419,7 +470,7 @@ class _Code:
         match query.kind:
             case "rows":
                 steps = [f".sort_values({first!r}, ascending={up})"] if first else []
-                return [*steps, f".head({max(query.top or 1, 5)})", ".to_csv(index=False)"]
+                return [*steps, f".head({query.most})", ".to_csv(index=False)"]
             case "missing":
                 return [f"[{list(query.measures)!r}]", ".isna().any(axis=1).sum()"]
             case "values":
@@ -447,8 +498,10 @@ class _Code:
                 by = "" if len(query.measures) < 2 else f"{first!r}, "
                 ordered = [f".sort_values({by}ascending={up})"]
                 if query.wants != "share":
-                    ordered.append(f".head({max(query.top or 0, SHOWN)})")
+                    ordered.append(f".head({query.most})")
             return [*self.grouped(), *ordered, ".to_csv()"]
+        if query.shares_rows:
+            return [".mean()"]
         if len(query.measures) == 1:
             return [f"[{first!r}].{self.statistic()}"]
         return [f"[{list(query.measures)!r}].{self.statistic()}", ".to_csv(header=False)"]
@@ -456,7 +509,11 @@ class _Code:
     def printed(self) -> str:
         """The whole code."""
         rows, query = self.rows(), self.query
-        if query.kind == "aggregate" and query.statistic == "count" and not query.by:
+        if query.that and not (query.by and query.where):
+            where = self.all_of(query.where)
+            counted = f"({self.all_of(query.that)})"
+            inner = [f"{counted}[{where}]" if where else counted, *self.steps()]
+        elif query.kind == "aggregate" and query.statistic == "count" and not query.by:
             inner = [f"len({rows})"]
         elif query.kind == "correlation":
             one, other = query.measures
@@ -582,7 +639,7 @@ def _single(query: Query, lines: Sequence[str]) -> list[Row]:
         pairs = csv.reader(lines[-len(query.measures) :])
         return [{pair[0]: as_number(pair[1]) for pair in pairs if len(pair) == 2}]
     name = {"missing": "rows", "correlation": "correlation"}.get(query.kind)
-    name = name or (query.measures[0] if query.measures else "count")
+    name = name or query.value
     value = as_number(lines[-1].strip()) if lines else None
     return [{name: None if value != value else value}]
 

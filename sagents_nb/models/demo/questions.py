@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -46,6 +47,7 @@ ABLE = (
     "data frame, and tell its shares, growth, different and missing values"
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_UNITS = word_set("units unit quantity qty sold bought")
 _WHICH = word_set("which what who whose when where top bottom")
 
 
@@ -99,9 +101,15 @@ class _Question(Asked):
         says, where = self.reading.says, self.where(self.values)
         if not (says(GROWTH | SHRINK) and len(self.years) > 1):
             self.by = tuple(dict.fromkeys([*self.by, *self.compared]))
+        if self.reading.words.count("many") > 1 and not self.compared:
+            return "it asks for two counts at once"
         without = self._without()
         if says(PLOT):
             return self._plotted()
+        in_time = {"time", "times", "date", "dates", "between", "timestamps", "series"}
+        dated = frame_date.name in self.named if (frame_date := self.frame.date) else False
+        if says({"gaps"}) and frame_date and (dated or says(in_time)):
+            return "I find missing values, and no gaps in time"
         if without or says(MISSING):
             columns = self.named or tuple(c.name for c in self.frame.columns)
             rows = self.named or where or says({"row", "rows"})
@@ -128,7 +136,7 @@ class _Question(Asked):
             if len(self.named) != 1:
                 return "I cannot tell of which column the different values are meant"
             return self._distinct(where)
-        if not self.by and (latest := self._latest(where)):
+        if latest := self._latest(where):
             return latest
         if self._is_range():
             date = self.frame.date.name if self.frame.date else ""
@@ -170,12 +178,16 @@ class _Question(Asked):
 
     def _unused(self, query: Query) -> str:
         """A column or value that was named and is not in the query, "" if there is none."""
-        used = {*query.measures, *(k.column for k in query.by), *(c.column for c in query.where)}
-        held = {(c.column, c.value) for c in query.where if c.operator != "in"}
-        held |= {(c.column, v) for c in query.where if c.operator == "in" for v in c.value}
+        said = query.conditions
+        used = {*query.measures, *(k.column for k in query.by), *(c.column for c in said)}
+        held = {(c.column, c.value) for c in said if c.operator != "in"}
+        held |= {(c.column, v) for c in said if c.operator == "in" for v in c.value}
         for token in self.tokens:
             if token.role == "column" and not used & set(token.columns) and query.kind != "shape":
-                return token.columns[0]
+                column = token.columns[0]
+                if token.word != column.lower() and self.frame.is_key(column):
+                    continue  # "students" are the rows, each of which is another student
+                return column
             unheld = token.role == "value" and (token.columns[0], token.value) not in held
             if unheld and str(token.value) not in query.subjects:
                 return str(token.value)
@@ -207,8 +219,13 @@ class _Question(Asked):
     def _latest(self, where: tuple[Condition, ...]) -> Query | None:
         """A question for the last or the first in time, None if it is none."""
         date = self.frame.date
+        if date is None or any(key.column != date.name for key in self.by):
+            return None
+        yes = [name for name in self.numbers if self.frame.column(name).binary]
         for index, token in enumerate(self.tokens):
-            if token.role or token.word not in LATEST or date is None or not self.numbers:
+            if token.role or token.word not in LATEST:
+                continue
+            if not (self.numbers or "when" in self.reading.words or date.name in self.named):
                 continue
             after = self.reading.word(index + 1)
             if after in PERIODS or after.isdigit():
@@ -219,8 +236,8 @@ class _Question(Asked):
             first = token.word in ("earliest", "oldest", "first")
             return Query(
                 "rows",
-                (date.name, *self.numbers),
-                where=where,
+                (date.name, *(name for name in self.numbers if name not in yes)),
+                where=(*where, *(self.is_true(name) for name in yes)),
                 order=order_of(not first),
                 top=1,
                 wants="first",
@@ -298,11 +315,15 @@ class _Question(Asked):
     def _grown(self) -> Query | str:
         frame, by, order = self.frame, self.by, self.order
         says = self.reading.says
+        binary = [name for name in self.numbers if frame.column(name).binary]
+        if binary and (len(self.years) < 2 or len(self.numbers) == len(binary)):
+            return "I cannot tell which column has grown"  # "revenue lost to returned orders"
+        where = (*self.where(self.values), *(self.is_true(name) for name in binary))
+        self.numbers = tuple(name for name in self.numbers if name not in binary)
         wants: Wants = "first" if order or (by and says({"which"})) else "growth"
         direction = order_of(says(SHRINK) == (order == "ascending"))
         years = tuple(sorted(c.name for c in frame.columns if c.numeric and _year(c.name)))
         pair = self.numbers if len(self.numbers) == 2 else () if self.numbers else years
-        where = self.where(self.values)
         if len(pair) >= 2:
             labels = by or tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
             if not by and labels and not frame.is_key(labels[0].column):
@@ -316,6 +337,7 @@ class _Question(Asked):
                 where,
                 direction,
                 wants=wants,
+                word=self.superlative,
             )
         year = next((c.name for c in frame.columns if "year" in parts_of(c.name)), "")
         if frame.date is None and not year:
@@ -328,7 +350,15 @@ class _Question(Asked):
         if groups and self.default(measures) == "sum":
             return "I tell the growth of groups from first value to last, and of no totals"
         if groups and frame.date and not self.years:
-            return Query("change", measures, by=groups, where=where, order=direction, wants=wants)
+            return Query(
+                "change",
+                measures,
+                by=groups,
+                where=where,
+                order=direction,
+                wants=wants,
+                word=self.superlative,
+            )
         if groups:
             return "I tell the growth of groups from first to last, and not between years"
         statistic = self.statistic or self.default(measures)
@@ -360,6 +390,8 @@ class _Question(Asked):
                     word=self.superlative,
                 )  # fmt: skip
             return Query("aggregate", binary, "mean", by, where, wants="share")
+        if not numbers and (found := self._share_of_rows()):
+            return found
         if self.compared:
             return "I tell the share of one group, or of all of them"
         if numbers and not self._is_share_of(numbers[0]):
@@ -376,10 +408,50 @@ class _Question(Asked):
             "sum" if numbers else "count",
             by,
             self.where(values),
-            "descending",
+            self.order or "descending",
             wants="share",
             subjects=subjects,
         )
+
+    def _share_of_rows(self) -> Query | None:
+        """The share of the rows that have a value: of those in each group, else of all."""
+        said = self.where(self.values)
+        subjects = [c for c in said if not c.part and c.operator != "in"]
+        if not subjects or self.compared or self._tells_shares_of_all():
+            return None
+        *_, that = [c for c in subjects if any(c.value == t.value for t in self.values)] or subjects
+        where = tuple(c for c in said if c != that)
+        if self.by:
+            wants: Wants = "first" if self.order else "share"
+            return Query(
+                "aggregate",
+                (),
+                "mean",
+                self.by,
+                where,
+                self.order,
+                self.top,
+                wants,
+                word=self.superlative,
+                that=(that,),
+            )
+        if not self.values:
+            return Query("aggregate", (), "count", (), said)
+        if not where:
+            return None
+        return Query("aggregate", (), "mean", (), where, wants="share", that=(that,))
+
+    def _tells_shares_of_all(self) -> bool:
+        """Whether "of each" asks which part of all the rows a group has, and not of its own."""
+        for index, token in enumerate(self.tokens):
+            if token.word == "each" and self.reading.word(index - 1) in (
+                "of",
+                "from",
+                "does",
+                "do",
+            ):
+                return True
+        return False
 
     def _is_share_of(self, name: str) -> bool:
         """Whether it says "share of" a column: "win rate" and "margin percentage" are others."""
@@ -389,28 +461,47 @@ class _Question(Asked):
 
     def _compares(self) -> Query | str | None:
         """A question whether one group is more than another, None if it is none."""
-        columns = {token.columns[0] for token in self.values}
+        held = [token.columns[0] for token in self.values]
+        columns = {name for name in held if held.count(name) == 2}
+        pair = [token for token in self.values if token.columns[0] in columns]
+        others = self.where([token for token in self.values if token not in pair])
         joined = self.reading.says(THAN | {"compare", "comparison", "and"})
-        if len(self.values) != 2 or len(columns) != 1 or not joined:
+        if self.reading.says({"or"}) and self.reading.says(COUNT):
+            return None  # either of them counts
+        if len(pair) != 2 or not joined or (len(held) > 2 and not self.reading.says({"than"})):
             return None
         if any(key.column not in columns for key in self.by):
             return None
         more = self.comparative()
-        measures = (self.numbers or (more[2] if more else ()))[:1]
-        if not measures and not self.reading.says(COUNT) and not (more and more[1] == "more"):
+        measures = (self.numbers or (more[2] if more else ()) or self._sold())[:1]
+        counts = self.reading.says(COUNT) or (more and more[1] in ("more", "fewer", "less"))
+        if not measures and not counts:
             return "I cannot tell by which column to compare"
         binary = bool(measures) and self.frame.column(measures[0]).binary
+        that: tuple[Condition, ...] = ()
+        if binary and (self.reading.says(COUNT) or self._more_of_a_value()):
+            that, measures, binary = (self.is_true(measures[0]),), (), False
         statistic: Statistic = "mean" if binary else self.statistic or self.default(measures)
+        if not measures:
+            others, that = (), (*others, *that)
         return Query(
             "aggregate",
             measures,
             statistic if measures else "count",
             tuple(Key(column) for column in columns),
-            self.where([]),
+            others,
             order_of(more is None or more[0]),
             wants="compare" if more else self._difference(),
-            subjects=tuple(str(token.value) for token in self.values),
+            subjects=tuple(str(token.value) for token in pair),
             word=more[1] if more else "",
+            that=that,
+        )
+
+    def _more_of_a_value(self) -> bool:
+        """Whether more rows of a value are asked for: "more women than men"; not "more often"."""
+        return any(
+            token.word in ("more", "fewer", "less") and following.role == "value"
+            for token, following in pairwise(self.tokens)
         )
 
     def _difference(self) -> Wants:
@@ -450,6 +541,7 @@ class _Question(Asked):
         wants: Wants = "first" if order else ""
         chosen: Order = order or ("descending" if by and not by[0].period else "")
         many = self._after_many()
+        numbers = numbers or self._sold()
         binary = [name for name in numbers if frame.column(name).binary]
         if binary:
             where = (*where, *(self.is_true(name) for name in binary))
@@ -457,19 +549,44 @@ class _Question(Asked):
             return Query("aggregate", numbers[:1], "sum", by, where, chosen, wants=wants)
         elif len(self.named) == 1:
             column = frame.column(self.named[0])
-            grouping = column.counted or not column.numeric
+            grouping = not column.dated and (column.counted or not column.numeric)
             is_named = any(fit_of(part, many) >= 2 for part in parts_of(column.name))
             is_named = is_named and not self._are_rows_after(column.name)
             if grouping and is_named:
                 return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
-            if grouping and not by:
+            if grouping and not by and column.name not in {c.column for c in where}:
                 by, chosen = (Key(column.name),), "descending"
         days = many in ("day", "days", "date", "dates")
+        if many in PERIODS and frame.date and not by and (not days or frame.date.timed):
+            return f"I count rows and values, and no {many}"
         if days and frame.date and not frame.is_key(frame.date.name) and not by:
             return Query("aggregate", (frame.date.name,), "nunique", (), where)
+        return self._counted(by, where, chosen, wants)
+
+    def _counted(
+        self, by: tuple[Key, ...], where: tuple[Condition, ...], order: Order, wants: Wants
+    ) -> Query:
+        """How many rows there are; a group that has none of those that are meant has 0 of them."""
+        columns = {key.column for key in by}
+        kept = tuple(c for c in where if not by or c.column in columns)
+        that = tuple(c for c in where if c not in kept)
+        word = self.superlative
         return Query(
-            "aggregate", (), "count", by, where, chosen, self.top, wants, word=self.superlative
+            "aggregate", (), "count", by, kept, order, self.top, wants, word=word, that=that
         )
+
+    def _counts_true(self, name: str) -> bool:
+        """Whether a superlative is about how many rows say yes, and not about their share."""
+        shared = self.reading.says(SHARE | {"likely"}) or self.statistic
+        if shared or not self.frame.column(name).binary:
+            return False
+        return self.superlative in ("most", "fewest", "least") or self._are_rows_after(name)
+
+    def _sold(self) -> tuple[str, ...]:
+        """The units that "how many lamps were sold" asks for, where there are any."""
+        if self.named or not self.values or self.reading.names_rows(self._after_many()):
+            return ()
+        return tuple(n for n in self.reading.meant_by_verb() if set(parts_of(n)) & _UNITS)
 
     def _are_rows_after(self, name: str) -> bool:
         """Whether rows are named after a column: "how many sunny days", of a column "sunny"."""
@@ -494,22 +611,23 @@ class _Question(Asked):
         measures = self.numbers or self.ranked or self.reading.meant_by_verb()
         measures = self.one_of(measures, order)
         held = {condition.column for condition in where}
-        labels = [c for c in self.named if not frame.column(c).numeric and c not in held]
+        labels = [c for c in self.named if not frame.column(c).numeric]
+        labels = [c for c in labels if c not in held and c not in measures]
         if not by:
             by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1]
         if not measures:
             known = adjective(word.split()[-1])
             common = (known is not None and "count" in known[1]) or word in ("most", "fewest")
             if by and common:
-                return Query(
-                    "aggregate", (), "count", by[:1], where, order, self.top, "first", word=word
-                )
+                return self._counted(by[:1], where, order, "first")
             return f"I cannot tell which column “{word}” is about"
         extreme: Statistic = "max" if order == "descending" else "min"
         first: Wants = "first" if self.top is None else ""
         rows = Query(
             "rows", measures, by=by, where=where, order=order, top=self.top, wants=first, word=word
         )
+        if by and by[0].column != measures[0] and self._counts_true(measures[0]):
+            return self._counted(by[:1], (*where, self.is_true(measures[0])), order, "first")
         if self._asks_when(measures):
             others = tuple(key for key in by if not frame.column(key.column).dated)
             return replace(rows, by=others)

@@ -8,11 +8,13 @@ be to another question.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from .data_words import (
     AFTER_VERB,
@@ -22,6 +24,7 @@ from .data_words import (
     DISTINCT,
     DOWN,
     EACH,
+    EXCLUDING,
     FILLERS,
     GROWTH,
     LESS,
@@ -48,15 +51,22 @@ from .data_words import (
     VALUES_SAME,
 )
 from .frames import Column, Frame
-from .queries import MONTHS, Condition, Operator
-from .words import QUANTITIES, adjective, stem
+from .queries import MONTHS, Condition, Operator, Part
+from .words import QUANTITIES, adjective, stem, word_set
 
 _TOKEN = re.compile(
-    r"`[^`\n]+`|\d{4}-\d\d-\d\d|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d[\d,]*(?:\.\d+)?|[<>]=?|[%@#&=]"
+    r"`[^`\n]+`|\d{4}-\d\d-\d\d|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
 )
+_MIXED = re.compile(r"\d+[A-Za-z]\w*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
+_BEFORE_VALUE = word_set(
+    "a an the in from of to with is are was were be those that who which have has any by at on for "
+    "and or nor come came live lives belong"
+)
+_JOINS = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+_MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
 # Words that say what to do and change nothing where something else is done, by kind of query.
 _ALWAYS = SHOW | COUNT | EACH | AFTER_VERB
 _DOES: dict[str, frozenset[str]] = {
@@ -89,6 +99,16 @@ class Token(msgspec.Struct):
     value: Any = None
 
 
+class _Moment(msgspec.Struct, frozen=True):
+    """A day or a month that is named, and where; ``year`` is 0 where it is not said with it."""
+
+    start: int
+    last: int
+    day: str = ""
+    month: int = 0
+    year: int = 0
+
+
 def parts_of(column: str) -> list[str]:
     """The words of a column's name without units."""
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", column)
@@ -101,6 +121,7 @@ def fit_of(part: str, word: str) -> int:
     if stem(part) == stem(word) or word in ALIASES.get(part, ()):
         return 3
     begins = len(part) >= 4 and word.startswith(part)
+    begins = begins or (len(stem(part)) >= 5 and word.startswith(stem(part)))  # of recovered
     if begins or (len(word) >= 4 and (part.startswith(word) or part.endswith(word))):
         return 2
     shared = SYNONYMS.get(stem(part), set()) & SYNONYMS.get(stem(word), set())
@@ -116,16 +137,21 @@ class Reading:
 
     def __init__(self, question: str, frame: Frame) -> None:
         self.frame = frame
-        self.tokens = [_token(text) for text in _TOKEN.findall(question)]
+        self.tokens = [_token(text) for text in _splitter(frame).findall(question)]
         self.words = [token.word for token in self.tokens]
         self.conditions: list[Condition] = []
         self.reason = ""
+        for index, token in enumerate(self.tokens):
+            if token.word == "often" and self.word(index - 1) == "how":
+                token.word = self.words[index] = "count"
         self._mark_frame()
         self._mark_columns()
         self._mark_values()
+        self._mark_yes()
         self._mark_dates()
         self._mark_comparisons()
         self._mark_equalities()
+        self._mark_exclusions()
 
     def is_free(self, index: int) -> bool:
         """Whether there is a word and it was not read as anything yet."""
@@ -143,8 +169,13 @@ class Reading:
     def _mark_frame(self) -> None:
         names = [c.name for c in self.frame.columns]
         for index, token in enumerate(self.tokens):
-            if token.text in (f"`{self.frame.name}`", self.frame.name):
+            if token.text == f"`{self.frame.name}`":
                 token.role = "frame"
+            elif token.text == self.frame.name:
+                # "Which cities" in a frame of that name asks for its column of cities.
+                before = self.word(index - 1)
+                column = before == "which" and any(stem(n) == stem(token.word) for n in names)
+                token.role = "" if column else "frame"
             elif token.text.startswith("`") and token.text.strip("`") in names:
                 token.role, token.columns = "column", (token.text.strip("`"),)
             elif index and token.word == "s" and self.tokens[index - 1].role == "frame":
@@ -173,11 +204,18 @@ class Reading:
         """The columns that words name together."""
         single = len(words) == 1
         if any(w in FILLERS or w in EACH for w in (words[0], words[-1])):
-            exact = [c.name for c in self.frame.columns if c.name.lower() == words[0]]
-            after = self.word(start - 1)
-            if not (single and exact and words[0] in ("total", "amount", "number", "type", "day")):
-                return ()
-            return tuple(exact) if after in EACH or words[0] in ("type", "day", "amount") else ()
+            before = self.word(start - 1)
+            asked = before in EACH or before in ("which", "what")
+            exact = [
+                c.name
+                for c in self.frame.columns
+                if c.name.lower() == words[0] or (asked and stem(c.name) == stem(words[0]))
+            ]
+            plain = words[0] in ("type", "day", "amount")
+            if words[0] in ("value", "level") and exact:  # and none of another column
+                other = self.word(start + 2) if self.word(start + 1) == "of" else ""
+                plain = not other or not self._columns_of([other], start + 2)
+            return tuple(exact) if single and (asked or plain) else ()
         best = 0
         found: list[str] = []
         for column in self.frame.columns:
@@ -198,8 +236,13 @@ class Reading:
             if reserved or word in PERIODS or word in SHAPE | MISSING | RANGE | SHOW:
                 return 0
             noun = word in parts and word in QUANTITIES  # "rain" names the column of rain
-            if (adjective(word) and not noun) or word in MORE | LESS | GROWTH | SHRINK:
+            if (adjective(word) and not noun) or word in MORE | LESS:
                 return 0
+            if word in GROWTH | SHRINK and not (column.binary and stem(word) in map(stem, parts)):
+                return 0  # the returns of orders are those that were returned
+        plural = len(words) == 1 and words[0] != column.name.lower()
+        if plural and self.frame.numbers_rows(column.name):
+            return 0  # "how many runs" counts the rows that a column numbers
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
         if len(words) == 1 and stem(words[0]) == stem(self.frame.name) and len(parts) > 1:
@@ -226,39 +269,113 @@ class Reading:
                     window[0].role, window[0].columns = "value", (found[0],)
                     window[0].value = found[1]
 
+    def _mark_yes(self) -> None:
+        """A column of "yes" and "no" that stands for those that say yes: "how many smokers"."""
+        if self.says(PLOT | DISTINCT | MISSING | SUMMARY):
+            return
+        related = self.says(RELATION)
+        said = {t.columns[0] for t in self.tokens if t.role == "value"}
+        for index, token in enumerate(self.tokens):
+            if token.role != "column" or len(token.columns) != 1 or token.columns[0] in said:
+                continue
+            near = {self.word(index - 1), self.word(index - 2)}
+            asked = near & (EACH | {"between"}) or self.word(index - 1) in ("which", "what")
+            asked = asked or (related and self.word(index - 1) not in ("among", "for", "of", "in"))
+            if (ends := self.frame.column(token.columns[0]).yes_and_no) and not asked:
+                token.role, token.value = "value", ends[0]
+
     def _value_of(self, window: Sequence[Token]) -> tuple[str, Any] | None:
         said = " ".join(token.text.strip("`") for token in window)
         single = len(window) == 1
         if single and (window[0].word in FILLERS or said.isdigit()) and not said.isupper():
             return None
-        exact = said.isupper() or len(said) > 2
+        if single and window[0].word.endswith("est") and adjective(window[0].word):
+            return None  # the highest is none of those that are high
+        name = len(said) == 2 and said[0].isupper()
+        exact = said.isupper() or len(said) > 2 or name or _MIXED.fullmatch(said) is not None
+        named = {c for t in self.tokens if t.role == "column" for c in t.columns}
+        short = len(said) == 2 and window[0].word not in NEGATIONS
         for column in self.frame.columns:
             if column.numeric or column.binary or column.dated:
                 continue
             for value in [*column.values, *(() if column.values else column.examples)]:
                 same = value.lower() in VALUES_SAME.get(window[0].word, ()) and single
-                if same or (exact and value == said) or (len(said) > 2 and _alike(value, said)):
+                if (
+                    same
+                    or ((exact or (short and column.name in named)) and value == said)
+                    or (len(said) > 2 and _alike(value, said))
+                ):
                     return column.name, column.typed(value)
         return None
 
     def _mark_dates(self) -> None:
         """Years, months and days, of the column that says when."""
         date = self.frame.date
+        moments = self._moments() if date else []
+        for number, moment in enumerate(moments):
+            following = moments[number + 1] if number + 1 < len(moments) else None
+            if self.is_free(moment.start):
+                self._mark_moment(moment, following, cast(Column, date))
+        for index, token in enumerate(self.tokens):
+            if not token.role and _YEAR.fullmatch(token.text):
+                self._mark_year(index, token, date)
+
+    def _moments(self) -> list[_Moment]:
+        """The days and months that are named, in their order."""
+        found = []
         for index, token in enumerate(self.tokens):
             if token.role:
                 continue
-            month = token.word.capitalize() in MONTHS and token.text != "may"
-            if _DATE.fullmatch(token.text) and date:
-                before = self.word(index - 1)
-                operator = _WHEN.get(before, "==")
-                self.conditions.append(Condition(date.name, operator, token.text))
-                token.role = "date"
-            elif month and date and token.text[0].isupper():
-                number = MONTHS.index(token.word.capitalize()) + 1
-                self.conditions.append(Condition(date.name, "==", number, "month"))
-                token.role = "date"
-            elif _YEAR.fullmatch(token.text):
-                self._mark_year(index, token, date)
+            if _DATE.fullmatch(token.text):
+                found.append(_Moment(index, index, day=token.text))
+            elif token.text[0].isupper() and (month := _MONTHS.get(token.word)):
+                year = self.word(index + 1) if self.is_free(index + 1) else ""
+                dated = _YEAR.fullmatch(year) is not None
+                last = index + 1 if dated else index
+                found.append(_Moment(index, last, month=month, year=int(year) if dated else 0))
+        return found
+
+    def _mark_moment(self, moment: _Moment, following: _Moment | None, date: Column) -> None:
+        """What a day or a month says of rows, be it with another one as the ends of a time."""
+        begins, ends = self.word(moment.start - 1), following and following.start - 2
+        joins = _JOINS.get(begins, ())
+        joined = following and ends == moment.last and self.word(moment.last + 1) in joins
+        if following and joined and not self.says(COMPARE):
+            return self._mark_range(moment, following, date)
+        operator = _WHEN.get(begins, "==")
+        if begins == "to" and self.word(moment.start - 2) == "up":
+            operator = "<="
+        if operator != "==":
+            self.tokens[moment.start - 1].role = "operator"
+            early = operator in ("<", ">=")
+            return self._mark_end(moment, operator, early, date)
+        self.tokens[moment.start].role = "date"
+        if moment.day:
+            self.conditions.append(Condition(date.name, "==", moment.day, _day(date)))
+        else:  # a year after it is read by itself
+            self.conditions.append(Condition(date.name, "==", moment.month, "month"))
+        return None
+
+    def _mark_range(self, first: _Moment, last: _Moment, date: Column) -> None:
+        """The time from one day or month to another one; its year may only be said once."""
+        if first.month and not first.year and last.year:
+            first = replace(first, year=last.year - (first.month > last.month))
+        if first.month and last.month and not last.year and first.month > last.month:
+            self.reason = self.reason or "I cannot tell of which years these months are"
+        self._mark_end(first, ">=", True, date)
+        self._mark_end(last, "<=", False, date)
+        self.tokens[first.start - 1].role = self.tokens[last.start - 1].role = "operator"
+
+    def _mark_end(self, moment: _Moment, operator: Operator, early: bool, date: Column) -> None:
+        for token in self.tokens[moment.start : moment.last + 1]:
+            token.role = "date"
+        if moment.month and not moment.year:
+            self.conditions.append(Condition(date.name, operator, moment.month, "month"))
+            return
+        day = moment.day or f"{moment.year}-{moment.month:02}-01"
+        if moment.month and not early:
+            day = f"{day[:8]}{monthrange(moment.year, moment.month)[1]:02}"
+        self.conditions.append(Condition(date.name, operator, day, _day(date)))
 
     def _mark_year(self, index: int, token: Token, date: Column | None) -> None:
         names = {c.name for c in self.frame.columns}
@@ -269,6 +386,8 @@ class Reading:
         if year is None and date is None:
             return
         operator = self._end_of_range(index) or _WHEN.get(self.word(index - 1), "==")
+        if self.word(index - 1) in _WHEN:
+            self.tokens[index - 1].role = "operator"
         token.role, token.value = "year", int(token.text)
         if year is not None:
             self.conditions.append(Condition(year.name, operator, token.value))
@@ -280,9 +399,8 @@ class Reading:
         """Of "from 2023 to 2025" or "between 2023 and 2025" what the year there says."""
         if self.says(COMPARE):
             return None
-        joins = {"from": ("to", "until", "through", "till"), "between": ("and",)}
         for first, operator in ((index, ">="), (index - 2, "<=")):
-            said = self.word(first + 1) in joins.get(self.word(first - 1), ())
+            said = self.word(first + 1) in _JOINS.get(self.word(first - 1), ())
             if said and _YEAR.fullmatch(self.word(first)) and _YEAR.fullmatch(self.word(first + 2)):
                 return cast(Operator, operator)
         return None
@@ -340,6 +458,8 @@ class Reading:
             return ">", index - 1
         if one in ("under", "below"):
             return "<", index - 1
+        if one in ("exactly", "equals", "="):
+            return "==", index - 1
         return None, index
 
     def _compared(self, start: int, index: int) -> str | None:
@@ -355,7 +475,16 @@ class Reading:
             if name and self.frame.column(name).numeric:
                 token.role = "condition"
                 return name
-        return next(iter(self.meant_by_verb()), None)
+        meant = self.meant_by_verb()
+        people = self.named_like("age") if self._ends_there(index) else ()
+        return next(iter(meant or people), None)
+
+    def _ends_there(self, index: int) -> bool:
+        """Whether nothing is counted by a number: "patients under 30", and not "over 3 visits"."""
+        if self.word(index + 1) == "and" and self.word(index + 2).isdigit():
+            index += 2
+        framed = index + 1 < len(self.tokens) and self.tokens[index + 1].role == "frame"
+        return framed or self.word(index + 1) in _BEFORE_VALUE | {"", "there", "years", "old"}
 
     def _mark_equalities(self) -> None:
         """A class or the like that is a number: "class 3", "third class"."""
@@ -372,6 +501,43 @@ class Reading:
                     token.role, self.tokens[near].role = "value", "condition"
                     token.columns, token.value = (column.name,), number
                     break
+
+    def _mark_exclusions(self) -> None:
+        """Values that rows are not to have: "excluding Berlin and Bonn", "is not ok"."""
+        excluded = -1  # where the last one is
+        for index, token in enumerate(self.tokens):
+            if token.role != "value":
+                continue
+            start = index - 1
+            while start > excluded and self._leads_to_value(start, token.columns[0]):
+                start -= 1
+            joined = excluded >= 0 and start == excluded
+            says = self.word(start) in EXCLUDING and self.is_free(start)
+            if self.word(start) == "than" and self.word(start - 1) == "other":
+                says = True
+                self.tokens[start - 1].role = "negation"
+            if says:
+                self.tokens[start].role = "negation"
+            if not (says or (joined and set(self.words[start + 1 : index]) & {"and", "or", "nor"})):
+                continue
+            excluded = index
+            while excluded + 1 < len(self.tokens) and self.tokens[excluded + 1].role == "part":
+                excluded += 1
+            if ends := self.frame.column(token.columns[0]).yes_and_no:
+                token.value = ends[token.value == ends[0]]
+                continue
+            token.role = "excluded"
+            self.conditions.append(Condition(token.columns[0], "!=", token.value))
+
+    def _leads_to_value(self, index: int, column: str) -> bool:
+        """Whether a word may stand between a negation and a value: "except those of"."""
+        token = self.tokens[index]
+        if token.word in EXCLUDING:
+            return False
+        if token.role in ("column", "condition"):
+            return column in token.columns
+        named = token.role in ("frame", "part")
+        return named or (not token.role and (token.word in _BEFORE_VALUE or self._entity(index)))
 
     def measured(self, quantity: Sequence[str]) -> tuple[str, ...]:
         """The numeric columns of a quantity such as "mass"; a count is one of rows."""
@@ -450,7 +616,22 @@ class Reading:
             return False
         heads = [t.role for t in self.tokens[:index] if t.role != "part"]
         after_value = bool(heads) and heads[-1] in ("value", "condition")
-        return bool(before) and (before[-1] in ("many", "which") or after_value)
+        shared = before[-1:] == ["of"] and before[-2:-1] and before[-2] in SHARE | {"number"}
+        return bool(before) and (before[-1] in ("many", "which") or after_value or bool(shared))
+
+
+def _splitter(frame: Frame) -> re.Pattern[str]:
+    """What finds the words of a question: a value such as 9a is one, and 9kg are two."""
+    values = {v for c in frame.columns if not c.numeric for v in c.values if _MIXED.fullmatch(v)}
+    if not values:
+        return _TOKEN
+    either = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
+    return re.compile(rf"(?<!\w)(?:{either})(?!\w)|{_TOKEN.pattern}")
+
+
+def _day(date: Column) -> Part:
+    """What is compared of a column with a day: its days, as it may have times of the day."""
+    return "" if date.dtype.startswith("period") else "day"
 
 
 def _token(text: str) -> Token:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from .queries import MONTHS, Condition, Key, Query, computed, joined, said, titl
 
 _SHOWN = 10  # rows of a table
 _INLINE = 4  # groups that stand in a sentence
+_NAMES = 10  # names of what has the same value
 _SIGNS = {">": "over", ">=": "at least", "<": "under", "<=": "at most", "!=": "other than"}
 _COMMON = ("most", "least", "fewest", "highest", "lowest", "best", "worst", "top", "maximum")
 
@@ -22,6 +24,7 @@ def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     """The answer, in Markdown, and which words of the question were taken for the rows."""
     said = _reply(query, list(rows), frame)
     said += _gaps_of_totals(query, frame) + _gaps_of_groups(query, frame)
+    said += _gaps_of_others(query, frame)
     names = listed([f"“{word}”" for word in dict.fromkeys(query.assumed)])
     return f"{said}\n\nI took {names} for the rows of `{frame.name}`." if names else said
 
@@ -122,9 +125,16 @@ def _gaps_of_groups(query: Query, frame: Frame) -> str:
     return "".join(f"\n\n{_rows_without(name, query, frame)} in no group." for name in gaps)
 
 
+def _gaps_of_others(query: Query, frame: Frame) -> str:
+    """That rows without a value are among those that have another one than is left out."""
+    left = dict.fromkeys(c.column for c in query.conditions if c.operator == "!=")
+    gaps = [name for name in left if frame.column(name).missing]
+    return "".join(f"\n\nRows without a `{name}` are among them." for name in gaps)
+
+
 def _rows_without(name: str, query: Query, frame: Frame) -> str:
     """How many rows have no value of a column: "2 rows without a `city` are"."""
-    if query.where:  # nobody has counted those of a part
+    if query.conditions:  # nobody has counted those of a part
         return f"Rows without a `{name}` are"
     gaps = frame.column(name).missing
     return f"{_many(gaps, 'row')} without a `{name}` {_are(gaps)}"
@@ -193,20 +203,30 @@ def _label(value: Any) -> str:
 
 def _where(query: Query) -> str:
     """Which rows are meant, with a blank before it; "" for all."""
-    dates = {c.part: c.value for c in query.where if c.part and c.operator == "=="}
+    return _told(query.where if query.shares_rows else query.conditions, query)
+
+
+def _told(conditions: Sequence[Condition], query: Query) -> str:
+    """What rows have to be, with a blank before it."""
+    dates = {c.part: c.value for c in conditions if c.part and c.operator == "=="}
     said = []
     groups = {key.column for key in query.by}
-    for several in (c for c in query.where if c.operator == "in" and c.column not in groups):
+    for several in (c for c in conditions if c.operator == "in" and c.column not in groups):
         names = [MONTHS[v - 1] if several.part == "month" else _label(v) for v in several.value]
         either = f"{', '.join(names[:-1])} or {names[-1]}"
-        said.append(f"in {either}" if several.part else f"with `{several.column}` {either}")
+        on = "on" if several.part == "day" else "in"
+        said.append(f"{on} {either}" if several.part else f"with `{several.column}` {either}")
     if "month" in dates:
         said.append(f"in {MONTHS[dates['month'] - 1]} {dates.get('year', '')}".strip())
     elif "year" in dates:
         said.append(f"in {dates['year']}")
-    when = {">": "after", ">=": "from", "<": "before", "<=": "up to"}
-    said += [f"{when[c.operator]} {c.value}" for c in query.where if c.part and c.operator in when]
-    if others := [_condition(c) for c in query.where if not c.part and c.operator != "in"]:
+    if "day" in dates:
+        said.append(f"on {dates['day']}")
+    when = {">": "after", ">=": "from", "<": "before", "<=": "up to", "!=": "not in"}
+    for ends in (c for c in conditions if c.part and c.operator in when):
+        value = MONTHS[ends.value - 1] if ends.part == "month" else ends.value
+        said.append(f"{when[ends.operator]} {value}")
+    if others := [_condition(c) for c in conditions if not c.part and c.operator != "in"]:
         said.append(f"with {listed(others)}")
     return "".join(f" {text}" for text in said)
 
@@ -224,6 +244,9 @@ def _single(query: Query, row: Row, frame: Frame) -> str:
             return f"`{frame.name}` has {_many(count, 'row')}."
         share = f" ({_percent(count / frame.size)})" if frame.size else ""
         return f"{_of_all(count, frame)}{where}{share}."
+    if query.shares_rows:
+        that = _told(query.that, query)
+        return f"Of the rows{where}, {_percent(row[query.value])} are those{that}."
     if query.wants == "share":
         rows = f"of the rows{where}" if where else f"of {_many(frame.size, 'row')}"
         return f"{_percent(row[query.measures[0]])} {rows} have `{query.measures[0]}`."
@@ -251,13 +274,10 @@ def _labels(query: Query, row: Row) -> str:
     return ", ".join(_label(row[key.label]) for key in query.by)
 
 
-def _measure(query: Query) -> str:
-    return query.measures[0] if query.measures else "count"
-
-
 def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
-    where, column = _where(query), _measure(query)
-    shares = query.statistic == "mean" and bool(query.measures) and frame.column(column).binary
+    where, column = _where(query), query.value
+    binary = bool(query.measures) and frame.column(column).binary
+    shares = query.shares_rows or (binary and query.statistic == "mean")
     number = _percent if shares else _number
     if query.subjects:
         rows = [row for row in rows if _label(row[query.by[0].label]) in query.subjects]
@@ -271,13 +291,24 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         has = "has" if len(empty) == 1 else "have"
         return f"{_grouped(known, rows, frame)}\n\n{names} {has} no value of `{column}`{where}."
     by = " and ".join(f"`{key.label}`" for key in query.by)
-    what = said(query) if query.measures else "number of rows"
-    what = f"share of `{column}`" if shares else what
+    what = _share(query) if shares else said(query) if query.measures else "number of rows"
     shown = rows[: query.top] if query.top else rows
+    cut = bool(query.order) and len(rows) == query.most  # the code gives no more
+    cells = [{**row, column: _percent(row[column])} for row in rows] if shares else rows
+    single = len(query.measures) <= 1 and query.wants != "difference" and not cut
+    if (
+        single
+        and len(rows) > max(query.top or 1, 1)
+        and all(_same(row, rows[0], column) for row in rows)
+    ):
+        all_of = "Both" if len(rows) == 2 else f"All {len(rows)}"
+        value = number(rows[0][column])
+        names = f" ({_names(query, rows)})" if len(rows) <= _NAMES else ""
+        return f"{all_of} {by} have the same {what}{where}: {value}{names}."
     if query.wants == "first" and query.top is None:
         first, rest = rows[0], rows[1:]
-        ties = [row for row in rest if row[column] == first[column]]
-        names = listed([_labels(query, row) for row in [first, *ties]])
+        ties = [row for row in rest if _same(row, first, column)]
+        names = _names(query, [first, *ties], cut and len(ties) == len(rest))
         plain = query.word in ("", *_COMMON)
         if plain and len(query.by) == 1 and not isinstance(first[query.by[0].label], str):
             names = f"`{query.by[0].label}` {names}"
@@ -290,25 +321,63 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         value = f"{number(first[column])}{against}"
         sentence = f"{names} {'have' if ties else 'has'} the {lead} {what}{where}: {value}."
         if word:
-            sentence = f"The {word} {by}{where} is {names}, by {what}: {value}."
-        return f"{sentence}\n\n{_table(query, rows[:5])}" if len(rows) > 3 else sentence
+            are = "are" if ties else "is"
+            sentence = f"The {word} {by}{where} {are} {names}, by {what}: {value}."
+        return f"{sentence}\n\n{_table(query, cells[:5])}" if len(rows) > 3 else sentence
+    ends = "highest" if query.order == "descending" else "lowest"
     lead = f"{what[:1].upper()}{what[1:]} by {by}{where}"
+    goes, also = "goes", ""
     if query.top and query.order:
         end = "top" if query.order == "descending" else "lowest"
         lead = f"The {end} {len(shown)} of {by} by {what}{where}"
+        ties = [row for row in rows[len(shown) :] if _same(row, shown[-1], column)]
+        more = cut and len(ties) == len(rows) - len(shown)
+        value = number(shown[-1][column])
+        also = f"also {_names(query, ties, more)}, with the same {value}" if ties else ""
+    elif cut:
+        lead, goes = f"The {len(rows)} {ends} of {by} by {what}{where}", "go"
     inline = listed([f"{_labels(query, row)} ({number(row[column])})" for row in shown])
     if len(shown) <= _INLINE and len(query.measures) <= 1:
-        apart = ""
+        apart = f"; {also}" if also else ""
         if query.wants == "difference" and len(shown) == 2:
             apart = f"; the difference is {number(abs(shown[0][column] - shown[1][column]))}"
         return f"{lead}: {inline}{apart}."
+    table = _table(query, cells[: len(shown)])
+    if len(query.measures) > 1 or (query.top and query.order):
+        return f"{lead}:\n\n{table}" + (f"\n\n{also[:1].upper()}{also[1:]}." if also else "")
     ranked = sorted(rows, key=lambda row: row[column])
     low, high = ranked[0], ranked[-1]
-    ends = (
-        f"{lead} goes from {number(low[column])} ({_labels(query, low)}) to "
-        f"{number(high[column])} ({_labels(query, high)})."
+    return (
+        f"{lead} {goes} from {number(low[column])} ({_labels(query, low)}) to "
+        f"{number(high[column])} ({_labels(query, high)}).\n\n{table}"
     )
-    return f"{ends if len(query.measures) <= 1 else lead + ':'}\n\n{_table(query, shown)}"
+
+
+def _share(query: Query) -> str:
+    """Of what a share is told, in words."""
+    if query.measures:
+        return f"share of `{query.measures[0]}`"
+    return f"share of rows{_told(query.that, query)}"
+
+
+def _same(one: Row, other: Row, column: str) -> bool:
+    """Whether two rows have the same value: as people see it, and not to the last bit."""
+    a, b = one[column], other[column]
+    if isinstance(a, float) or isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9)
+    return bool(a == b)
+
+
+def _names(query: Query, rows: Sequence[Row], more: bool = False) -> str:
+    """The names of groups: some of many."""
+    return _some([_labels(query, row) for row in rows], more)
+
+
+def _some(names: Sequence[str], more: bool = False) -> str:
+    """Names, of which the last may be others; ``more`` says that nobody knows how many."""
+    rest = len(names) - _NAMES
+    others = "others" if more else f"{rest} {'other' if rest == 1 else 'others'}"
+    return listed([*names[:_NAMES], *([others] if more or rest > 0 else [])])
 
 
 def _table(query: Query, rows: Sequence[Row], limit: int = 25) -> str:
@@ -338,13 +407,14 @@ def _percent(value: Any) -> str:
 
 
 def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
-    where, column = _where(query), _measure(query)
+    where, column = _where(query), query.value
     if not query.by:
         return _single(query, rows[0], frame)
     by = query.by[0].label
     if query.statistic == "mean":
         shares = [(row[by], row[column]) for row in rows if row[column] is not None]
-        what = f"Share of rows with `{column}`"
+        that = _told(query.that, query) if query.that else f" with `{column}`"
+        what = f"Share of rows{that}{where}"
     else:
         known = [row for row in rows if row[column] is not None]
         total = sum(row[column] for row in known)
@@ -372,7 +442,7 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
 
 
 def _compared(query: Query, rows: list[Row], frame: Frame) -> str:
-    column, label = _measure(query), query.by[0].label
+    column, label = query.value, query.by[0].label
     found = {_label(row[label]): row[column] for row in rows}
     one, other = query.subjects
     if found.get(one) is None or found.get(other) is None:
@@ -400,7 +470,7 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
     rows = [row for row in rows if row.get(names[0]) is not None and row.get(names[1]) is not None]
     if not rows:
         return "There are no two values to compare."
-    label = query.by[0].label if query.by else ""
+    label, where = query.by[0].label if query.by else "", _where(query)
     measure = "" if query.kind == "growth" else f" `{query.measures[0]}`"
     falling = query.order == "ascending"
 
@@ -425,15 +495,30 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
         for r in ranked
     ] if label else []  # fmt: skip
     if query.wants == "first" and label:
-        verb = "fell" if falling else "grew"
-        rest = f"; then {listed(lines[1:4])}" if lines[1:] else ""
-        by_amount = sorted(rows, key=lambda r: r[names[1]] - r[names[0]], reverse=not falling)[0]
-        amount = (
-            f" By amount it is {_label(by_amount[label])}." if by_amount is not ranked[0] else ""
+        least = query.word in ("least", "fewest", "lowest", "smallest", "worst")
+        verb = "fell" if falling != least else "grew"
+        moved = [
+            (row, line)
+            for row, line in zip(ranked, lines, strict=True)
+            if (ratio(row) < 0 if verb == "fell" else ratio(row) > 0)
+        ]
+        if not query.word or not moved:
+            number = f"{len(moved)} of {len(rows)}" if moved else f"None of {len(rows)}"
+            told = f": {listed([line for _, line in moved])}" if 0 < len(moved) <= _SHOWN else ""
+            sentence = f"{number} `{label}` {verb}{measure and ' in' + measure}{where}{told}."
+            return sentence if told else f"{sentence}\n\n{markdown_table(table, _SHOWN)}"
+        if verb == "grew" and least:
+            moved = list(zip(ranked, lines, strict=True))  # what fell has grown least
+        (best, change), *others = moved
+        rest = f"; then {listed([line for _, line in others[:3]])}" if others else ""
+        steps = sorted(moved, key=lambda m: m[0][names[1]] - m[0][names[0]], reverse=not falling)
+        by_amount = steps[0][0]
+        amount = f" By amount it is {_label(by_amount[label])}." if by_amount is not best else ""
+        name, most = _label(best[label]), "least" if least else "most"
+        change = change.removeprefix(name).strip()
+        sentence = (
+            f"{name} {verb} {most}{measure and ' in' + measure}{where}: {change}{rest}.{amount}"
         )
-        name = _label(ranked[0][label])
-        change = lines[0].removeprefix(name).strip()
-        sentence = f"{name} {verb} most{measure and ' in' + measure}: {change}{rest}.{amount}"
         return f"{sentence}\n\n{markdown_table(table, _SHOWN)}" if len(rows) > 4 else sentence
     if query.kind == "change" and not label:
         first, last = rows[0]["first"], rows[0]["last"]
@@ -471,7 +556,7 @@ def _yes(query: Query, first: Any, last: Any) -> str:
 
 def _over_time(query: Query, rows: list[Row]) -> str:
     """How a measure changed from the first period to the last."""
-    column, label = _measure(query), query.by[0].label
+    column, label = query.value, query.by[0].label
     rows = sorted((r for r in rows if r[column] is not None), key=lambda r: _label(r[label]))
     if not rows:
         return f"There is no {label} to compare."
@@ -537,35 +622,64 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         also = "; there may be more" if cut else ""
         return f"{which} of `{frame.name}`{where}{also}:\n\n{markdown_table(rows, most)}"
     column = query.measures[0]
-    keep = _kept(query, frame)
     if query.wants != "first":
-        up = "ascending" if query.order == "ascending" else "descending"
-        order = f" by `{column}`, {up}" if query.order else ""
-        shown = [{k: _cell(v) for k, v in row.items()} for row in rows[: query.top or 5]]
-        return f"The first {_many(len(shown), 'row')}{where}{order}:\n\n{markdown_table(shown, 50)}"
-    best = [row for row in rows if row[column] == rows[0][column]]
+        return _top_rows(query, rows, frame)
+    keep, first = _kept(query, frame), _telling(query, frame)
+    best = [row for row in rows if row[column] is not None and _same(row, rows[0], column)]
+    cut = len(best) == query.most  # the code gives no more
     if frame.column(column).dated:
         end = "last" if query.order == "descending" else "first"
-        cells = [f"`{k}` {_value(v)}" for k, v in rows[0].items() if k != column and v is not None]
-        return f"The {end} row{where} is of {_label(rows[0][column])}: {', '.join(cells[:8])}."
-    first = keep[0] if keep else ""
-    tells = first and ("name" in first.lower() or frame.is_key(first) or frame.column(first).dated)
-    label = query.by[0].column if query.by else first if tells else ""
+        held = [f"`{k}` {_value(v)}" for k, v in rows[0].items() if k != column and v is not None]
+        one_of = f", one of {len(best)} of that time" if len(best) > 1 else ""
+        which = f"The {end} row{where} is of {_label(rows[0][column])}{one_of}"
+        return f"{which}: {', '.join(held[:8])}."
+    label = query.by[0].column if query.by else first
     labels = dict.fromkeys(_label(row[label]) for row in best) if label else {}
-    names = listed([*labels])
+    names = _some([*labels], cut)
     lead = "highest" if query.order == "descending" else "lowest"
     told = {k: dict.fromkeys(_label(_cell(row[k])) for row in best) for k in keep}
     others = ", ".join(
         f"`{k}` {listed([*values])}"
         for k, values in told.items()
-        if k not in (label, column) and (len(values) == 1 or frame.column(k).dated)
+        if k not in (label, column)
+        and (len(values) == 1 or (frame.column(k).dated and len(values) <= _NAMES))
     )
     value = _number(rows[0][column])
     also = f" ({others})" if others else ""
     if not names:
-        return f"The {lead} `{column}`{where} is {value}{also}."
-    has = "has" if len(labels) == 1 else "have"
+        many = f", in {'at least ' if cut else ''}{len(best)} rows" if len(best) > 1 else ""
+        return f"The {lead} `{column}`{where} is {value}{many}{also}."
+    has = "has" if len(labels) == 1 and not cut else "have"
     return f"{names} {has} the {lead} `{column}`{where}: {value}{also}."
+
+
+def _top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
+    """The rows of a table in an order, and those that only fall short of it by chance."""
+    where, column = _where(query), query.measures[0]
+    up = "ascending" if query.order == "ascending" else "descending"
+    order = f" by `{column}`, {up}" if query.order else ""
+    known = [row for row in rows if row[column] is not None] if query.order else rows
+    shown, rest = known[: query.top or 5], known[query.top or 5 :]
+    ties = [row for row in rest if query.order and _same(row, shown[-1], column)]
+    also = ""
+    if ties:
+        least = "at least " if len(rows) == query.most and len(ties) == len(rest) else ""
+        first = _telling(query, frame)
+        named = _some([_label(row[first]) for row in ties], bool(least)) if first else ""
+        value = f"with the same `{column}`: {_value(ties[0][column])}"
+        also = f"\n\nAlso {named or least + _many(len(ties), 'row')}, {value}."
+    elif not query.order and len(rows) == query.most:
+        order = "; there may be more"
+    cells = [{k: _cell(v) for k, v in row.items()} for row in shown]
+    lead = f"The first {_many(len(shown), 'row')}{where}{order}"
+    return f"{lead}:\n\n{markdown_table(cells, 50)}{also}"
+
+
+def _telling(query: Query, frame: Frame) -> str:
+    """The column that names a row, "" without one."""
+    first = next(iter(_kept(query, frame)), "")
+    tells = first and ("name" in first.lower() or frame.is_key(first) or frame.column(first).dated)
+    return first if tells else ""
 
 
 def _kept(query: Query, frame: Frame) -> list[str]:
