@@ -117,7 +117,7 @@ class Actor:
         self.initial = restored.state.messages
         self.current_run: Run | None = None
         self.local: dict[str, Any] = {}
-        self.log = EventLog()
+        self.log = EventLog(opened.told)
         self.journal = opened.journal
         self.inbox = Inbox(self.journal.is_safe if self.journal else lambda message: True)
         self.approvals = Approvals()
@@ -130,7 +130,7 @@ class Actor:
         )
         self._state = restored.state
         self._unfinished: Unfinished | None = restored.unfinished  # of the last message's calls
-        self._emitter = Emitter(self.log.push, session_id=session.id)
+        self._emitter = self._new_emitter()
         self._transcript, self._saver = self._keepers()
         self._epoch = opened.epoch
         self._run_id = restored.run_id or ""  # of the active run, or the last one
@@ -150,6 +150,10 @@ class Actor:
         self._tell_todos()  # no event of a run tells of those that are there already
         self._follow_files()
         self._restore(restored)
+
+    def _new_emitter(self) -> Emitter:
+        """One whose events come after all that were told."""
+        return Emitter(self.log.push, session_id=self.session.id, first=self.log.last + 1)
 
     def _restore(self, restored: RestoredSession) -> None:
         """Know what was decided, and what waits, as a conversation was left."""
@@ -880,7 +884,7 @@ class Actor:
         One that comes late and asks for nothing is first told the status.
         """
         now = None
-        if since is None and self._told and self.log.last:
+        if since is None and self._told and self.log.has_told:
             now = StatusChanged(
                 **self._now(), status=self.status, previous=self.status, reason=SNAPSHOT
             )
@@ -1042,6 +1046,8 @@ class Actor:
         self.status = self._awake_as
         if opened is not None:
             restored, self.journal = opened.restored, opened.journal
+            self.log.pass_over(opened.told)
+            self._emitter = self._new_emitter()
             if self._transcript is not None:
                 self._transcript.go_along(self.journal)
             self._epoch = max(self._epoch + 1, opened.epoch)
