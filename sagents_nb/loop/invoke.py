@@ -32,7 +32,7 @@ from ..runtime.workers import outcome_of, workers
 from ..serialization import unreadable
 from ..text import said_by, whole
 from ..tools import Tool, ToolOutput
-from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_of
+from .tool_values import NO_OUTPUT, PLAIN, Tell, content_of, drained, drained_async, text_of
 
 logger = logging.getLogger(__name__)
 
@@ -286,7 +286,8 @@ def _told(error: BaseException, context: ToolContext) -> str:
 
 def _executed(call: ToolCall, value: Any) -> Executed:
     if type(value) in PLAIN:
-        return Executed(ToolResult(call.id, call.name, text_of(value)))
+        text = NO_OUTPUT if value is None else text_of(value)
+        return Executed(ToolResult(call.id, call.name, text))
     if isinstance(value, Interrupt):
         if value.type == "halt":
             halted = ToolResult(call.id, call.name, "The run was halted here.")
