@@ -153,8 +153,9 @@ class Agent:
       sub-agents, has none), and up to ``max_parallel_tools`` of a turn run at once.
     - ``output_type``: a type as :meth:`extract` takes it; a run ends with a value of it, which is
       ``result.output``.
-    - ``max_runs``: how often a run may call the model at most; ``budget`` limits more. A run ends
-      with the result of an ``until_tool``, or with one that is no error of ``until_tool_success``.
+    - ``max_runs``: how often a run may call the model at most, 0 is without limit; ``budget``
+      limits more. A run ends with the result of an ``until_tool``, or with one that is no error of
+      ``until_tool_success``.
     - ``middleware``: more capabilities, after the default ones. These are, in this order:
       :class:`~sagents_nb.TodoList` (the tool ``write_todos``), :class:`~sagents_nb.FileSystem`
       (``ls``, ``read_file``, ``write_file``, ``edit_file``, ``search_text``, ``edit_lines``,
@@ -192,7 +193,7 @@ class Agent:
         tools=kinds.LIST,
         middleware=kinds.LIST,
         subagents=kinds.LIST,
-        max_runs=kinds.whole(1),
+        max_runs=kinds.whole(0),
         max_parallel_tools=kinds.whole(1),
         tool_timeout=kinds.or_none(kinds.number(0, "seconds", over=True)),
         interrupt_on=_INTERRUPT_ON,

@@ -80,7 +80,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What the loop needs from outside: values and functions, no class tree; None is not asked.
 
     ``steering`` gives messages to inject before the next model call, ``follow_ups`` messages
-    to go on with when the run would end. ``skip_rest`` says whether a message waits that
+    to go on with when the run would end. ``max_runs`` is how often the model is called at most; 0
+    is no limit. ``skip_rest`` says whether a message waits that
     makes the calls of a batch which have not started be skipped. ``should_pause`` is asked
     after each model call; a text is the reason. ``should_stop`` is given each turn's message
     and results. ``until_tool`` names tools whose result ends the run; with ``until_success``

@@ -8,6 +8,7 @@ One driver serves streaming and not, run and resume, agent and sub-agent.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -75,6 +76,7 @@ class Loop:
         self.commits = Commits(ctx, config.recorder, config.transcribe)
         self.model_calls = 0
         self.middleware_messages = deque() if middleware_messages is None else middleware_messages
+        self._most = config.max_runs or math.inf  # model calls
         self._stops = StopConditions(config)
         self._specs = tuple(tool.spec for tool in ctx.tools.values())
         self._artifacts: dict[str, Any] = {}
@@ -386,7 +388,7 @@ class Loop:
         if message.stop_reason == "refusal":
             raise refusal(message)
         meter.check_cost()
-        if self.model_calls >= config.max_runs and _wants_more(message):
+        if self.model_calls >= self._most and _wants_more(message):
             limit = f"the limit of {config.max_runs} model calls was reached"
             self._end_turn(message, await self._close_open_calls(limit))
             raise MaxRunsExceeded(
@@ -419,7 +421,7 @@ class Loop:
             ctx.is_cancelled
             or answer.failure is not None
             or message.stop_reason != "tool_use"
-            or self.model_calls >= config.max_runs
+            or self.model_calls >= self._most
             or self.middleware_messages
             or chain.hooks["after_model"]
             or not all(chain.lets_pass(call.name) for call in message.tool_calls)

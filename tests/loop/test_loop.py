@@ -160,6 +160,16 @@ def test_the_limit_can_be_given_per_run() -> None:
         agent.run("go", max_runs=2)
 
 
+@pytest.mark.spec("H3.1.4")
+def test_without_a_limit_a_model_may_go_on_for_as_long_as_it_wants() -> None:
+    turns = [call("look", f"c{n}") for n in range(60)]
+    assert agent_of(*turns, "at last", tools=[look], max_runs=0).run("go").text == "at last"
+    agent = agent_of(*turns, "at last", tools=[look])
+    assert agent.run("go", max_runs=0).text == "at last"
+    with pytest.raises(sa.BudgetExceeded):  # which is another limit
+        agent_of(*turns, tools=[look], max_runs=0, budget=sa.Budget(model_calls=3)).run("go")
+
+
 def test_a_model_that_only_pauses_is_stopped_by_the_limit_too() -> None:
     pause = sa.Message.assistant("…", stop_reason="pause_turn")
     assert agent_of(pause, "done").run("go").text == "done"
