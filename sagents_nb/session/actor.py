@@ -51,6 +51,7 @@ from ..loop.approvals import bound_anew
 from ..loop.config import Outcome, Unfinished
 from ..loop.execution import new_run_id, run_result
 from ..loop.loop import PAUSE_REASON, Loop
+from ..loop.model_call import is_blank
 from ..loop.open_calls import (
     closing_message,
     end_of,
@@ -406,11 +407,12 @@ class Actor:
             )
         messages = self._state.messages
         last = messages[-1] if messages else Message("assistant")
+        goes_on = last.stop_reason == "pause_turn" or is_blank(last)
         unanswered = last.role in ("user", "tool")
         if self.answers is not None or open_calls(self._state):
             run = self._further_run(new_run_id())
             return self._start(run, [], decisions=self.answers, meter=self._meter)
-        if self.status == "paused" and (unanswered or last.stop_reason == "pause_turn"):
+        if self.status == "paused" and (unanswered or goes_on):
             return self._start(self._further_run(new_run_id()), [], meter=self._meter)
         while messages and _is_no_answer(messages[-1]):
             self._state = self._state.set_messages(messages[:-1])
