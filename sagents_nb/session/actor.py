@@ -397,9 +397,20 @@ class Actor:
 
     def retry(self) -> Run:
         """Run again from the last user or tool message, or with what is queued, or go on."""
+        run = self._go_on("retry")
+        if run is None:
+            raise NotRunning("There is nothing to retry: the last message is an answer.")
+        return run
+
+    def proceed(self) -> Run:
+        """The same; where nothing is left to do, ask the model with the conversation as it is."""
+        return self._go_on("proceed") or self._start(Run(self.session, new_run_id()), [])
+
+    def _go_on(self, how: str) -> Run | None:
+        """Go on with what is left to do; None if there is nothing."""
         self.check_open()
         if self.status == "running":
-            raise Busy(f"Session {self.session.id!r} is running; wait until it ends, then retry.")
+            raise Busy(f"Session {self.session.id!r} is running; wait until it ends, then {how}.")
         if self.status == "interrupted":
             raise Busy(
                 f"Session {self.session.id!r} waits for an answer; give it by approve(), reject() "
@@ -421,7 +432,7 @@ class Actor:
             if self.inbox.has_runs:
                 return self._start_next()
             if not (messages and self.inbox.has_messages):
-                raise NotRunning("There is nothing to retry: the last message is an answer.")
+                return None
         return self._start(self._further_run(new_run_id()), [])
 
     def _further_run(self, id: str, since: int = 0) -> Run:

@@ -663,6 +663,19 @@ def test_who_watches_an_opened_session_is_told_its_status(store: ConversationSto
     assert [e.status for e in of(StatusChanged, later)] == ["interrupted"]
 
 
+@pytest.mark.spec("H3.1.2")
+def test_what_a_run_without_a_message_said_is_there_again(
+    disk: Disk, store: ConversationStore
+) -> None:
+    session = session_in(store, "one", "two")
+    session.send("go").result()
+    assert session.proceed().result().text == "two"
+    again = disk.crashed(session, "three")
+    assert again.status == "idle"
+    assert again.proceed().result().text == "three"
+    assert [m.text for m in again.messages] == ["go", "one", "two", "three"]
+
+
 @pytest.mark.spec("H3.1.8")
 @pytest.mark.parametrize("crashes", [False, True])
 def test_the_numbers_of_events_ascend_over_reopening(
