@@ -153,8 +153,10 @@ class Agent:
       sub-agents, has none), and up to ``max_parallel_tools`` of a turn run at once.
     - ``output_type``: a type as :meth:`extract` takes it; a run ends with a value of it, which is
       ``result.output``.
-    - ``max_runs``: how often a run may call the model at most; ``budget`` limits more. A run ends
-      with the result of an ``until_tool``, or with one that is no error of ``until_tool_success``.
+    - ``max_runs``: how often a run may call the model at most, 0 is without limit; ``budget``
+      limits more. A run ends with the result of an ``until_tool``, or with one that is no error of
+      ``until_tool_success``. With ``retry_blank`` the model is asked again where it answers with
+      nothing, or with spaces alone.
     - ``middleware``: more capabilities, after the default ones. These are, in this order:
       :class:`~sagents_nb.TodoList` (the tool ``write_todos``), :class:`~sagents_nb.FileSystem`
       (``ls``, ``read_file``, ``write_file``, ``edit_file``, ``search_text``, ``edit_lines``,
@@ -192,7 +194,7 @@ class Agent:
         tools=kinds.LIST,
         middleware=kinds.LIST,
         subagents=kinds.LIST,
-        max_runs=kinds.whole(1),
+        max_runs=kinds.whole(0),
         max_parallel_tools=kinds.whole(1),
         tool_timeout=kinds.or_none(kinds.number(0, "seconds", over=True)),
         interrupt_on=_INTERRUPT_ON,
@@ -221,6 +223,7 @@ class Agent:
         agent_id: str | None = None,
         max_parallel_tools: int = 5,
         tool_timeout: float | None = None,
+        retry_blank: bool = False,
         budget: Budget | None = None,
         output_type: Any = None,
         options: Mapping[str, Any] | None = None,
@@ -254,6 +257,7 @@ class Agent:
         put("max_runs", max_runs)
         put("max_parallel_tools", max_parallel_tools)
         put("tool_timeout", tool_timeout)
+        put("retry_blank", retry_blank)
         put("budget", budget)
         put("output_type", output_type)
         put("_asking", None)
@@ -316,6 +320,7 @@ class Agent:
     max_runs: int
     max_parallel_tools: int
     tool_timeout: float | None
+    retry_blank: bool
     budget: Budget | None
     output_type: Any
     middleware: tuple[Middleware, ...]
@@ -801,6 +806,7 @@ class Agent:
             until_success=bool(self.until_tool_success),
             max_parallel_tools=self.max_parallel_tools,
             tool_timeout=self.tool_timeout,
+            retry_blank=self.retry_blank,
         )
 
     def _start(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
@@ -159,12 +160,10 @@ class Asking(Generic[A]):
 
     Errors of validation go back to the model; a text instead of a call is answered with a
     reminder. It ends with the first answer that fits, after ``wrong`` that do not, or after
-    ``max_runs`` model calls.
+    ``max_runs`` model calls, where these are not 0.
     """
 
     def __init__(self, agent: A, annotation: Any, max_runs: int, wrong: int = WRONG) -> None:
-        if not isinstance(max_runs, int) or max_runs < 1:
-            raise ConfigurationError(f"max_runs must be a whole number from 1, not {max_runs!r}.")
         self.output = output = Output(annotation)
         taken = {tool.name for tool in agent.tools}
         names = ("submit", *(f"submit_{n}" for n in range(2, len(taken) + 3)))
@@ -187,9 +186,10 @@ class Asking(Generic[A]):
             output_type=None,
             until_tool=None,
             until_tool_success=name,
-            max_runs=max_runs + 1,  # else the last call's answer would not be looked at
+            # One more, else the last call's answer would not be looked at.
+            max_runs=max_runs and max_runs + 1,
         )
-        self.max_runs = max_runs
+        self.max_runs = max_runs or math.inf
         self._most_wrong = wrong
 
     def new_run(

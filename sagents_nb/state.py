@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -33,10 +33,16 @@ TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed", 
 
 
 _STATUS = kinds.one_of(*TODO_STATUSES)
-_CONTENT = kinds.Kind(
-    "text of 1 to 1,000 characters",
-    lambda value: isinstance(value, str) and 1 <= len(value) <= 1000,
-)
+LONGEST_TODO = 2_000
+"""Characters of what is to be done, where a list allows as many."""
+
+
+def _content(longest: int) -> kinds.Kind:
+    what = f"text of 1 to {longest:,} characters"
+    return kinds.Kind(what, lambda value: isinstance(value, str) and 1 <= len(value) <= longest)
+
+
+_CONTENT, _LONG_CONTENT = _content(1_000), _content(LONGEST_TODO)
 
 
 class Todo(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=True):
@@ -54,8 +60,10 @@ class Todo(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=Tr
     status: TodoStatus = "pending"
     id: int | str | None = None
 
+    _kind: ClassVar[kinds.Kind] = _CONTENT
+
     def __post_init__(self) -> None:
-        kinds.check_fields(self, content=_CONTENT, status=kinds.ANYTHING)
+        kinds.check_fields(self, content=self._kind, status=kinds.ANYTHING)
         if not _STATUS.fits(self.status):
             force_setattr(self, "status", "pending")
         if isinstance(self.id, str):
@@ -74,6 +82,12 @@ def numeric_id(id: str) -> int | str:
 _LONGEST_ID = 100  # digits of one that is a number
 
 
+class LongTodo(Todo, frozen=True):
+    """A todo with up to 2,000 characters, of a list that allows them."""
+
+    _kind: ClassVar[kinds.Kind] = _LONG_CONTENT
+
+
 class LooseTodo(msgspec.Struct):
     """A stored todo, whose status may be a word this version does not know."""
 
@@ -84,7 +98,8 @@ class LooseTodo(msgspec.Struct):
     @property
     def todo(self) -> Todo:
         """The todo it is."""
-        return Todo(self.content, self.status, self.id)
+        kind = Todo if _CONTENT.fits(self.content) else LongTodo
+        return kind(self.content, self.status, self.id)
 
 
 def numbered(todos: Iterable[Any]) -> FrozenList[Todo]:

@@ -63,7 +63,7 @@ def test_functions_become_tools() -> None:
         ({"middleware": [Extra("m"), Extra("m")]}, "Two middlewares have the id 'm'"),
         ({"middleware": ["m"]}, "is no middleware"),
         ({"middleware": [Extra]}, "is no middleware"),
-        ({"max_runs": 0}, "max_runs"),
+        ({"max_runs": -1}, "max_runs"),
         ({"max_runs": "many"}, "max_runs"),
         ({"interrupt_on": {"nothing": True}}, "interrupt_on names nothing"),
         ({"until_tool": "nothing"}, "until_tool names nothing"),

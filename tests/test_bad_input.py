@@ -81,7 +81,7 @@ def opaque(at: Opaque) -> str:
             "'opaque': 'at' cannot be described .type .*Opaque.*; use",
         ),
         ({"tools": [3]}, "This int is no tool; decorate a function"),
-        ({"max_runs": 0}, "=…\\) is a whole number from 1; not 0."),
+        ({"max_runs": -1}, "=…\\) is a whole number from 0; not -1."),
         ({"max_parallel_tools": 0}, "=…\\) is a whole number from 1; not 0."),
         ({"max_parallel_tools": "all"}, "max_parallel_tools"),
     ],
@@ -211,7 +211,7 @@ def test_decisions_of_the_wrong_number_kind_or_owner_change_nothing(
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [({"temperature": 1}, "has no temperature="), ({"max_runs": 0}, "=…\\) is")],
+    [({"temperature": 1}, "has no temperature="), ({"max_runs": -1}, "=…\\) is")],
 )
 def test_an_option_of_one_run_that_cannot_work_is_refused_before_any_model_call(
     option: dict[str, Any], said: str

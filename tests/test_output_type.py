@@ -67,6 +67,9 @@ def test_a_model_that_never_gives_one_fails_the_run() -> None:
     with pytest.raises(sa.AgentError) as raised:
         agent_of(*[submit(name=1)] * 3, output_type=City, max_runs=2).run("?")
     assert raised.value.result.output is None
+    with pytest.raises(sa.AgentError, match="in 5 calls") as raised:
+        agent_of(*["Oslo"] * 9, output_type=City, max_runs=0).run("?")
+    assert "max_runs" not in str(raised.value)
 
 
 def test_a_session_ends_its_runs_so_too_and_talks_on_between() -> None:

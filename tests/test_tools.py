@@ -183,7 +183,7 @@ CIRCLE.append(CIRCLE)
     [
         ("text", "text"),
         ("", ""),
-        (None, "null"),
+        ({"a": None}, '{"a":null}'),
         (3, "3"),
         ({"a": [1, True]}, '{"a":[1,true]}'),
         ([], "[]"),
@@ -203,6 +203,22 @@ def test_any_value_becomes_text(value: Any, text: str) -> None:
 
     answer = ask(give)
     assert (answer.content, answer.is_error) == (text, False)
+
+
+@pytest.mark.spec("S1.2.17")
+@pytest.mark.spec("H3.1.5")
+def test_a_tool_that_gives_nothing_has_no_output() -> None:
+    def nothing() -> None:
+        pass
+
+    async def later() -> None:
+        pass
+
+    def wrapped() -> sa.ToolOutput:
+        return sa.ToolOutput(None, metadata={"n": 1})
+
+    assert [ask(tool).content for tool in (nothing, later, wrapped)] == ["(no output)"] * 3
+    assert ask(wrapped).metadata == {"n": 1}
 
 
 @pytest.mark.spec("S1.2.17")

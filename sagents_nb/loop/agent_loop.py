@@ -95,7 +95,7 @@ class AgentLoopConfig(msgspec.Struct, frozen=True):
     session_id: str = ""
 
     def __post_init__(self) -> None:
-        kinds.check_fields(self, max_parallel_tools=kinds.whole(1), max_runs=kinds.whole(1))
+        kinds.check_fields(self, max_parallel_tools=kinds.whole(1), max_runs=kinds.whole(0))
         refuse_of_one_server(self.options)
 
 

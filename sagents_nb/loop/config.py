@@ -80,12 +80,14 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What the loop needs from outside: values and functions, no class tree; None is not asked.
 
     ``steering`` gives messages to inject before the next model call, ``follow_ups`` messages
-    to go on with when the run would end. ``skip_rest`` says whether a message waits that
+    to go on with when the run would end. ``max_runs`` is how often the model is called at most; 0
+    is no limit. ``skip_rest`` says whether a message waits that
     makes the calls of a batch which have not started be skipped. ``should_pause`` is asked
     after each model call; a text is the reason. ``should_stop`` is given each turn's message
     and results. ``until_tool`` names tools whose result ends the run; with ``until_success``
     only a result that is no error does. ``tool_timeout`` is in seconds, for tools without one
-    of their own. ``transform_context`` and then ``convert_to_llm``
+    of their own. ``retry_blank`` has the model asked again after a blank answer.
+    ``transform_context`` and then ``convert_to_llm``
     change what the model is shown, never what is kept. ``get_api_key`` is given the model's
     name before each model call. All but ``should_pause`` may be async. ``recorder`` is where
     it is written down; ``transcribe`` is given each message that is about to be safe and told,
@@ -103,6 +105,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     until_success: bool = False
     max_parallel_tools: int = 5
     tool_timeout: float | None = None
+    retry_blank: bool = False
     epoch: int = 0
     steering: Source | None = None
     follow_ups: Source | None = None

@@ -37,6 +37,7 @@ from ..state import State
 from ..text import logger_of
 from .config import Outcome
 from .loop import Loop
+from .model_call import is_blank
 from .open_calls import open_calls
 
 logger = logger_of(__name__)
@@ -121,7 +122,7 @@ def check_unanswered(state: State, messages: Sequence[Message]) -> None:
 
 def _is_answer(message: Message) -> bool:
     asks = message.tool_calls or message.stop_reason == "pause_turn"
-    return message.role == "assistant" and not asks
+    return message.role == "assistant" and not asks and not is_blank(message)
 
 
 def _messages_of(prompt: Any) -> list[Message]:

@@ -31,7 +31,7 @@ from ..runtime.workers import outcome_of, workers
 from ..serialization import unreadable
 from ..text import logger_of, said_by, whole
 from ..tools import Tool, ToolOutput
-from .tool_values import PLAIN, Tell, content_of, drained, drained_async, text_of
+from .tool_values import NO_OUTPUT, PLAIN, Tell, content_of, drained, drained_async, text_of
 
 logger = logger_of(__name__)
 
@@ -285,7 +285,8 @@ def _told(error: BaseException, context: ToolContext) -> str:
 
 def _executed(call: ToolCall, value: Any) -> Executed:
     if type(value) in PLAIN:
-        return Executed(ToolResult(call.id, call.name, text_of(value)))
+        text = NO_OUTPUT if value is None else text_of(value)
+        return Executed(ToolResult(call.id, call.name, text))
     if isinstance(value, Interrupt):
         if value.type == "halt":
             halted = ToolResult(call.id, call.name, "The run was halted here.")

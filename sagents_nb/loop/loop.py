@@ -8,6 +8,7 @@ One driver serves streaming and not, run and resume, agent and sub-agent.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -33,7 +34,15 @@ from ..text import said_by
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Source, Unfinished, settled
-from .model_call import ModelAnswer, call_in_time, kept, refusal, request_for, without_hidden
+from .model_call import (
+    ModelAnswer,
+    call_in_time,
+    is_blank,
+    kept,
+    refusal,
+    request_for,
+    without_hidden,
+)
 from .open_calls import (
     closing_message,
     doubtful_calls,
@@ -75,6 +84,7 @@ class Loop:
         self.commits = Commits(ctx, config.recorder, config.transcribe)
         self.model_calls = 0
         self.middleware_messages = deque() if middleware_messages is None else middleware_messages
+        self._most = config.max_runs or math.inf  # model calls
         self._stops = StopConditions(config)
         self._specs = tuple(tool.spec for tool in ctx.tools.values())
         self._artifacts: dict[str, Any] = {}
@@ -262,7 +272,7 @@ class Loop:
         await self._take(config.steering)
         if not self._pending and (last := self.state.messages[-1:]) and last[0].role == "assistant":
             await self._take(config.follow_ups)  # nothing else is to be answered
-            if self._resumes and not self._pending and not _wants_more(last[0]):
+            if self._resumes and not self._pending and not self._wants_more(last[0]):
                 return "completed"  # a hook asked about an answer
         shared = clock()
         while True:
@@ -285,7 +295,7 @@ class Loop:
                 message = await self._ask_model()
                 if await self._hooks("after_model"):
                     return "interrupted"
-                more = _wants_more(message)
+                more = self._wants_more(message)
                 pause = self._pauses() if self._pause is None else self._pause
                 if more and pause:
                     self._end_turn(message)
@@ -386,7 +396,7 @@ class Loop:
         if message.stop_reason == "refusal":
             raise refusal(message)
         meter.check_cost()
-        if self.model_calls >= config.max_runs and _wants_more(message):
+        if self.model_calls >= self._most and self._wants_more(message):
             limit = f"the limit of {config.max_runs} model calls was reached"
             self._end_turn(message, await self._close_open_calls(limit))
             raise MaxRunsExceeded(
@@ -394,6 +404,12 @@ class Loop:
                 "run again with the result's state to continue."
             )
         return message
+
+    def _wants_more(self, message: Message) -> bool:
+        """Whether the model is to be asked again."""
+        if message.tool_calls or message.stop_reason == "pause_turn":
+            return True
+        return self.config.retry_blank and is_blank(message)
 
     def _ends_with(self, answer: ModelAnswer) -> bool:
         """Whether nothing but a message from somebody makes the run go on after that answer."""
@@ -403,7 +419,7 @@ class Loop:
         return (
             answer.failure is None
             and message.stop_reason != "refusal"
-            and not _wants_more(message)
+            and not self._wants_more(message)
             and not (hooks["after_model"] or hooks["after_run"] or may_yet_fail)
             and not (self._pending or self.middleware_messages)
         )
@@ -419,7 +435,7 @@ class Loop:
             ctx.is_cancelled
             or answer.failure is not None
             or message.stop_reason != "tool_use"
-            or self.model_calls >= config.max_runs
+            or self.model_calls >= self._most
             or self.middleware_messages
             or chain.hooks["after_model"]
             or not all(chain.lets_pass(call.name) for call in message.tool_calls)
@@ -636,11 +652,6 @@ class Loop:
         message = closing_message(self.state, reason, self._unfinished)
         state = self.state if message is None else self.state.add_message(message)
         return state.add_messages(self._pending)
-
-
-def _wants_more(message: Message) -> bool:
-    """Whether the model expects to be asked again."""
-    return bool(message.tool_calls) or message.stop_reason == "pause_turn"
 
 
 def _failure(error: BaseException) -> AgentError:

@@ -13,9 +13,11 @@ from ..context import RunContext
 from ..errors import BudgetExceeded, ModelError, pass_on
 from ..events import Emitter, MessageStart, MessageUpdate, ModelRetry
 from ..messages import (
+    CUT_SHORT,
     Delta,
     Message,
     Part,
+    ProviderPart,
     StopReason,
     TextDelta,
     TextPart,
@@ -62,6 +64,19 @@ class Partial:
             elif kind is ThinkingDelta:
                 parts.append(ThinkingPart("".join(pieces)))
         return Message("assistant", tuple(parts), stop_reason=stop_reason, error=error)
+
+
+def is_blank(message: Message) -> bool:
+    """Whether it is a whole answer that says nothing: no text but spaces, and no call."""
+    return (
+        message.role == "assistant"
+        and not (message.error or message.stop_reason in CUT_SHORT)
+        and all(
+            isinstance(part, ThinkingPart | ProviderPart)
+            or (isinstance(part, TextPart) and not part.text.strip())
+            for part in message.parts
+        )
+    )
 
 
 def without_hidden(message: Message, request: ModelRequest, ctx: RunContext) -> Message:

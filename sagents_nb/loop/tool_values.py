@@ -20,6 +20,9 @@ MANY = 1000
 PLAIN = frozenset((str, int, float, bool, dict, type(None)))
 """What most tools give: nothing has to be made of it before it is written as JSON."""
 
+NO_OUTPUT = "(no output)"
+"""What the model reads of a tool that gave None: it did its work, and has nothing to say."""
+
 _PIECES = (GeneratorType, map, filter, zip)
 
 Tell = Callable[[str], Any]
@@ -33,6 +36,8 @@ def content_of(value: Any) -> str | list[ContentPart]:
 
     A list of texts, parts and images is several parts.
     """
+    if value is None:
+        return NO_OUTPUT
     if type(value) in PLAIN:
         return text_of(value)
     if isinstance(value, bytes | bytearray) and image_of(value) is None:

@@ -142,8 +142,10 @@ class FileSystem(Middleware):
     disk. ``enabled_tools`` names the ones to offer; ``custom_tool_descriptions`` replaces
     descriptions by tool name; ``entry_to_map`` says what the model is told of an entry.
     ``must_read_before_edit`` refuses to edit a file that the model has not read in this
-    conversation since the process began; writing one is not reading it. ``id`` tells two of them
-    apart. Raises :class:`~sagents_nb.errors.ConfigurationError` for a tool that does not exist.
+    conversation; writing one is not reading it. What was read is in the metadata of the state,
+    as "FileSystem.read", and so is known in later runs. ``id`` tells two of them apart, and
+    stands for the first word there. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for a tool that does not exist.
 
     An agent has one by default, which ``filesystem_options`` configures.
 
@@ -244,9 +246,9 @@ class FileSystem(Middleware):
             lines, total = files.read_lines(path, first, limit + 1)
         except WrongKind:
             entry = files.read(path)  # raises for a directory
-            self._read_paths(ctx).add(path)
-            return binary(entry, sees=getattr(ctx.run.model, "reads_images", False))
-        self._read_paths(ctx).add(path)
+            seen = binary(entry, sees=getattr(ctx.run.model, "reads_images", False))
+            seen.update = self._read_now(ctx, path)
+            return seen
         if total is None and len(lines) <= limit and (lines or first == 1):
             total = first - 1 + len(lines)
         if not lines and first > 1:
@@ -254,12 +256,13 @@ class FileSystem(Middleware):
             return ToolOutput(
                 f"{path} is empty or the offset is beyond its end: it has {known} "
                 f"lines and the offset is {offset}.",
+                update=self._read_now(ctx, path),
                 is_error=True,
             )
         shown = part(lines[:limit], first, total)
         if dropped:
             shown = f"{path} as somebody else wrote it; what was not saved is dropped.\n{shown}"
-        return ToolOutput(shown)
+        return ToolOutput(shown, update=self._read_now(ctx, path))
 
     def write_file(
         self,
@@ -426,12 +429,21 @@ class FileSystem(Middleware):
         paths: set[str] = ctx.run.local.setdefault(f"{self.id or 'FileSystem'}.refused", set())
         return paths
 
-    def _read_paths(self, ctx: ToolContext) -> set[str]:
-        paths: set[str] = ctx.run.local.setdefault(f"{self.id or 'FileSystem'}.read", set())
-        return paths
+    @property
+    def _key(self) -> str:
+        return f"{self.id or 'FileSystem'}.read"
+
+    def _was_read(self, ctx: ToolContext, path: str) -> bool:
+        return path in ctx.state.get_metadata(self._key, ())
+
+    def _read_now(self, ctx: ToolContext, path: str) -> dict[str, Any]:
+        """What a change of the state says of a file that was read, where anybody asks."""
+        if not self.must_read_before_edit or self._was_read(ctx, path):
+            return {}
+        return {"metadata": {self._key: {path: True}}}  # merged with what other calls have read
 
     def _check_read(self, ctx: ToolContext, entry: FileEntry) -> None:
-        if self.must_read_before_edit and entry.path not in self._read_paths(ctx):
+        if self.must_read_before_edit and not self._was_read(ctx, entry.path):
             raise FileError(f"Read {entry.path} with read_file before you edit it.", entry.path)
 
 

@@ -51,6 +51,7 @@ from ..loop.approvals import bound_anew
 from ..loop.config import Outcome, Unfinished
 from ..loop.execution import new_run_id, run_result
 from ..loop.loop import PAUSE_REASON, Loop
+from ..loop.model_call import is_blank
 from ..loop.open_calls import (
     closing_message,
     end_of,
@@ -117,7 +118,7 @@ class Actor:
         self.initial = restored.state.messages
         self.current_run: Run | None = None
         self.local: dict[str, Any] = {}
-        self.log = EventLog()
+        self.log = EventLog(opened.told)
         self.journal = opened.journal
         self.inbox = Inbox(self.journal.is_safe if self.journal else lambda message: True)
         self.approvals = Approvals()
@@ -130,7 +131,7 @@ class Actor:
         )
         self._state = restored.state
         self._unfinished: Unfinished | None = restored.unfinished  # of the last message's calls
-        self._emitter = Emitter(self.log.push, session_id=session.id)
+        self._emitter = self._new_emitter()
         self._transcript, self._saver = self._keepers()
         self._epoch = opened.epoch
         self._run_id = restored.run_id or ""  # of the active run, or the last one
@@ -150,6 +151,10 @@ class Actor:
         self._tell_todos()  # no event of a run tells of those that are there already
         self._follow_files()
         self._restore(restored)
+
+    def _new_emitter(self) -> Emitter:
+        """One whose events come after all that were told."""
+        return Emitter(self.log.push, session_id=self.session.id, first=self.log.last + 1)
 
     def _restore(self, restored: RestoredSession) -> None:
         """Know what was decided, and what waits, as a conversation was left."""
@@ -392,9 +397,20 @@ class Actor:
 
     def retry(self) -> Run:
         """Run again from the last user or tool message, or with what is queued, or go on."""
+        run = self._go_on("retry")
+        if run is None:
+            raise NotRunning("There is nothing to retry: the last message is an answer.")
+        return run
+
+    def proceed(self) -> Run:
+        """The same; where nothing is left to do, ask the model with the conversation as it is."""
+        return self._go_on("proceed") or self._start(Run(self.session, new_run_id()), [])
+
+    def _go_on(self, how: str) -> Run | None:
+        """Go on with what is left to do; None if there is nothing."""
         self.check_open()
         if self.status == "running":
-            raise Busy(f"Session {self.session.id!r} is running; wait until it ends, then retry.")
+            raise Busy(f"Session {self.session.id!r} is running; wait until it ends, then {how}.")
         if self.status == "interrupted":
             raise Busy(
                 f"Session {self.session.id!r} waits for an answer; give it by approve(), reject() "
@@ -402,11 +418,12 @@ class Actor:
             )
         messages = self._state.messages
         last = messages[-1] if messages else Message("assistant")
+        goes_on = last.stop_reason == "pause_turn" or is_blank(last)
         unanswered = last.role in ("user", "tool")
         if self.answers is not None or open_calls(self._state):
             run = self._further_run(new_run_id())
             return self._start(run, [], decisions=self.answers, meter=self._meter)
-        if self.status == "paused" and (unanswered or last.stop_reason == "pause_turn"):
+        if self.status == "paused" and (unanswered or goes_on):
             return self._start(self._further_run(new_run_id()), [], meter=self._meter)
         while messages and _is_no_answer(messages[-1]):
             self._state = self._state.set_messages(messages[:-1])
@@ -415,7 +432,7 @@ class Actor:
             if self.inbox.has_runs:
                 return self._start_next()
             if not (messages and self.inbox.has_messages):
-                raise NotRunning("There is nothing to retry: the last message is an answer.")
+                return None
         return self._start(self._further_run(new_run_id()), [])
 
     def _further_run(self, id: str, since: int = 0) -> Run:
@@ -880,7 +897,7 @@ class Actor:
         One that comes late and asks for nothing is first told the status.
         """
         now = None
-        if since is None and self._told and self.log.last:
+        if since is None and self._told and self.log.has_told:
             now = StatusChanged(
                 **self._now(), status=self.status, previous=self.status, reason=SNAPSHOT
             )
@@ -1042,6 +1059,8 @@ class Actor:
         self.status = self._awake_as
         if opened is not None:
             restored, self.journal = opened.restored, opened.journal
+            self.log.pass_over(opened.told)
+            self._emitter = self._new_emitter()
             if self._transcript is not None:
                 self._transcript.go_along(self.journal)
             self._epoch = max(self._epoch + 1, opened.epoch)

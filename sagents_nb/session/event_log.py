@@ -55,10 +55,12 @@ Listener = Callable[[Event], Any]
 class EventLog:
     """A bounded list of events and its listeners; used on the runtime loop only.
 
-    The deltas of a finished message are dropped: its ``message_end`` says the same.
+    The deltas of a finished message are dropped: its ``message_end`` says the same. Numbers up to
+    ``before`` are those of events that were told elsewhere, before this session had the
+    conversation.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: int = 0) -> None:
         self._events: deque[Event] = deque(maxlen=KEPT)
         self._deltas: dict[str, list[Event]] = {}  # of who speaks now: "" or a sub-agent's id
         # By the number of a message's end its first pieces, as many as it has parts.
@@ -69,13 +71,17 @@ class EventLog:
         self._untold: list[tuple[Event, Groups]] = []  # few, and seldom any
         self._telling = False
         self._closed = False
-        self.last = 0  # the newest event's sequence number
+        self.last = before  # the newest event's sequence number
+        self.has_told = False
         self._calls: dict[str, None] = {}  # the ids of those between their start and their end
         self._speaking = False
 
     def push(self, event: Event) -> None:
         """Keep an event and tell everybody; a listener that raises hurts nobody else."""
+        if event.seq <= self.last:  # of what a hook began before the session rested
+            event = replace(event, seq=self.last + 1)
         self.last = event.seq
+        self.has_told = True
         speaker, inner = "", event
         while type(inner) is SubagentEvent:
             speaker, inner = inner.sub_agent_id, inner.event
@@ -102,6 +108,10 @@ class EventLog:
         self._telling = False
         if self._closed:
             self._release()
+
+    def pass_over(self, last: int) -> None:
+        """Events up to that number were told elsewhere meanwhile."""
+        self.last = max(self.last, last)
 
     def _drop_deltas(self, speaker: str, end: int, message: Message) -> None:
         """Keep no pieces of a message that has ended, but those that :meth:`spoken` puts it in."""

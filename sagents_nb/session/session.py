@@ -794,6 +794,26 @@ class Session:
         """
         return self._act(self.actor.retry)
 
+    def proceed(self) -> Run:
+        """Run without a new message, also where the last one is an answer.
+
+        What :meth:`retry` would do it does, too. Else the model is asked with the conversation as
+        it is, and with what a ``before_run`` hook adds to it: what happened meanwhile, say. A
+        provider that wants a message of a person at the end, or any at all, refuses what has
+        none, and the run fails. Raises :class:`~sagents_nb.errors.NotRunning` for a session that
+        is closed, and :class:`~sagents_nb.errors.Busy` while a run is active or waits for people.
+
+        >>> import sagents_nb as sa
+        >>> class Mail(sa.Middleware):
+        ...     def before_run(self, state, ctx):
+        ...         return state.add_message(sa.Message.user("There are 3 new letters."))
+        >>> model = sa.ScriptedModel(["I will read them."])
+        >>> session = sa.Session(sa.Agent(model, middleware=[Mail()]))
+        >>> session.proceed().result().text
+        'I will read them.'
+        """
+        return self._act(self.actor.proceed)
+
     # deciding
 
     @kinds.checked(decisions=kinds.ANYTHING)

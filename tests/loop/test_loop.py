@@ -160,6 +160,50 @@ def test_the_limit_can_be_given_per_run() -> None:
         agent.run("go", max_runs=2)
 
 
+@pytest.mark.spec("H3.1.4")
+def test_without_a_limit_a_model_may_go_on_for_as_long_as_it_wants() -> None:
+    turns = [call("look", f"c{n}") for n in range(60)]
+    assert agent_of(*turns, "at last", tools=[look], max_runs=0).run("go").text == "at last"
+    agent = agent_of(*turns, "at last", tools=[look])
+    assert agent.run("go", max_runs=0).text == "at last"
+    with pytest.raises(sa.BudgetExceeded):  # which is another limit
+        agent_of(*turns, tools=[look], max_runs=0, budget=sa.Budget(model_calls=3)).run("go")
+
+
+@pytest.mark.spec("H3.1.4")
+@pytest.mark.parametrize(
+    "blank",
+    [
+        "",
+        " \n ",
+        sa.Message.assistant([]),
+        sa.Message.assistant([sa.ThinkingPart("Hm."), sa.TextPart(" ")]),
+    ],
+)
+def test_a_blank_answer_is_asked_for_again_where_that_is_wanted(blank: Any) -> None:
+    agent = agent_of(blank, blank, "at last", retry_blank=True)
+    result = agent.run("go")
+    assert (result.text, roles(result.messages)) == ("at last", ["user", *["assistant"] * 3])
+    assert [len(r.messages) for r in agent.model.requests] == [1, 2, 3]  # type: ignore[attr-defined]
+    assert agent_of(blank, "never").run("go").text.strip() == ""
+
+
+@pytest.mark.spec("H3.1.4")
+def test_blank_answers_count_among_the_calls_of_a_run_which_can_be_continued() -> None:
+    agent = agent_of(call("look"), " ", " ", "at last", tools=[look], retry_blank=True, max_runs=3)
+    with pytest.raises(sa.MaxRunsExceeded) as raised:
+        agent.run("go")
+    assert agent.run([], raised.value.result).text == "at last"
+
+
+def test_an_answer_that_was_cut_or_is_no_text_is_not_blank() -> None:
+    cut = sa.Message.assistant("", stop_reason="max_tokens")
+    shown = sa.Message.assistant([sa.JsonPart({"a": 1})])
+    for answer in (cut, shown, "0"):
+        agent = agent_of(answer, "never", retry_blank=True)
+        assert len(agent.run("go").messages) == 2
+
+
 def test_a_model_that_only_pauses_is_stopped_by_the_limit_too() -> None:
     pause = sa.Message.assistant("…", stop_reason="pause_turn")
     assert agent_of(pause, "done").run("go").text == "done"

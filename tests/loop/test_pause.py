@@ -141,6 +141,13 @@ def test_a_paused_session_goes_on_after_a_restart() -> None:
     assert results(fork.state) == ["saw it"]
 
 
+@pytest.mark.spec("S1.2.10")
+def test_a_pause_after_a_blank_answer_is_gone_on_from() -> None:
+    session = pausing(" ", "done", retry_blank=True)
+    assert session.send("go").result().status == "paused"
+    assert session.retry().result().text == "done"
+
+
 def test_a_pause_keeps_what_is_queued_for_later() -> None:
     session = pausing("one", "two")
     session.follow_up("then this")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,4 +79,39 @@ def test_existence_comes_first_then_reading_then_uniqueness() -> None:
     assert "File not found: /no.md" in said[0]
     assert "Read /a.md with read_file before you edit it." in said[1]
     assert "occurs 2 times" in said[3]
+    session.close()
+
+
+@pytest.mark.spec("H3.4.2")
+def test_what_was_read_is_known_after_a_restart_and_in_a_restored_state(tmp_path: Path) -> None:
+    def agent(*turns: Any) -> sa.Agent:
+        return sa.Agent(
+            sa.ScriptedModel(list(turns)), filesystem_options={"must_read_before_edit": True}
+        )
+
+    store = sa.ConversationStore(tmp_path / "agents.db")
+    files = Files()
+    files.write("/a.md", "one\ntwo\n")
+    files.write("/b.md", "one\n")
+    reads = [call("read_file", f"c{n}", file_path=path) for n, path in enumerate(["/a.md", "b.md"])]
+    with sa.Session(agent(reads, "read"), "c1", store=store, filesystem=files) as session:
+        session.send("read").result()
+        exported = session.export_state()
+        assert session.state.metadata == {"FileSystem.read": {"/a.md": True, "/b.md": True}}
+    edits = [edit("c3"), edit("c4", path="/b.md")]
+    again = sa.Session.open("c1", agent=agent(edits, "ok"), store=store, filesystem=files)
+    restored = sa.Session.restore(exported, agent(edit("c3", old="two"), "ok"), filesystem=files)
+    for session in (again, restored):
+        said = results(session.send("edit").result().state)[2:]
+        assert all(text.startswith("Replaced") for text in said)
+        session.reset()
+        assert session.state.metadata == {}
+        session.close()
+    store.close()
+
+
+def test_without_the_option_nothing_is_kept_of_what_was_read() -> None:
+    read = call("read_file", "c1", file_path="/a.md")
+    session = session_with(read, "done", must_read_before_edit=False)
+    assert session.send("go").result().state.metadata == {}
     session.close()

@@ -75,7 +75,7 @@ def test_the_longest_allowed_texts_are_allowed() -> None:
         ({"subagents": [helper(), helper()]}, "Two sub-agents are called 'helper'"),
         ({"subagents": ["helper"]}, "SubAgentConfig.*CompiledSubAgent"),
         ({"subagents": [helper(interrupt_on={"lok": True})]}, "'helper'.*lok"),
-        ({"subagents": [helper(max_runs=0)]}, "'helper'.*max_runs"),
+        ({"subagents": [helper(max_runs=-1)]}, "'helper'.*max_runs"),
         ({"subagents": [helper(tools=[look, look])]}, "'helper'.*Two tools"),
         ({"max_parallel": 0}, "max_parallel"),
         ({"max_depth": 0}, "max_depth"),

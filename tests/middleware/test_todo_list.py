@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import sagents_nb as sa
+from sagents_nb.errors import ConfigurationError
 from sagents_nb.middleware.todo_list import MOST, TodoList
 from sagents_nb.state import State, Todo
 from sagents_nb.tools import ToolOutput
@@ -138,3 +141,58 @@ def test_cancelled_items_count_as_resolved() -> None:
         "All done: 2 todos resolved (1 completed, 1 cancelled). The list is cleared."
     )
     assert output.update == {"todos": []}
+
+
+@pytest.mark.spec("H3.4.1")
+def test_a_list_that_is_only_replaced_has_no_merge() -> None:
+    tool = tool_of(TodoList(replace_only=True), "write_todos")
+    assert tool.schema["required"] == ["todos"]
+    assert "merge" not in f"{tool.schema} {tool.description}"
+    state = State(todos=[Todo("a"), Todo("b")])
+    output = tool(**tool.arguments.check({"todos": [{"content": "new", "status": "?"}]}))
+    assert after(output, state) == [Todo("new", "pending", 1)]
+    assert output.content == "1 todo: 1 pending.\n1. [pending] new"
+
+
+@pytest.mark.spec("H3.4.1")
+def test_an_item_can_be_cut_instead_of_refused() -> None:
+    tool = tool_of(TodoList(max_content=2000), "write_todos")
+    todos = [{"content": "x" * 2001}, {"content": "y" * 1001}, {"content": "z"}]
+    output = call(tool, {"merge": False, "todos": todos})
+    assert [len(t.content) for t in after(output)] == [2000, 1001, 1]
+    kept = State.restore(State().update(output.update).export())
+    assert list(kept.todos) == after(output)
+    tool = tool_of(TodoList(max_content=3), "write_todos")
+    assert after(call(tool, {"merge": False, "todos": todos}))[0].content == "xxx"
+    empty = call(tool, {"merge": False, "todos": [{"content": ""}]})
+    assert (empty.is_error, empty.update) == (True, {})
+
+
+@pytest.mark.spec("S1.9.4")
+@pytest.mark.parametrize("max_content", [0, 2001, True, "many"])
+def test_no_item_is_longer_than_people_read(max_content: Any) -> None:
+    said = r"max_content=…\) is a whole number from 1 to 2,000, or None"
+    with pytest.raises(ConfigurationError, match=said):
+        TodoList(max_content=max_content)
+
+
+@pytest.mark.spec("H3.4.1")
+def test_a_list_of_which_all_is_done_can_stay() -> None:
+    tool = tool_of(TodoList(keep_done=True), "write_todos")
+    output = call(tool, {"merge": False, "todos": [{"content": "a", "status": "completed"}]})
+    assert after(output) == [Todo("a", "completed", 1)]
+    assert output.content == "1 todo: 1 completed.\n1. [completed] a"
+    assert "cleared" not in f"{output.metadata} {tool.description}"
+
+
+def test_long_items_are_kept_with_their_conversation(tmp_path: Path) -> None:
+    options = {"replace_only": True, "max_content": 2000, "keep_done": True}
+    todos = {"todos": [{"content": "x" * 1500, "status": "completed"}]}
+    model = sa.ScriptedModel([sa.ToolCall("c1", "write_todos", todos), "done"])
+    agent = sa.Agent(model, todo_options=options)
+    store = sa.ConversationStore(tmp_path / "agents.db")
+    with sa.Session(agent, "c1", store=store) as session:
+        session.send("go").result()
+    with sa.Session.open("c1", agent=agent, store=store) as session:
+        assert [(len(t.content), t.status) for t in session.todos] == [(1500, "completed")]
+    store.close()

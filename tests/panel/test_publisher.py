@@ -487,6 +487,35 @@ def test_a_restored_session_shows_its_old_messages() -> None:
     assert len(publisher.state["entries"]) == len(first.messages) + 2
 
 
+def test_a_page_goes_on_with_a_conversation_that_was_opened_again(
+    tmp_path: Path, no_clock: None
+) -> None:
+    store = ConversationStore(tmp_path / "agents.db")
+    session = session_of("One.", store=store)
+    publisher, wire = published(session)
+    page = Page(lambda have: None)
+    hello(publisher, wire)
+    session.send("Go").result()
+    flush(publisher)
+    for message in wire.sent:
+        page.receive(message)
+    had = page.seq
+    session.close()
+    agent = sa.Agent(sa.ScriptedModel(["Two."]))
+    again = sa.Session.open(session.id, agent=agent, store=store)
+    publisher, wire = published(again)
+    hello(publisher, wire, had)  # it was never told that this is another session
+    again.send("More").result()
+    flush(publisher)
+    for message in wire.sent:
+        page.receive(message)
+    assert [message["type"] for message in wire.sent] == ["snapshot", "events"]
+    assert page.state is not None
+    assert len(page.state["entries"]) == 4
+    assert (page.seq > had, page.gaps) == (True, 0)
+    store.close()
+
+
 def test_calls_of_a_fork_say_in_the_words_of_their_tools_what_they_are() -> None:
     @sa.tool(display_text=lambda arguments: f"Looking at {arguments['frame']}")
     def look(frame: str) -> str:

@@ -663,6 +663,47 @@ def test_who_watches_an_opened_session_is_told_its_status(store: ConversationSto
     assert [e.status for e in of(StatusChanged, later)] == ["interrupted"]
 
 
+@pytest.mark.spec("H3.1.2")
+def test_what_a_run_without_a_message_said_is_there_again(
+    disk: Disk, store: ConversationStore
+) -> None:
+    session = session_in(store, "one", "two")
+    session.send("go").result()
+    assert session.proceed().result().text == "two"
+    again = disk.crashed(session, "three")
+    assert again.status == "idle"
+    assert again.proceed().result().text == "three"
+    assert [m.text for m in again.messages] == ["go", "one", "two", "three"]
+
+
+@pytest.mark.spec("H3.1.8")
+@pytest.mark.parametrize("crashes", [False, True])
+def test_the_numbers_of_events_ascend_over_reopening(
+    disk: Disk, store: ConversationStore, crashes: bool
+) -> None:
+    session = session_in(store, "hi")
+    numbers: list[int] = []
+    for _ in range(3):
+        session.subscribe(lambda event: numbers.append(event.seq))
+        assert session.send("go").result().text == "hi"
+        if crashes:  # nobody wrote down how many there were
+            store = disk.store(disk.snapshot(store))
+            session = sa.Session.open("c1", agent=agent_of("hi"), store=store, take_over=True)
+        else:
+            session = reopened(session, "hi")
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] == 1
+
+
+@pytest.mark.spec("H3.1.8")
+def test_numbers_of_events_are_those_that_a_page_can_count(store: ConversationStore) -> None:
+    session_in(store, "hi").close()
+    epochs = store.database.tables.leases.update().values(epoch=2**25 - 1)
+    store.database.run(lambda connection: connection.execute(epochs))
+    run = opened(store, "hi").send("go")
+    assert all(2**52 < event.seq < 2**53 for event in run)  # JavaScript's safe integers
+
+
 @pytest.mark.spec("S1.10.6")
 def test_an_answer_wakes_a_sleeping_conversation_without_a_flash_of_the_question(
     store: ConversationStore,

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.events import AgentShutdown, NodeTransferred, NodeTransferring, StatusChanged
+from sagents_nb.events import (
+    AgentShutdown,
+    Frozen,
+    NodeTransferred,
+    NodeTransferring,
+    StatusChanged,
+)
 from sagents_nb.runtime.thread import runtime
 from sagents_nb.store import ConversationStore
 from tests.session.gates import Gate
@@ -151,6 +157,36 @@ def test_a_stored_session_that_rests_lets_go_of_its_conversation_and_finds_it_ag
     second.close()
     assert first.send("three").result().text == "d"
     assert [m.text for m in first.messages] == ["one", "a", "two", "b", "three", "d"]
+
+
+@pytest.mark.spec("H3.1.8")
+def test_events_are_numbered_on_also_where_another_had_the_conversation_meanwhile(
+    store: ConversationStore, hours: Hours
+) -> None:
+    run: list[sa.RunContext] = []
+
+    class Keeps(sa.Middleware):
+        def before_model(self, state: sa.State, ctx: sa.RunContext) -> None:
+            run.append(ctx)
+
+    agent = agent_of("a", "d", middleware=[Keeps()])
+    first = sa.Session(agent, "c1", store=store, inactivity_timeout=SOON)
+    heard = Heard(first)
+    first.send("one").result()
+    hours.pass_by(SOON)
+    heard.wait_for(AgentShutdown)
+    second = sa.Session.open("c1", agent=agent_of("b"), store=store, inactivity_timeout=None)
+    between = Heard(second)
+    second.send("two").result()
+    second.close()
+    asleep = len(heard.events)
+    first.send("three").result()
+    runtime.call(run[0].publish, Frozen)  # as what a hook began before that may do
+    first.publish(Frozen())
+    numbers = [e.seq for e in [*heard.events[:asleep], *between.events, *heard.events[asleep:]]]
+    assert [e.type for e in heard.events[-2:]] == ["frozen", "frozen"]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] == 1
 
 
 def test_a_session_that_was_closed_is_not_woken() -> None:

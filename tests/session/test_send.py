@@ -312,6 +312,41 @@ def test_there_is_nothing_to_retry_after_an_answer_or_before_the_first_message()
         session.retry()
 
 
+@pytest.mark.spec("H3.1.2")
+def test_a_run_without_a_message_asks_the_model_all_the_same() -> None:
+    session = session_of("first", "second", "third")
+    assert session.proceed().result().text == "first"
+    assert session.proceed().result().text == "second"
+    session.send("a", model=sa.ScriptedModel(["of another"])).result()
+    assert session.proceed().result().text == "third"  # whatever was for the last run alone
+    assert roles(session.messages) == [*["assistant"] * 2, "user", *["assistant"] * 2]
+    assert session.status == "idle"
+
+
+def test_a_run_without_a_message_does_first_what_is_left_to_do(gate: Gate) -> None:
+    session = session_of(sa.ModelError("down"), "answer", "more")
+    with pytest.raises(sa.ModelError):
+        session.send("a").result()
+    assert session.proceed().result().text == "answer"  # what failed is taken back
+    assert [message.text for message in session.messages] == ["a", "answer"]
+    session.steer("b")
+    assert session.proceed().result().text == "more"
+    assert [message.text for message in session.messages[2:]] == ["b", "more"]
+    waits = session_of(call("hold"), "done", tools=[gate.tool], interrupt_on=["hold"])
+    waits.send("a").result()
+    with pytest.raises(sa.Busy, match="waits for an answer"):
+        waits.proceed()
+    running = waits.resume(sa.Approve())
+    gate.wait()
+    with pytest.raises(sa.Busy, match="then proceed"):
+        waits.proceed()
+    gate.open()
+    running.result()
+    waits.close()
+    with pytest.raises(sa.NotRunning, match="closed"):
+        waits.proceed()
+
+
 @pytest.mark.parametrize("reason", ["max_tokens", "context_window"])
 def test_a_cut_answer_is_taken_back_by_retry(reason: str) -> None:
     cut = sa.Message.assistant("The first h", stop_reason=reason)

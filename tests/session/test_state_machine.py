@@ -261,13 +261,16 @@ def live(program: list[list[Any]], store: sa.ConversationStore | None) -> Life:
 
 def check(life: Life) -> None:
     """It is what one thread would have made of it, in the order in which the calls took effect."""
-    model = Sequential()
+    model, told = Sequential(), 0
     for actor, steps in life.steps.items():
         model = model.opened(steps, None if life.store else life.first[actor])
         for step in steps:
             model.take(step)
         numbers = [event.seq for event in life.events[actor]]
-        assert numbers == list(range(1, len(numbers) + 1))
+        first = numbers[0] if numbers and life.store else told + 1
+        assert numbers == list(range(first, first + len(numbers)))
+        assert first > told
+        told = first + len(numbers) - 1 if life.store else 0
     session = life.session
     assert session.status == "idle"
     assert not unanswered(session.messages)

@@ -411,6 +411,7 @@ def _merged(pieces: Sequence[Piece]) -> bytes:
 
 
 _DIALECT = Dialect(_turn, ParameterNames(), _merged)
+_THOUGHTS = ("thinking", "redacted_thinking")
 
 
 def _assistant(turn: SentTurn, names: ParameterNames) -> list[Block]:
@@ -440,7 +441,8 @@ def _assistant(turn: SentTurn, names: ParameterNames) -> list[Block]:
                 )
         elif isinstance(part, ProviderPart) and part.provider == "anthropic":
             blocks.append(part.data)
-    return blocks
+    # "The final block in an assistant message cannot be `thinking`": no blank answer is sent.
+    return [] if all(block.get("type") in _THOUGHTS for block in blocks) else blocks
 
 
 def _result(result: ToolResult) -> Block:

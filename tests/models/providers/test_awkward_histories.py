@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from sagents_nb.messages import JsonPart, Message, TextPart, ThinkingPart, ToolCall, ToolResult
+from sagents_nb.messages import (
+    JsonPart,
+    Message,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCall,
+    ToolResult,
+)
 from tests.models.loopback import MODELS, Provider, sent
 
 
@@ -30,6 +38,17 @@ def test_broken_and_foreign_messages_are_not_sent(provider: Provider, name: str)
     assert "again" in raw
     for absent in ("for people", "c9", "sig", "cancelled"):
         assert absent not in raw
+
+
+def test_claude_is_sent_no_answer_of_thoughts_alone(provider: Provider) -> None:
+    thought = ThinkingPart("Hm.", "signature", "anthropic")
+    hidden = ProviderPart("anthropic", {"type": "redacted_thinking", "data": "…"})
+    for blank in ([thought], [hidden], [thought, TextPart(" ")]):
+        history = [Message.user("hi"), Message("assistant", tuple(blank), stop_reason="end_turn")]
+        (only,) = sent(provider, "anthropic", history)["messages"]
+        assert (only["role"], only["content"][0]["text"]) == ("user", "hi")
+        (only,) = sent(provider, "anthropic", [*history, Message.user("So?")])["messages"]
+        assert [block["text"] for block in only["content"]] == ["hi", "So?"]
 
 
 @pytest.mark.parametrize("name", MODELS)
