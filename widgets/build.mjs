@@ -6,7 +6,7 @@ const out = "../sagents_nb/panel/static";
 
 // The loader travels with every widget model and the panel once per page, so both are kept small;
 // what sets formulas and what colours code, once per page that has any.
-const budgets = { "loader.js": 4_000, "panel.js": 204_000, "panel.css": 35_000, "math.js": 280_000, "colours.js": 50_000, "reopened.js": 2_000 };
+const budgets = { "loader.js": 4_000, "panel.js": 206_000, "panel.css": 35_000, "math.js": 280_000, "colours.js": 50_000, "reopened.js": 2_000 };
 
 const options = {
   entryPoints: { loader: "src/loader.ts", panel: "src/panel.tsx", math: "src/katex.ts", colours: "src/colours.ts", reopened: "src/reopened.ts", "panel-css": "src/style.css" },
