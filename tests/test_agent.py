@@ -297,7 +297,6 @@ def test_nor_is_it_in_a_body_of_all_requests() -> None:
     [
         ({"extra_body": {"tools": [{"type": "mcp", "authorization": "s3cr3t"}]}}, "authorization"),
         ({"web": {"login": {"password": "s3cr3t"}}}, "password"),
-        ({"upstream": "http://me:s3cr3t@host:3128"}, "upstream"),
     ],
 )
 def test_nor_is_it_deeper_in_an_option(options: Any, named: str) -> None:

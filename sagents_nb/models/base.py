@@ -228,7 +228,10 @@ def for_another_server(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """What any server may see, and the rest: how it was given, and the argument it should be."""
+    """What any server may see, and what has a name: how it was given, and the argument it is.
+
+    What has another name and is a key by its looks is in neither.
+    """
     left: dict[str, Any] = {}
     rest: list[tuple[str, str]] = []
     for name, value in options.items():
@@ -240,10 +243,8 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str,
         if is_body:
             within = [f"{n!r}: …" for n in value if of_one_server(n)]
             value = {n: v for n, v in value.items() if not of_one_server(n)}
-        if _is_secret(value):
-            rest.append((f"{name!r}: …", "options"))
-            continue
-        left[name] = _without_secrets(value, within)
+        if not _is_secret(value):
+            left[name] = _without_secrets(value, within)
         rest += [
             (f"{name!r}: {{{inner}}}", "extra_body" if is_body else "options") for inner in within
         ]
@@ -252,25 +253,27 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str,
 
 # What stands below these in a schema has names of its own,
 _NAMED = {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
-# and these show what its values may be.
+# and these show what its values may be, or name its properties.
 _SAMPLES = {"default", "const", "enum", "examples", "input_examples"}
+_SAMPLES |= {"discriminator", "dependentRequired"}
+_SCHEMA = {"properties", "oneOf", "anyOf", "allOf", "$ref", "input_schema"}
 _TYPES = {"object", "array", "string", "number", "integer", "boolean", "null"}
 _DEEPEST = 100  # as no schema is, and as far as a walk by calls should go
 
 
 def _without_secrets(value: Any, found: list[str], depth: int = 0, named: bool = False) -> Any:
-    """``value`` without what is for one server alone, which is added to ``found`` as given."""
+    """``value`` without what is for one server alone; ``found`` are names of it, as given."""
     if isinstance(value, list | tuple) and depth < _DEEPEST:
-        items = [each for each in value if not _is_secret(each)]
-        found += ["…"] * (len(value) - len(items))
-        return [_without_secrets(each, found, depth + 1) for each in items]
+        return [_without_secrets(each, found, depth + 1) for each in value if not _is_secret(each)]
     if not isinstance(value, Mapping) or depth == _DEEPEST:
         return value
     left: dict[str, Any] = {}
     for name, inner in value.items():
         is_schema = named and isinstance(inner, Mapping | bool)
-        if not is_schema and (_is_secret(inner) or (_plain(name) in _DEEP and _is_told(inner))):
+        if not is_schema and _plain(name) in _DEEP and _is_told(inner):
             found.append(f"{name!r}: …")
+        elif _is_secret(inner):
+            continue
         elif not named and name in _SAMPLES and _describes(value):
             left[name] = inner
         else:
@@ -282,7 +285,7 @@ def _without_secrets(value: Any, found: list[str], depth: int = 0, named: bool =
 def _describes(value: Mapping[str, Any]) -> bool:
     kind = value.get("type")
     known = kind in _TYPES if isinstance(kind, str) else isinstance(kind, list)
-    return known or "properties" in value or "input_schema" in value
+    return known or not _SCHEMA.isdisjoint(value)
 
 
 def _is_told(value: Any) -> bool:

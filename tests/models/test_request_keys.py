@@ -129,6 +129,11 @@ LOGIN = {
     },
     "required": ["password"],
     "examples": [{"password": "what the form takes", "headers": {}}],
+    "dependentRequired": {"password": ["headers"]},
+}
+BY_KIND = {
+    "oneOf": [{"$ref": "#/$defs/token"}],
+    "discriminator": {"propertyName": "kind", "mapping": {"token": "#/$defs/token"}},
 }
 
 
@@ -153,6 +158,7 @@ def given_to_a_fallback(options: dict[str, Any]) -> Any:
     [
         ({"proxy": "http://10.0.0.1:3128", "client": {"verify": False}}, {}),
         ({"metadata": {"project": "p", "trace": "http://me:pa55@host"}}, {"project": "p"}),
+        ({"upstream": "http://me:pa55@host:3128", "user": OTHER}, {}),
         ({"metadata": {"project": "p", "of": OTHER}}, {"project": "p"}),
         ({"metadata": {"project": "p", "all": [OTHER, 1]}}, {"project": "p", "all": [1]}),
         ({"metadata": {"auth": {"user": "me"}, "token": 7}}, {"token": 7}),
@@ -178,7 +184,7 @@ def test_what_a_schema_calls_its_properties_goes_to_every_model() -> None:
     options = {
         "tools": [{"name": "log_in", "input_schema": LOGIN, "input_examples": [{"password": "x"}]}],
         "response_format": {"json_schema": {"schema": {"$defs": {"token": LOGIN}, **LOGIN}}},
-        "extra_body": {"guided_json": LOGIN},
+        "extra_body": {"guided_json": LOGIN, "structured": BY_KIND},
     }
     assert given_to_a_fallback(options) == options
     model = sa.ScriptedModel(["fine"])
