@@ -300,6 +300,12 @@ def test_rows_without_a_value_are_among_those_with_another_one() -> None:
     assert "Rows without a `diagnosis` are among them." in told.text
 
 
+def test_the_numbers_of_the_rows_are_not_averaged_with_what_is() -> None:
+    told = ask("average yield of runs that did not fail in {reactor}", frames=TYPED_FRAMES).text
+    assert told.startswith("The average `yield_pct` with `failed` 0 is")
+    assert "`run`" not in told
+
+
 # Which calls it takes
 
 

@@ -101,7 +101,7 @@ def _exam() -> pd.DataFrame:
     )
 
 
-def _runs() -> pd.DataFrame:
+def _reactor() -> pd.DataFrame:
     chance = np.random.default_rng(11)
     count = 90
     return pd.DataFrame(
@@ -137,7 +137,7 @@ def typed_frames() -> Frames:
         "patients": _patients(),
         "countries": _countries(),
         "exam": _exam(),
-        "runs": _runs(),
+        "reactor": _reactor(),
         "log": _log(),
     }
 
@@ -370,13 +370,13 @@ TYPED = [
         ("North", "South", "East"),
     ),
     Question(
-        "average yield of runs that did not fail in {runs}",
-        lambda f: [f["runs"]["yield_pct"][f["runs"]["failed"] == 0].mean()],
+        "average yield of runs that did not fail in {reactor}",
+        lambda f: [f["reactor"]["yield_pct"][f["reactor"]["failed"] == 0].mean()],
     ),
-    Question("How many runs failed in {runs}?", lambda f: [int(f["runs"]["failed"].sum())]),
+    Question("How many runs failed in {reactor}?", lambda f: [int(f["reactor"]["failed"].sum())]),
     Question(
-        "median yield of Pd vs Pt in {runs}",
-        lambda f: [*f["runs"].groupby("catalyst")["yield_pct"].median()[["Pd", "Pt"]]],
+        "median yield of Pd vs Pt in {reactor}",
+        lambda f: [*f["reactor"].groupby("catalyst")["yield_pct"].median()[["Pd", "Pt"]]],
     ),
     Question(
         "How many students are in class 9a in {exam}?",
