@@ -31,6 +31,8 @@ ALLOWED = {
     "os._exit": "ends a process as a kill would; public for all its name",
     "_replace": "a NamedTuple's; named so for its fields' sake",
     "row._mapping": "a SQLAlchemy row's; named so for its columns' sake",
+    "asyncio._enter_task": "for who has tasks of his own; public for all its name, and documented",
+    "asyncio._leave_task": "for who has tasks of his own; likewise",
     "fs._strip_protocol": "fsspec: the path of a URL, as the file system itself reads it",
     "fs._parent": "fsspec: the folder of a path, as the file system itself sees it",
     "kernel._allow_stdin": "ipykernel: whether the request of now may ask; no other way to it",

@@ -11,8 +11,9 @@ import asyncio
 import copy
 import sys
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from contextvars import Context, copy_context
 from typing import Any
 
 from msgspec.structs import replace
@@ -314,10 +315,34 @@ def _changed(state: State, item: PreparedCall) -> State:
 def _begun(
     work: Coroutine[Any, Any, Executed], loop: asyncio.AbstractEventLoop
 ) -> asyncio.Task[Executed]:
-    """A task of it, which begins at once where Python can: a quick tool ends before it is left."""
+    """A task of it, which begins at once: a quick tool has ended before the loop turns."""
     if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
-    return asyncio.Task(work, loop=loop)
+    # Python 3.11 has no such tasks, so this does what they do: the first step, which a task has
+    # its loop call soon, is made at once, in the place of the task that runs now.
+    own = copy_context()
+    steps: list[Callable[[], object]] = []
+    call_soon = loop.call_soon
+
+    def take(step: Callable[..., Any], *args: Any, context: Context | None = None) -> None:
+        if context is own:
+            steps.append(step)
+        else:  # memory was freed meanwhile, and somebody has to hear of it
+            call_soon(step, *args, context=context)
+
+    loop.call_soon = take  # type: ignore[method-assign,assignment]
+    try:
+        task = asyncio.Task(work, loop=loop, context=own)
+    finally:
+        del loop.call_soon
+    running = asyncio.current_task(loop)
+    assert running is not None  # the run's
+    asyncio._leave_task(loop, running)
+    try:
+        own.run(steps[0])
+    finally:
+        asyncio._enter_task(loop, running)
+    return task
 
 
 class _Batch:
@@ -335,7 +360,7 @@ class _Batch:
         limit = _at_once(batch, config.max_parallel_tools)
         self.gate = asyncio.Semaphore(limit) if limit < self.left else None
         self.loop = asyncio.get_running_loop()
-        self.ended = self.loop.create_future()
+        self.ended: asyncio.Future[None] | None = None  # made where a call is waited for
 
     async def results(self) -> list[Executed]:
         """What the calls came to."""
@@ -345,7 +370,9 @@ class _Batch:
                 tasks.append(_begun(self.run(item), self.loop))
                 if not len(tasks) % AT_A_TIME:
                     await asyncio.sleep(0)
-            await self.ended  # asyncio.wait would cost more than all the rest of a quick tool
+            if self.left:
+                self.ended = self.loop.create_future()
+                await self.ended  # asyncio.wait costs more than all the rest of a quick tool
         except asyncio.CancelledError:
             self.ctx.cancelled.set()
             tasks += [self.loop.create_task(self.run(item)) for item in self.batch[len(tasks) :]]
@@ -368,7 +395,7 @@ class _Batch:
         finally:
             item.ended = True
             self.left -= 1
-            if not self.left and not self.ended.done():
+            if not self.left and self.ended is not None and not self.ended.done():
                 self.ended.set_result(None)
 
     async def answer(self, item: PreparedCall) -> Executed:
@@ -394,7 +421,9 @@ class _Batch:
             executed = await self.ran(item, item.tool)
         else:
             executed = Executed(item.answer, item.status, error)
-        executed = replace(executed, result=item.noted(executed.result))
+        noted = item.noted(executed.result)
+        if noted is not executed.result:
+            executed = replace(executed, result=noted)
         if item.begun:
             self.write_down(item, executed)
         self.tell_end(item, executed.result, executed.status)

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
+from contextvars import ContextVar
+from types import FrameType
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -142,3 +146,93 @@ def test_many_runs_at_once_share_the_workers_without_mixing_anything_up() -> Non
 
     for k, result in enumerate(asyncio.run(all_at_once())):
         assert results(result.state) == [str(2 * (10 * k + i)) for i in range(3)]
+
+
+def test_a_quick_tool_has_ended_before_anything_else_has_its_turn() -> None:
+    heard: list[str] = []
+
+    async def quick() -> str:
+        heard.append("the tool")
+        return "done"
+
+    class Hears(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> None:
+            asyncio.get_running_loop().call_soon(heard.append, "something else")
+
+        def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: sa.RunContext) -> None:
+            heard.append("its end")
+
+    agent_of(call("quick"), "done", tools=[quick], middleware=[Hears()]).run("go")
+    assert heard[:2] == ["the tool", "its end"]
+
+
+def test_a_tool_is_in_one_task_of_its_own_from_its_beginning_to_its_end() -> None:
+    tasks: list[asyncio.Task[Any] | None] = []
+
+    async def work() -> str:
+        tasks.append(asyncio.current_task())
+        await asyncio.sleep(0)
+        tasks.append(asyncio.current_task())
+        return "done"
+
+    class Looks(sa.Middleware):
+        def after_model(self, state: sa.State, ctx: sa.RunContext) -> None:
+            tasks.append(asyncio.current_task())
+
+    agent_of(call("work"), "done", tools=[work], middleware=[Looks()]).run("go")
+    run, begun, ended, run_again = tasks
+    assert begun is ended is not None
+    assert run is run_again is not begun
+
+
+def test_a_tool_may_limit_its_time_before_it_waits_for_the_first_time() -> None:
+    async def work() -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return "too late"
+        return "in time"
+
+    result = agent_of(call("work"), "done", tools=[work]).run("go")
+    assert results(result.state) == ["too late"]
+    assert result.status == "completed"
+
+
+def test_what_a_tool_sets_in_its_context_is_its_own() -> None:
+    said = ContextVar("said", default="nothing")
+    seen: list[str] = []
+
+    async def work(what: str) -> str:
+        seen.append(said.get())
+        said.set(what)
+        return said.get()
+
+    turn = [call("work", f"c{n}", what=str(n)) for n in range(2)]
+    agent = agent_of(turn, call("work", "c2", what="2"), "done", tools=[work])
+    assert results(agent.run("go").state) == ["0", "1", "2"]
+    assert seen == ["nothing"] * 3
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there tasks begin at once by themselves")
+def test_what_the_loop_is_to_call_while_a_tool_is_being_begun_is_called() -> None:
+    wanted: list[int] = []
+    called: list[int] = []
+
+    def step(frame: FrameType, event: str, argument: object) -> None:
+        if frame.f_code is WeakSet.add.__code__:  # as in the middle of making a task
+            wanted.append(len(wanted))
+            asyncio.get_running_loop().call_soon(called.append, wanted[-1])
+
+    class Looks(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> None:
+            sys.setprofile(step)
+
+    async def work() -> str:
+        sys.setprofile(None)
+        await asyncio.sleep(0)
+        return "done"
+
+    result = agent_of(call("work"), "done", tools=[work], middleware=[Looks()]).run("go")
+    assert results(result.state) == ["done"]
+    assert called == wanted != []
