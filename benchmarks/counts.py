@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,24 +168,40 @@ def syncs(mode: str) -> Measured:
 
 
 def calls() -> Measured:
-    """How many functions a turn with a tool calls on the thread that runs agents."""
+    """How many functions a turn with a tool, and a row of a map, call on the thread of agents."""
     count = made = 0
 
     def seen(frame: Any, event: str, argument: Any) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
-    @sa.tool
-    async def look(where: str) -> str:
-        """Look there; count what happens between the tenth time and the last."""
-        nonlocal made
+    def passed() -> None:
+        """Count what happens between the tenth time that this is called and the last."""
+        nonlocal count, made
         made += 1
+        if made == 10:
+            count = 0
         if made in (10, 10 + MANY):
             sys.setprofile(seen if made == 10 else None)
+
+    @sa.tool
+    async def look(where: str) -> str:
+        """Look there."""
+        passed()
         return "nothing"
 
+    class Quick(sa.ChatModel):
+        name = "quick"
+
+        async def stream(self, request: sa.ModelRequest) -> AsyncIterator[Any]:
+            passed()
+            yield sa.Message.assistant("Yes.")
+
     agent(calls=10 + MANY, tool=look).run("go")
-    return {"a turn with a tool, in memory: calls": count // MANY}
+    found = {"a turn with a tool, in memory: calls": count // MANY}
+    made = 0
+    sa.Agent(Quick()).map([f"Is {n} prime?" for n in range(10 + MANY)], progress=False)
+    return found | {"a row of a map: calls": count // MANY}
 
 
 def blocks(make: Callable[[], Any]) -> int:

@@ -788,7 +788,8 @@ class Agent:
         given = {name: value for name, value in config.items() if value is not None}
         loop_config = replace(self._loop_config, **given) if given else self._loop_config
         loop = Loop(loop_config, ctx, state, middleware_messages)
-        ctx.notify = notify or (lambda *message: loop.middleware_messages.append(message))
+        waiting = loop.middleware_messages  # and not the loop, which holds ctx: both would stay
+        ctx.notify = notify or (lambda *message: waiting.append(message))
         return loop
 
     loop = new_run  # its name of before

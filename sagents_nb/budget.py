@@ -113,7 +113,7 @@ class Meter:
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or _unlimited()
-        self.limited = self.budget != _unlimited()
+        self.limited = budget is not None and budget != _unlimited()
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
@@ -168,7 +168,7 @@ class Meter:
         """Raises BudgetExceeded if nothing new may be begun; see :meth:`before_model`."""
         if self.limited:
             self._check_model(tells_cost)
-        self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
+            self._compare("tool_calls", self.tool_calls + 1, self.budget.tool_calls)
 
     def before_model(self, tells_cost: bool = True) -> CountedCall | None:
         """Count a model call; raises BudgetExceeded if it may not be made.

@@ -56,7 +56,8 @@ class FrozenList(Sequence[T], Generic[T]):
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
-        if isinstance(items, FrozenList):
+        # To ask an abstract class about a tuple takes longer than all the rest.
+        if type(items) is not tuple and isinstance(items, FrozenList):
             self._items, self._length, self.root = items._items, items._length, items.root
         else:
             self._items = list(items)
@@ -99,9 +100,8 @@ class FrozenList(Sequence[T], Generic[T]):
 
     def since(self, earlier: FrozenList[T] | None) -> list[T]:
         """What comes after ``earlier``, which this continues; all of it where it does not."""
-        if earlier is None or not self.continues(earlier):
-            return self[:]
-        return self._items[earlier._length : self._length]
+        known = 0 if earlier is None or not self.continues(earlier) else earlier._length
+        return self._items[known : self._length]
 
     def __len__(self) -> int:
         return self._length

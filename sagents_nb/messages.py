@@ -339,14 +339,12 @@ def told_usage(usage: Any, model: str = "") -> Usage | None:
         return None
     cost = usage.cost_usd
     if cost is None or (type(cost) is float and 0 <= cost <= _MOST_USED):
-        for count in (
-            *(usage.input_tokens, usage.output_tokens),
-            *(usage.cache_read_tokens, usage.cache_write_tokens),
-        ):
-            if type(count) is not int or not 0 <= count <= _MOST_USED:
-                break
-        else:  # as nearly always
-            return usage
+        fresh, read = usage.input_tokens, usage.cache_read_tokens
+        written, given = usage.cache_write_tokens, usage.output_tokens
+        if type(fresh) is type(read) is type(written) is type(given) is int:
+            least_is_0 = fresh >= 0 and read >= 0 and written >= 0 and given >= 0
+            if least_is_0 and fresh + read + written + given <= _MOST_USED:
+                return usage  # as nearly always
     told: dict[str, Any] = {}
     for name in usage.__struct_fields__:
         value: Any = getattr(usage, name)
@@ -774,7 +772,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True):
     @property
     def text(self) -> str:
         """The text parts, joined; thinking, calls and results are not text."""
-        return "".join(p.text for p in self.parts if isinstance(p, TextPart))
+        return "".join([p.text for p in self.parts if isinstance(p, TextPart)])
 
     @property
     def thinking(self) -> str:

@@ -163,8 +163,10 @@ class RunResult:
 
     @property
     def _answer(self) -> Message | None:
-        answers = (m for m in reversed(self.messages) if m.role == "assistant")
-        return next(answers, None)
+        for message in reversed(self.messages):
+            if message.role == "assistant":
+                return message
+        return None
 
     @property
     def interrupt(self) -> Interrupt | None:

@@ -178,7 +178,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not isinstance(message, Message):  # not kinds.checked: called in each turn
             return self.add_messages([message])
-        return replace(self, messages=self.messages.append(message))
+        return self._with(self.messages.append(message))
 
     def add_messages(self, messages: Iterable[Message | Mapping[str, Any]]) -> State:
         """With ``messages`` at the end; what they may be is as for :meth:`add_message`.
@@ -187,7 +187,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         >>> len(State().add_messages([Message.user("hi"), Message.assistant("Hello!")]).messages)
         2
         """
-        return replace(self, messages=self.messages.extend(_checked(messages)))
+        return self._with(self.messages.extend(_checked(messages)))
 
     @kinds.checked(messages=kinds.ANYTHING)
     def set_messages(self, messages: Iterable[Message]) -> State:
@@ -198,7 +198,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         >>> len(state.set_messages(state.messages[:1]).messages)
         1
         """
-        return replace(self, messages=FrozenList(_checked(messages)))
+        return self._with(FrozenList(_checked(messages)))
+
+    def _with(self, messages: FrozenList[Message]) -> State:
+        """With these; all else has been looked at, so ``replace`` would only take longer."""
+        new: State = self.__copy__()  # type: ignore[attr-defined]  # which msgspec does not tell
+        force_setattr(new, "messages", messages)
+        return new
 
     @kinds.checked
     def replace_tool_result(self, tool_call_id: str, result: ToolResult) -> State:
@@ -219,7 +225,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
                 )
                 messages = self.messages[:]
                 messages[position] = replace(message, parts=parts)
-                return replace(self, messages=FrozenList(messages))
+                return self._with(FrozenList(messages))
         return self
 
     # todos

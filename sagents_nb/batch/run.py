@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import importlib
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
@@ -309,30 +310,37 @@ class LocalEngine:
 
     async def run(self, rows: Iterator[Row], work: Work) -> AsyncGenerator[Answer, None]:
         """Yield the answers as they come."""
-        answers: asyncio.Queue[Answer | asyncio.Task[None]] = asyncio.Queue()
-
+        came: deque[Answer | asyncio.Task[None]] = deque()
+        news = asyncio.Event()  # for all that came meanwhile; a queue would be asked for each
         workers: list[asyncio.Task[None]] = []
+
+        def tell(item: Answer | asyncio.Task[None]) -> None:
+            came.append(item)
+            news.set()
 
         async def worker() -> None:
             for row in rows:
                 if len(workers) < self.concurrency:  # no more of them than there are rows
                     start()
-                answers.put_nowait(await work(row))
+                tell(await work(row))
 
         def start() -> None:
             workers.append(asyncio.ensure_future(worker()))
-            workers[-1].add_done_callback(answers.put_nowait)
+            workers[-1].add_done_callback(tell)
 
         start()
         ended = 0
         try:
             while ended < len(workers):
-                answer = await answers.get()
-                if isinstance(answer, asyncio.Task):
-                    answer.result()  # raises what ends the whole map
-                    ended += 1
-                else:
-                    yield answer
+                await news.wait()
+                news.clear()
+                while came:
+                    item = came.popleft()
+                    if isinstance(item, asyncio.Task):
+                        item.result()  # raises what ends the whole map
+                        ended += 1
+                    else:
+                        yield item
         finally:
             for task in workers:
                 task.cancel()

@@ -168,6 +168,7 @@ class Execution(RunHandle):
         executing.set(self)
         began = time.perf_counter()
         outcome = await self.loop.run(messages, decisions)
+        self._task = None  # whose context has this one: the two would stay, with all they hold
         duration = time.perf_counter() - began
         ctx = self.loop.ctx
         return run_result(outcome, duration, self.overrides, ctx.local, ctx.meter)

@@ -86,7 +86,7 @@ class Loop:
         self.middleware_messages = deque() if middleware_messages is None else middleware_messages
         self._most = config.max_runs or math.inf  # model calls
         self._stops = StopConditions(config)
-        self._specs = tuple(tool.spec for tool in ctx.tools.values())
+        self._specs = tuple([tool.spec for tool in ctx.tools.values()])
         self._artifacts: dict[str, Any] = {}
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
         self._in_turn = False
@@ -175,12 +175,13 @@ class Loop:
             self.state = self.state_if_stopped(_REASONS[status]).clean_stale_interrupts()
             if self._in_turn:
                 self._end_turn(self._last_answer())
-        self.emit(
-            AgentEnd,
-            messages=tuple(self.commits.messages),
-            status=status,
-            error=str(error) if error else None,
-        )
+        if self.ctx.emitter.sink is not None:
+            self.emit(
+                AgentEnd,
+                messages=tuple(self.commits.messages),
+                status=status,
+                error=str(error) if error else None,
+            )
         return Outcome(
             status,
             self.state,
@@ -228,8 +229,9 @@ class Loop:
             return "interrupted"
         if interrupt is not None:
             self.state = self.state.with_interrupt(None)
-        if PAUSE_REASON in self.state.metadata:
-            kept = {k: v for k, v in self.state.metadata.items() if k != PAUSE_REASON}
+        metadata = self.state.metadata
+        if PAUSE_REASON in metadata:
+            kept = {k: v for k, v in metadata.items() if k != PAUSE_REASON}
             self.state = replace(self.state, metadata=kept)
         status = None
         if decisions is not None and interrupt is not None:
@@ -295,12 +297,13 @@ class Loop:
                 message = await self._ask_model()
                 if await self._hooks("after_model"):
                     return "interrupted"
-                more = self._wants_more(message)
+                calls = message.tool_calls
+                more = bool(calls) or self._wants_more(message)
                 pause = self._pauses() if self._pause is None else self._pause
                 if more and pause:
                     self._end_turn(message)
                     return self._paused(pause)
-                if message.tool_calls:
+                if calls:
                     status = await self._run_tools(message, begun=self._begun)
                     if status:
                         return status

@@ -378,7 +378,7 @@ class _Batch:
         limit = _at_once(batch, config.max_parallel_tools)
         self.gate = asyncio.Semaphore(limit) if limit < self.left else None
         self.loop = asyncio.get_running_loop()
-        self.ended = self.loop.create_future()
+        self.ended: asyncio.Future[None] | None = None  # made where a call is waited for
 
     async def results(self) -> list[Executed]:
         """What the calls came to."""
@@ -388,7 +388,9 @@ class _Batch:
                 tasks.append(_begun(self.run(item), self.loop))
                 if not len(tasks) % AT_A_TIME:
                     await asyncio.sleep(0)
-            await self.ended  # asyncio.wait would cost more than all the rest of a quick tool
+            if self.left:
+                self.ended = self.loop.create_future()
+                await self.ended  # asyncio.wait costs more than all the rest of a quick tool
         except asyncio.CancelledError:
             self.ctx.cancelled.set()
             tasks += [self.loop.create_task(self.run(item)) for item in self.batch[len(tasks) :]]
@@ -411,7 +413,7 @@ class _Batch:
         finally:
             item.ended = True
             self.left -= 1
-            if not self.left and not self.ended.done():
+            if not self.left and self.ended is not None and not self.ended.done():
                 self.ended.set_result(None)
 
     async def answer(self, item: PreparedCall) -> Executed:
@@ -437,7 +439,9 @@ class _Batch:
             executed = await self.ran(item, item.tool)
         else:
             executed = Executed(item.answer, item.status, error)
-        executed = replace(executed, result=item.noted(executed.result))
+        noted = item.noted(executed.result)
+        if noted is not executed.result:
+            executed = replace(executed, result=noted)
         if item.begun:
             self.write_down(item, executed)
         self.tell_end(item, executed.result, executed.status)

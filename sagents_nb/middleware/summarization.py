@@ -97,10 +97,10 @@ class Summarization(Middleware):
 
     def before_model(self, state: State, ctx: RunContext) -> Awaitable[State | None] | None:
         """None if it is not time, else what becomes of the state."""
+        if len(state.messages) <= self.keep:  # however long they are
+            return None
         count = self._counted(state.messages, ctx.local)
         if count.tokens < self.max_tokens or count.tokens < count.wait_until:
-            return None
-        if len(state.messages) <= self.keep:
             return None
         return self._compacted(state, count, ctx)
 

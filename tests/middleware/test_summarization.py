@@ -355,3 +355,17 @@ def test_each_message_is_counted_once_however_long_the_run() -> None:
 
 def look() -> str:
     return "saw"
+
+
+def test_no_message_is_counted_before_there_are_more_than_are_kept() -> None:
+    counted: list[Message] = []
+
+    def count(message: Message) -> int:
+        counted.append(message)
+        return 1
+
+    agent = agent_of("one", "two", middleware=[Summarization(keep=2, token_counter=count)])
+    first = agent.run("go")
+    assert counted == []
+    agent.run("on", first.state)
+    assert [message.text for message in counted] == ["go", "one", "on"]
