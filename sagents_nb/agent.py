@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .batch import Engine
     from .budget import Budget, Meter, meter_of
-    from .context import Instructions, RunContext, joined_prompt
+    from .context import ADDED, Instructions, RunContext, joined_prompt
     from .events import Emitter, Event
     from .extract import Asking, Extracted
     from .files import VirtualFilesystem
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .middleware.base import Middleware
     from .middleware.chain import Chain
     from .middleware.defaults import default_middleware, with_gates
-    from .middleware.human_in_the_loop import Gates
+    from .middleware.human_in_the_loop import UNSAID, Gates, HumanInTheLoop, is_glob, said_of
     from .middleware.sub_agent_config import SubAgent
     from .middleware.sub_agents import SubAgents, tool_of
     from .models import default_model, resilient, resolve_model
@@ -111,9 +111,9 @@ def _load() -> None:
     global check_decisions, check_unanswered, default_middleware, default_model, with_gates
     global joined_prompt, new_run_id, observed, resilient, resolve_model, runtime, starting_point
     global refuse_of_one_server
-    global asked_face, Gates
+    global asked_face, ADDED, Gates, HumanInTheLoop, UNSAID, is_glob, said_of
     from .budget import Budget, meter_of
-    from .context import RunContext, joined_prompt
+    from .context import ADDED, RunContext, joined_prompt
     from .events import Emitter
     from .loop.approvals import check_decisions
     from .loop.config import LoopConfig
@@ -128,7 +128,7 @@ def _load() -> None:
     from .loop.loop import Loop
     from .middleware.chain import Chain
     from .middleware.defaults import default_middleware, with_gates
-    from .middleware.human_in_the_loop import Gates
+    from .middleware.human_in_the_loop import UNSAID, Gates, HumanInTheLoop, is_glob, said_of
     from .middleware.sub_agents import SubAgents, tool_of
     from .models import default_model, resilient, resolve_model
     from .models.base import refuse_of_one_server
@@ -148,7 +148,8 @@ class Agent:
     - ``system_prompt``: text, or a function of the :class:`~sagents_nb.context.RunContext`, async
       or not, that is asked before each model call.
     - ``tools``: functions, and what :func:`~sagents_nb.tools.tool` makes of them. ``tool_context``
-      is what they see as ``ctx.values``. ``interrupt_on`` names those that ask people first.
+      is what they see as ``ctx.values``. ``interrupt_on`` names those that ask people first, by
+      globs too (``{"mcp_*": True}``), which also hold for tools that a hook adds to a run.
       ``tool_timeout``, in seconds, is for those without one of their own (``task``, which waits for
       sub-agents, has none), and up to ``max_parallel_tools`` of a turn run at once.
     - ``output_type``: a type as :meth:`extract` takes it; a run ends with a value of it, which is
@@ -289,7 +290,7 @@ class Agent:
         given = interrupt_on if isinstance(interrupt_on, Gates) else Gates(interrupt_on)
         put("interrupt_on", given)
         asked = [n for n, v in self.interrupt_on.items() if v or isinstance(v, Mapping)]
-        self._check_names("interrupt_on", asked)
+        self._check_names("interrupt_on", (name for name in asked if not is_glob(name)))
         put("until_tool", self._names("until_tool", until_tool))
         put("until_tool_success", self._names("until_tool_success", until_tool_success))
         if self.until_tool and self.until_tool_success:
@@ -398,11 +399,14 @@ class Agent:
         """
         return tool_of(self, name, description)
 
-    def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
+    def checked(
+        self, interrupt: Interrupt, given: Decisions, local: Mapping[str, Any] | None = None
+    ) -> dict[str, Decision]:
         """The decisions ``given`` by call id, if they answer ``interrupt``.
 
-        They are given as to :meth:`resume`. Raises :class:`~sagents_nb.errors.InvalidDecision` for
-        what does not fit; nothing has changed then.
+        They are given as to :meth:`resume`. ``local`` is the conversation's ``ctx.local``, which
+        knows the tools that were added to it. Raises
+        :class:`~sagents_nb.errors.InvalidDecision` for what does not fit; nothing has changed then.
 
         >>> from sagents_nb import Agent, Approve, ScriptedModel, ToolCall
         >>> def book(city: str) -> str:
@@ -413,7 +417,49 @@ class Agent:
         >>> agent.checked(agent.run("Book a room.").interrupt, Approve())
         {'c1': Approve(always=False)}
         """
-        return check_decisions(interrupt, given, self.tools_by_name, self.middleware_chain)
+        added: Mapping[str, Tool] = local[ADDED][0] if local and ADDED in local else {}
+        tools = {**added, **self.tools_by_name}
+        return check_decisions(interrupt, given, tools, self.middleware_chain)
+
+    @kinds.checked(tools=kinds.LIST, interrupt_on=_INTERRUPT_ON)
+    def to_add(
+        self,
+        tools: Sequence[Tool | Callable[..., Any]],
+        interrupt_on: Mapping[str, Any] | Iterable[str] | None = None,
+        gates: HumanInTheLoop | None = None,
+    ) -> tuple[dict[str, Tool], HumanInTheLoop | None]:
+        """Further ``tools`` by their names, and what asks people about those among them.
+
+        It is what :meth:`RunContext.add_tools <sagents_nb.RunContext.add_tools>` adds to a run of
+        this agent, with ``interrupt_on`` as there; ``gates`` are those of tools that were added
+        before. Raises :class:`~sagents_nb.errors.ConfigurationError` as it does.
+
+        >>> from sagents_nb import Agent, ScriptedModel
+        >>> def tides(port: str) -> str:
+        ...     "When the tide is high."
+        ...     return "At 6."
+        >>> Agent(ScriptedModel([])).to_add([tides])
+        ({'tides': <Tool tides>}, None)
+        """
+        added: dict[str, Tool] = {}
+        for tool in map(as_tool, tools):
+            if tool.name in self.tools_by_name or tool.name in added:
+                raise ConfigurationError(
+                    f"Two tools are called {tool.name!r}; rename the added one with @tool(name=…)."
+                )
+            added[tool.name] = tool
+        given = _gates_of(interrupt_on)
+        self._check_names("interrupt_on", (n for n in given if not is_glob(n)), added)
+        mine = [m.interrupt_on for m in self.middleware if isinstance(m, HumanInTheLoop)]
+        said = {} if gates is None else dict(gates.interrupt_on)
+        for name, tool in added.items():
+            said.pop(name, None)  # it was of the tool that had the name
+            value = said_of(given, name)
+            if value is UNSAID and tool.needs_approval:
+                value = all(said_of(of_agent, name) is UNSAID for of_agent in mine)
+            if value is not UNSAID:
+                said[name] = value
+        return added, HumanInTheLoop(said) if said else None
 
     # running it
 
@@ -840,7 +886,7 @@ class Agent:
                 "give it there, by session.approve(…), reject(…) or resume(…)."
             )
         agent = self.overridden(result.overrides)
-        decisions = agent.checked(interrupt, given)
+        decisions = agent.checked(interrupt, given, result.local)
         result.take_answer()
         emitter = Emitter(session_id=agent.agent_id, run_id=new_run_id())
         loop = agent.new_run(result.state, emitter, local=result.local, meter=result.meter)
@@ -869,10 +915,13 @@ class Agent:
         self._check_names(option, names)
         return frozenset(names)
 
-    def _check_names(self, option: str, names: Iterable[str]) -> None:
-        missing = [n for n in names if not isinstance(n, str) or n not in self.tools_by_name]
+    def _check_names(
+        self, option: str, names: Iterable[str], tools: Mapping[str, Tool] | None = None
+    ) -> None:
+        known = self.tools_by_name if tools is None else tools
+        missing = [n for n in names if not isinstance(n, str) or n not in known]
         if missing:
             raise ConfigurationError(
                 f"{option} names {', '.join(map(_as_said, missing))}, but the tools are "
-                f"{', '.join(self.tools_by_name) or 'none'}."
+                f"{', '.join(known) or 'none'}."
             )

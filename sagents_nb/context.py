@@ -69,11 +69,22 @@ class AgentProtocol(Protocol):
     def with_(self, **changes: Any) -> Self:
         """A changed copy."""
 
-    def checked(self, interrupt: Interrupt, given: Decisions) -> dict[str, Decision]:
+    def checked(
+        self, interrupt: Interrupt, given: Decisions, local: Mapping[str, Any] | None = None
+    ) -> dict[str, Decision]:
         """``given`` by call id; raises InvalidDecision if it does not answer ``interrupt``."""
+
+    def to_add(self, tools: Any, interrupt_on: Any, gates: Any) -> tuple[dict[str, Any], Any]:
+        """Further tools by their names, and what asks people about those among them."""
 
     def new_run(self, state: State, emitter: Emitter, **options: Any) -> Any:
         """The :class:`~sagents_nb.loop.loop.Loop` of one run, which has not begun."""
+
+
+ADDED = "RunContext.added"
+"""Where ``ctx.local`` has the tools that were added, and what asks people about them."""
+
+_adding = threading.Lock()
 
 
 class RunContext:
@@ -129,6 +140,9 @@ class RunContext:
         self.tools: Mapping[str, Any] = tools or {}
         self.meter = meter or Meter()
         self.local = {} if local is None else local
+        if ADDED in self.local:
+            added, self.gates = self.local[ADDED]
+            self.tools = {**self.tools, **added, **self.tools}  # the agent's first, in both senses
         self.spawn = spawn or asyncio.ensure_future
         self.notify = notify or (lambda middleware_id, message: None)
         self.usage = Usage()
@@ -136,6 +150,50 @@ class RunContext:
         self.held: list[tuple[type[Event], dict[str, Any]]] | None = None
         self.decided: Mapping[str, dict[str, Any]] = {}
         self.sub_agents: tuple[SubAgentResult, ...] = ()
+
+    gates: Any = None
+    """The :class:`~sagents_nb.HumanInTheLoop` that asks about tools that were added, or None."""
+
+    def add_tools(
+        self,
+        tools: Sequence[Any],
+        interrupt_on: Mapping[str, Any] | Sequence[str] | str | None = None,
+    ) -> None:
+        """Let the model call further ``tools`` from its next call on, in this conversation.
+
+        They are functions, and what :func:`~sagents_nb.tools.tool` makes of them, and stay until
+        the conversation or its agent is replaced, or the process ends: whoever adds them in
+        ``before_run`` has them there again. Added again, a tool takes the place of the one of its
+        name. ``interrupt_on`` names those that ask people first, also by globs; they do whatever
+        the agent itself says of their names. So a tool of another agent takes its gate along:
+        ``ctx.add_tools(other.own_tools, other.interrupt_on)``. The agent's own ``interrupt_on``
+        holds for them, too, and so does what a tool says of itself (``needs_approval``). A tool
+        that adds tools says ``ctx.run.add_tools(…)``.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no tool, a name that the
+        agent has already, and a gate without its tool.
+
+        >>> from sagents_nb import Agent, Middleware, ScriptedModel, ToolCall
+        >>> def tides(port: str) -> str:
+        ...     "When the tide is high."
+        ...     return "At 6."
+        >>> class Harbour(Middleware):
+        ...     def before_run(self, state, ctx):
+        ...         ctx.add_tools([tides])
+        >>> model = ScriptedModel([ToolCall("c1", "tides", {"port": "Bergen"}), "At 6."])
+        >>> result = Agent(model, middleware=[Harbour()]).run("When is high tide?")
+        >>> result.messages[2].tool_results[0].text
+        'At 6.'
+        """
+        if self.agent is None:
+            raise ConfigurationError(
+                "This run is of no Agent, so it keeps the tools that it began with."
+            )
+        with _adding:  # tools in threads may add some at once
+            before, gates = self.local.get(ADDED, ({}, None))
+            added, self.gates = self.agent.to_add(tools, interrupt_on, gates)
+            self.local[ADDED] = {**before, **added}, self.gates
+            self.tools = {**self.tools, **added}
 
     _cancelled: threading.Event | None = None
     within: RunContext | None = None

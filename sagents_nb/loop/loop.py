@@ -86,6 +86,7 @@ class Loop:
         self.middleware_messages = deque() if middleware_messages is None else middleware_messages
         self._most = config.max_runs or math.inf  # model calls
         self._stops = StopConditions(config)
+        self._tools = ctx.tools
         self._specs = tuple([tool.spec for tool in ctx.tools.values()])
         self._artifacts: dict[str, Any] = {}
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
@@ -351,6 +352,9 @@ class Loop:
     async def _ask_model(self) -> Message:
         """Ask the model; what it said is a part of the conversation then."""
         config = self.config
+        if self.ctx.tools is not self._tools:  # some were added
+            self._tools = self.ctx.tools
+            self._specs = tuple([tool.spec for tool in self._tools.values()])
         try:
             request, model = await request_for(config, self.ctx, self._specs)
         except BaseException as error:
@@ -441,7 +445,7 @@ class Loop:
             or self.model_calls >= self._most
             or self.middleware_messages
             or chain.hooks["after_model"]
-            or not all(chain.lets_pass(call.name) for call in message.tool_calls)
+            or not all(chain.lets_pass(call.name, ctx) for call in message.tool_calls)
         ):
             return []
         batch = await prepare(message, chain, ctx, {}, self._unfinished.results)

@@ -196,7 +196,7 @@ async def _prepare(
     if not _fits(call, tool, prepared):  # nobody needs to be asked about what cannot run
         return prepared
     outcome: ToolResult | Interrupt | None = None
-    if chain.hooks["before_tool"]:
+    if chain.hooks["before_tool"] or ctx.gates is not None:
         call, outcome = await chain.before_tool(call, ctx)
         if isinstance(outcome, ToolResult):
             blocked = "Blocked: this call was not run." if outcome.is_error else ""

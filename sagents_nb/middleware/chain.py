@@ -28,7 +28,7 @@ from ..state import State
 from ..text import logger_of, said_by
 from ..tools import Tool, as_tool
 from .base import Middleware, middleware_id
-from .human_in_the_loop import HumanInTheLoop, passing
+from .human_in_the_loop import HumanInTheLoop, decisions_on, passing
 
 logger = logger_of(__name__)
 
@@ -237,21 +237,25 @@ class Chain:
                     f"{middleware_id(item)}.before_tool returned {type(outcome).__name__}; "
                     "return None, a ToolCall, a ToolResult or an Interrupt."
                 )
+        if ctx.gates is not None and (gate := ctx.gates.before_tool(call, ctx)) is not None:
+            interrupts.append(gate)
         return call, asked_once(interrupts, call) if interrupts else None
 
     def allows_always(self, name: str, ctx: RunContext) -> bool:
         """Whether a gate would hold calls of that tool, had nobody allowed them all."""
-        return name in passing(ctx.local) and any(
-            isinstance(item, HumanInTheLoop) and name in item.allowed
-            for item, _ in self.hooks["before_tool"]
-        )
+        gates = [item for item, _ in self.hooks["before_tool"] if isinstance(item, HumanInTheLoop)]
+        if ctx.gates is not None:
+            gates.append(ctx.gates)
+        return name in passing(ctx.local) and any(decisions_on(gate, name) for gate in gates)
 
-    def lets_pass(self, name: str) -> bool:
+    def lets_pass(self, name: str, ctx: RunContext) -> bool:
         """Whether no hook looks at calls of that tool before they run."""
+        if ctx.gates is not None and decisions_on(ctx.gates, name):
+            return False
         return all(
             isinstance(item, HumanInTheLoop)
             and type(item).before_tool is HumanInTheLoop.before_tool
-            and name not in item.allowed
+            and not decisions_on(item, name)
             for item, _ in self.hooks["before_tool"]
         )
 

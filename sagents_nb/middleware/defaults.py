@@ -10,7 +10,7 @@ from ..errors import ConfigurationError
 from ..tools import Tool
 from .base import Middleware, middleware_id
 from .filesystem import FileSystem
-from .human_in_the_loop import HumanInTheLoop
+from .human_in_the_loop import UNSAID, HumanInTheLoop, said_of
 from .patch_tool_calls import PatchToolCalls
 from .sub_agents import SubAgents
 from .summarization import Summarization
@@ -68,8 +68,12 @@ def with_gates(
     And over those that need approval and that neither it nor a gate in ``stack`` speaks of.
     """
     there = [item for item in stack if isinstance(item, HumanInTheLoop)]
-    said = {name for item in there for name in item.interrupt_on} | interrupt_on.keys()
-    missing = {tool.name: True for tool in tools if tool.needs_approval and tool.name not in said}
+    every = [interrupt_on, *(item.interrupt_on for item in there)]
+    missing = {
+        tool.name: True
+        for tool in tools
+        if tool.needs_approval and all(said_of(gates, tool.name) is UNSAID for gates in every)
+    }
     if there and missing:
         if interrupt_on or len(there) > 1 or type(there[0]) is not HumanInTheLoop:
             raise ConfigurationError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Any
 
 from .. import kinds
@@ -13,6 +15,9 @@ from ..messages import ToolCall
 from .base import Middleware
 
 _DECISIONS = ("approve", "edit", "reject", "respond")
+UNSAID = object()
+"""What an ``interrupt_on`` says of a tool that neither a name nor a glob in it is about."""
+
 # In ``ctx.local``, never in the state: no copy of a conversation takes its approvals along.
 PASSING = "HumanInTheLoop.always"
 
@@ -30,7 +35,8 @@ class HumanInTheLoop(Middleware):
     An agent has one for its ``interrupt_on``, and for tools that need approval.
 
     A value is True for approve, edit and reject; False for never; or a dict whose
-    "allowed_decisions" lists what is allowed. Raises
+    "allowed_decisions" lists what is allowed. A name may be a glob, as ``"mcp_*"``, also for tools
+    that a run is given later: a name in full wins over it, else the first that fits. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a decision that does not exist.
 
     >>> from sagents_nb import Agent, Approve, HumanInTheLoop, ScriptedModel, ToolCall
@@ -44,21 +50,26 @@ class HumanInTheLoop(Middleware):
     'It is booked.'
     """
 
+    globs: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """What is allowed, by those names that are globs; empty where nobody is asked."""
+
     @kinds.checked
     def __init__(self, interrupt_on: Mapping[str, Any]) -> None:
         self.interrupt_on = dict(interrupt_on)
         self.allowed: dict[str, tuple[str, ...]] = {}
         for name, value in interrupt_on.items():
             decisions = _allowed(name, value)
-            if decisions:
+            if is_glob(name):
+                self.globs = {**self.globs, name: decisions}
+            elif decisions:
                 self.allowed[name] = decisions
 
     def check_decisions(self, interrupt: Interrupt, decisions: Mapping[str, Decision]) -> None:
         """What these gates do not allow is refused, also where a call waited before they came."""
         for request in interrupt.action_requests:
-            allowed = self.allowed.get(request.tool_name)
+            allowed = decisions_on(self, request.tool_name)
             decision = decisions.get(request.tool_call_id)
-            if interrupt.type != "hitl" or allowed is None or decision is None:
+            if interrupt.type != "hitl" or not allowed or decision is None:
                 continue
             if decision.__struct_config__.tag not in allowed:
                 raise InvalidDecision(
@@ -69,8 +80,8 @@ class HumanInTheLoop(Middleware):
 
     def before_tool(self, call: ToolCall, ctx: RunContext) -> Interrupt | None:
         """An interrupt for a gated call, None for a free one."""
-        decisions = self.allowed.get(call.name)
-        if decisions is None or call.name in passing(ctx.local):
+        decisions = decisions_on(self, call.name)
+        if not decisions or call.name in passing(ctx.local):
             return None
         tool = ctx.tools.get(call.name)
         return Interrupt(
@@ -85,6 +96,36 @@ class HumanInTheLoop(Middleware):
                 ),
             ),
         )
+
+
+def decisions_on(gate: HumanInTheLoop, tool_name: str) -> tuple[str, ...]:
+    """What people may decide on calls of that tool; nothing where they are not asked."""
+    if not gate.globs or tool_name in gate.interrupt_on:
+        return gate.allowed.get(tool_name, ())
+    decisions = said_of(gate.globs, tool_name)
+    return () if decisions is UNSAID else decisions
+
+
+def is_glob(name: str) -> bool:
+    """Whether it is meant for all tools whose names fit: no tool is called so.
+
+    >>> is_glob("mcp_*"), is_glob("mcp_read")
+    (True, False)
+    """
+    return not {"*", "?", "["}.isdisjoint(name)
+
+
+def said_of(interrupt_on: Mapping[str, Any], tool_name: str) -> Any:
+    """What an ``interrupt_on`` says of a tool, or UNSAID.
+
+    >>> gates = {"mcp_*": True, "mcp_read": False}
+    >>> said_of(gates, "mcp_read"), said_of(gates, "mcp_write"), said_of(gates, "ls") is UNSAID
+    (False, True, True)
+    """
+    if tool_name in interrupt_on:
+        return interrupt_on[tool_name]
+    fits = (value for glob, value in interrupt_on.items() if fnmatchcase(tool_name, glob))
+    return next(fits, UNSAID)
 
 
 def let_pass(local: dict[str, Any], tool_name: str) -> None:
@@ -102,8 +143,9 @@ def ask_again(local: dict[str, Any], tool_names: Iterable[str] | None = None) ->
     """Ask about these tools again, or about all: the conversation is another one, say."""
     if tool_names is None:
         local.pop(PASSING, None)
-    else:
-        local.get(PASSING, set()).difference_update(tool_names)
+        return
+    names, globs = local.get(PASSING, set()), list(tool_names)
+    names -= {name for name in names if any(fnmatchcase(name, glob) for glob in globs)}
 
 
 def _allowed(name: str, value: Any) -> tuple[str, ...]:

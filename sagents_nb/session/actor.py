@@ -17,6 +17,7 @@ from msgspec.structs import replace as struct_replace
 from .. import kinds
 from ..agent import Agent
 from ..budget import Meter
+from ..context import ADDED
 from ..errors import (
     AgentError,
     Busy,
@@ -121,7 +122,7 @@ class Actor:
         self.log = EventLog(opened.told)
         self.journal = opened.journal
         self.inbox = Inbox(self.journal.is_safe if self.journal else lambda message: True)
-        self.approvals = Approvals()
+        self.approvals = Approvals(self.local)
         self.middleware = MiddlewareMessages(self._is_idle, self._idle_run, self._keep_idle_run)
         self.presence = Presence(
             self._is_needed,
@@ -1008,6 +1009,7 @@ class Actor:
                 self.current_run.overrides = {}  # which were of the other
             if agent.interrupt_on is not self.agent.interrupt_on:
                 self.ask_again(agent.interrupt_on)
+            self.local.pop(ADDED, None)
         self.agent = agent or self.agent
         if self.journal is not None:
             self.journal.schema = self.agent.middleware_chain.state_schema
@@ -1032,6 +1034,7 @@ class Actor:
         """Another conversation: what was told of the old one is forgotten."""
         self.approvals.clear()
         ask_again(self.local)
+        self.local.pop(ADDED, None)
         self._unfinished = None
         self._state = state
         self.initial = state.messages

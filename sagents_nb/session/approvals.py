@@ -55,9 +55,13 @@ def _here() -> Any:
 
 
 class Approvals:
-    """What people decided so far; used on the runtime loop only, so one of them is first."""
+    """What people decided so far; used on the runtime loop only, so one of them is first.
 
-    def __init__(self) -> None:
+    ``local`` is the conversation's ``ctx.local``.
+    """
+
+    def __init__(self, local: Mapping[str, Any]) -> None:
+        self._local = local
         self._taken: dict[str, Decision] = {}
         self.said: dict[str, dict[str, Any]] = {}
         """Of the last interrupt, by call id: what results keep of the decisions."""
@@ -87,7 +91,7 @@ class Approvals:
                 raise StaleApproval(
                     f"{stale} are decided already; open are {self.open_ids(interrupt)}."
                 )
-        return agent.checked(self.waiting(interrupt), given)
+        return agent.checked(self.waiting(interrupt), given, self._local)
 
     def check_seen(
         self, interrupt: Interrupt, decisions: Mapping[str, Any], digests: Mapping[str, str]
@@ -114,7 +118,7 @@ class Approvals:
                 f"Decisions must name waiting calls, which are {interrupt.tool_call_ids}."
             )
         part = replace(interrupt, action_requests=requests)
-        return agent.checked(part, given)
+        return agent.checked(part, given, self._local)
 
     def add(
         self, interrupt: Interrupt, decisions: Mapping[str, Decision], by: str, at: float
