@@ -70,7 +70,7 @@ def waiting(turn: Any = TURN, *more: Any) -> tuple[sa.Agent, sa.RunResult]:
 # what waits
 
 
-@pytest.mark.spec("S1.3.3", "P3")
+@pytest.mark.spec("S1.3.3", "P3", "H3.2.1")
 def test_one_gated_call_holds_the_whole_turn() -> None:
     _, result = waiting()
     assert result.status == "interrupted"
@@ -113,7 +113,7 @@ def test_what_a_value_of_interrupt_on_means(value: Any, allowed: Any) -> None:
         assert interrupt.action_requests[0].allowed_decisions == allowed
 
 
-@pytest.mark.spec("S1.3.1")
+@pytest.mark.spec("S1.3.1", "H3.2.1")
 def test_a_tool_that_is_not_listed_never_waits() -> None:
     _, result = waiting([call("read", "r", path="/r")])
     assert result.status == "completed"
@@ -210,7 +210,7 @@ def test_decisions_count_gated_calls_wherever_the_free_one_stands(free: int) -> 
     assert [r.tool_call_id for r in done.state.messages[2].tool_results] == [c.id for c in turn]
 
 
-@pytest.mark.spec("S1.3.7", "P5")
+@pytest.mark.spec("S1.3.7", "P5", "H3.2.3")
 def test_a_rejected_call_does_not_run_and_is_no_error_but_told_as_rejected() -> None:
     session = session_of([TURN[1]], "ok", tools=TOOLS, interrupt_on=GATED)
     heard: list[Any] = []

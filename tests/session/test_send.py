@@ -294,7 +294,7 @@ def test_a_failed_answer_can_be_asked_for_again_without_a_new_message() -> None:
     assert (session.status, session.error) == ("idle", None)
 
 
-@pytest.mark.spec("S1.11.7")
+@pytest.mark.spec("S1.11.7", "H3.1.6")
 def test_after_a_failure_the_next_message_works() -> None:
     session = session_of(ConnectionError("cable"), "back")
     with pytest.raises(sa.ModelError):
