@@ -187,18 +187,19 @@ def pass_on(error: BaseException) -> None:
     go, and a KeyboardInterrupt on the main thread. All else ends the code that raised it and
     nobody else: asyncio would end its loop by SystemExit and KeyboardInterrupt.
     """
-    if isinstance(error, KeyboardInterrupt):
+    kind = type(error)  # isinstance would ask an error of somebody's for its class, which may raise
+    if issubclass(kind, KeyboardInterrupt):
         if threading.current_thread() is threading.main_thread():
             raise error
         return
     import asyncio
 
-    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+    if issubclass(kind, asyncio.CancelledError | GeneratorExit):
         try:
             task = asyncio.current_task()
         except RuntimeError:  # no loop runs here
             task = None
-            if isinstance(error, GeneratorExit):
+            if issubclass(kind, GeneratorExit):
                 raise error from None
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        if issubclass(kind, asyncio.CancelledError) and task is not None and task.cancelling():
             raise error

@@ -22,6 +22,7 @@ from .messages import (
     ToolResult,
     as_parts,
 )
+from .serialization import unreadable
 
 # The items of the Responses API that have no role.
 _ITEMS = ("function_call", "function_call_output", "reasoning")
@@ -65,7 +66,13 @@ def messages_from(values: Iterable[Any]) -> list[Message]:
             continue
         try:
             for message in _read(value):
+                if why := unreadable(message, Message):
+                    raise ValueError(why)
                 read.add(message)
+        except RecursionError:
+            raise ConfigurationError(
+                f"Message {number} cannot be read: its data are nested too deep."
+            ) from None
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ConfigurationError):
                 raise

@@ -318,6 +318,9 @@ def _check(index: int, request: ActionRequest, decision: Any) -> Decision:
     if isinstance(decision, Mapping):
         if "type" not in decision:
             raise refused(f"has no 'type'; use one of {_names(request)}.")
+        if not isinstance(decision["type"], str):
+            given = type(decision["type"]).__name__
+            raise refused(f"has a {given} as its 'type'; use one of {_names(request)}.")
         if decision["type"] == "edit" and not isinstance(decision.get("arguments"), dict):
             raise refused("is an edit without 'arguments', a dict.")
         try:

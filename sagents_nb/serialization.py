@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import enum
 import functools
+import itertools
 import json
 import math
 import numbers
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import structs
 from msgspec.structs import replace
 
 from .errors import ConfigurationError, pass_on
@@ -72,13 +74,35 @@ def read_as(value: Any, kind: Any, **how: Any) -> Any:
 def unreadable(value: Any, kind: Any) -> str:
     """Why nobody could read ``value`` as that ``kind`` again from its data; "" if it can be.
 
-    msgspec checks the types of what it reads, not of what is made by hand.
+    msgspec checks the types of what it reads, not of what is made by hand. Nor is a text what
+    only its data are one of: of a path or a date, say.
     """
+    try:
+        if msgspec.convert(msgspec.to_builtins(value), kind) == value:
+            return ""  # as nearly always
+    except RecursionError:
+        return "its data are nested too deep"
+    except Exception:  # it is odd; how is found below
+        pass
     try:
         read_as(to_data(value), kind)
     except (msgspec.ValidationError, ConfigurationError) as error:
         return str(error)
-    return ""
+    return _untrue(value, "$")
+
+
+def _untrue(value: Any, place: str) -> str:
+    """Where a field of a struct, or of one in it, is what has to be written to be its type."""
+    if isinstance(value, msgspec.Struct):
+        fields = ((f.name, f.encode_name) for f in structs.fields(value) if f.type is not Any)
+        inside = ((getattr(value, name), f"{place}.{written}") for name, written in fields)
+    elif isinstance(value, list | tuple | FrozenList):
+        inside = ((item, f"{place}[{number}]") for number, item in enumerate(value))
+    elif value is None or isinstance(value, str | Mapping | numbers.Real):
+        return ""
+    else:
+        return f"Expected no `{type(value).__name__}` - at `{place}`"
+    return next(filter(None, itertools.starmap(_untrue, inside)), "")
 
 
 def _walk(value: Any, above: tuple[int, ...]) -> Any:

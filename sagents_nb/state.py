@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from . import kinds
-from .errors import ConfigurationError
+from .errors import ConfigurationError, pass_on
 from .frozenlist import FrozenList
 from .interrupts import Interrupt
 from .messages import Message, ToolResult
@@ -26,7 +26,7 @@ from .serialization import (
     unescaped,
 )
 from .serialization import to_data as to_data
-from .text import logger_of
+from .text import logger_of, said_by
 
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed", "cancelled")
@@ -455,6 +455,17 @@ def restore_state(exported: Any, schema: StateSchema = MappingProxyType({})) -> 
     :class:`~sagents_nb.errors.ConfigurationError` for data that is not an export, is
     damaged, or comes from a newer version of this package.
     """
+    try:
+        return _restored(exported, schema)
+    except BaseException as error:
+        pass_on(error)
+        if issubclass(type(error), ConfigurationError):
+            raise
+        why = error if type(error) is msgspec.ValidationError else said_by(error)
+        raise ConfigurationError(f"This state cannot be read: {why}.") from error
+
+
+def _restored(exported: Any, schema: StateSchema) -> State:
     if not isinstance(exported, Mapping) or not isinstance(exported.get("state"), Mapping):
         raise ConfigurationError(
             "This is not an exported state: it has no 'state'; pass what State.export() gave."
@@ -468,15 +479,12 @@ def restore_state(exported: Any, schema: StateSchema = MappingProxyType({})) -> 
                 "This state cannot be read: its data are nested too deep."
             ) from None
     data = migrated(data, exported.get("version", VERSION))
-    try:
-        return State(
-            messages=FrozenList(read_as(m, Message) for m in _list(data, "messages")),
-            todos=numbered(read_as(t, LooseTodo).todo for t in _list(data, "todos")),
-            metadata=deserialized(_mapping(data, "metadata"), schema),
-            interrupt=read_as(data.get("interrupt"), Interrupt | None),
-        )
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"This state cannot be read: {error}.") from error
+    return State(
+        messages=FrozenList(read_as(m, Message) for m in _list(data, "messages")),
+        todos=numbered(read_as(t, LooseTodo).todo for t in _list(data, "todos")),
+        metadata=deserialized(_mapping(data, "metadata"), schema),
+        interrupt=read_as(data.get("interrupt"), Interrupt | None),
+    )
 
 
 def restore_or_new(exported: Any, schema: StateSchema = MappingProxyType({})) -> State:

@@ -500,3 +500,26 @@ def test_it_ends_a_run_at_most(place: str, kind: str) -> None:
         assert outcome.result is None or outcome.result.status == "error"
     assert runtime.call(lambda: "alive") == "alive"
     assert session_of("fine").send("and another?").result(PATIENCE).text == "fine"
+
+
+class Refusing(Exception):
+    """Nobody can ask it anything, not even for its class, as isinstance does."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise ZeroDivisionError(name)
+
+
+# Where it is not logged with its traceback: the handler of these tests does not bear it.
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(place for place in PLACES if "tool" in place or "model" in place or "storage" in place),
+        *("a prompt", "a transform", "a key", "a stop", "a row"),
+    ],
+)
+def test_what_it_raises_need_not_tell_anything(place: str) -> None:
+    def boom() -> Any:
+        raise Refusing
+
+    PLACES[place](boom)
+    assert session_of("fine").send("and another?").result(PATIENCE).text == "fine"

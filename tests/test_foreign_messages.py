@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from tests.talking import agent_of
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 CUT = {"name": "add", "arguments": "{"}
+DEEP = {"name": "add", "arguments": "[" * 3000}
+NESTED = {"name": "add", "input": {"a": reduce(lambda inner, _: [inner], range(3000), [])}}
 CHAT: list[dict[str, Any]] = [
     {"role": "developer", "content": "Be brief."},
     {"role": "user", "content": [{"type": "text", "text": "Add."}]},
@@ -170,9 +173,32 @@ def test_a_session_writes_what_is_read_again() -> None:
         ({"role": "user", "content": [{"type": "hologram"}]}, "hologram"),
         ({"role": "user", "content": 5}, "Message 2 cannot be read"),
         ({"role": "user"}, "'content'"),
+        *(
+            ({"role": "assistant", "content": [block]}, "Message 2 cannot be read .*Expected `str`")
+            for odd in (None, 5, [], {})
+            for block in (
+                {"type": "thinking", "thinking": odd, "signature": "s"},
+                {"type": "tool_use", "id": "c1", "name": odd, "input": {}},
+            )
+        ),
+        *(
+            ({"role": "assistant", "tool_calls": [CALL | {"function": named}]}, "Expected `str`")
+            for named in ({"name": odd, "arguments": "{}"} for odd in (None, 5, {}))
+        ),
+        (
+            {"role": "assistant", "tool_calls": [CALL | {"function": DEEP}]},
+            "Message 2 cannot be read: its data are nested too deep",
+        ),
+        ({"type": "function_call", "call_id": "c1", **DEEP}, "nested too deep"),
+        (
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", **NESTED}]},
+            "nested too deep",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named(message: dict[str, Any], why: str) -> None:
-    with pytest.raises(sa.ConfigurationError, match=why) as refused:
-        agent_of("x").run([{"role": "user", "content": "a"}, message])
-    assert "\n" not in str(refused.value)
+    history = [{"role": "user", "content": "a"}, message]
+    for take in (lambda: agent_of("x").run(history), lambda: sa.State(messages=history)):  # type: ignore[arg-type]
+        with pytest.raises(sa.ConfigurationError, match=why) as refused:
+            take()
+        assert "\n" not in str(refused.value)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,7 +74,11 @@ def test_a_wrong_number_of_decisions_names_both_numbers(count: int) -> None:
         ({"message": "x"}, "Decision 1 .* no 'type'"),
         ({"type": "aprove"}, "Decision 1 .*cannot be read"),
         ({"type": "reject", "message": 5}, "Decision 1 .*cannot be read"),
-        ({"type": None}, "Decision 1"),
+        ({"type": None}, "Decision 1 .* a NoneType as its 'type'"),
+        ({"type": pd.Series([1, 2])}, "Decision 1 .* a Series as its 'type'; use one of approve"),
+        ({"type": np.array([1, 2])}, "Decision 1 .* a ndarray as its 'type'"),
+        ({"type": pd.DataFrame({"a": [1]})}, "Decision 1 .* a DataFrame as its 'type'"),
+        ({"type": pd.NA}, "Decision 1 .* a NAType as its 'type'"),
         ({"type": "edit"}, "Decision 1 .* without 'arguments'"),
         ({"type": "edit", "arguments": [1]}, "Decision 1 .* without 'arguments'"),
         ("approve", "Decision 1 .* is a str"),

@@ -51,6 +51,24 @@ def test_a_new_state_stands_in_for_a_broken_one_with_a_warning(
     assert caplog.records == []
 
 
+class Refusing:
+    def __getattribute__(self, name: str) -> Any:
+        raise ZeroDivisionError(name)
+
+
+@pytest.mark.parametrize("place", ["all", "state", "metadata"])
+def test_what_raises_as_it_is_read_is_no_state(
+    place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    places = {"all": Refusing(), "state": {"state": Refusing()}}
+    exported = places.get(place, {"state": {"metadata": Refusing()}})
+    with pytest.raises(sa.ConfigurationError, match="cannot be read: ZeroDivisionError"):
+        sa.State.restore(exported)
+    assert sa.State.restore_or_new(exported) == sa.State()
+    (record,) = caplog.records
+    assert (record.levelname, "left aside" in record.getMessage()) == ("WARNING", True)
+
+
 def test_a_broken_message_is_named() -> None:
     with pytest.raises(sa.ConfigurationError, match="cannot be read"):
         sa.State.restore({"state": {"messages": [{"role": 5}]}})

@@ -77,7 +77,7 @@ REFUSALS = (NotStorable, InvalidPath, PathTaken, WrongKind, LimitExceeded)
 
 def reason(error: BaseException) -> str:
     """What a storage raised, within a sentence."""
-    if isinstance(error, FileError):
+    if issubclass(type(error), FileError):
         return str(error).removesuffix(".")
     return said_by(error)
 

@@ -950,7 +950,7 @@ class VirtualFilesystem:
         One that its storage can never keep is there because of what is in it.
         """
         failed = self._saving.save_claimed(claimed)
-        for path in [p for p, error in failed.items() if isinstance(error, REFUSALS)]:
+        for path in [p for p, error in failed.items() if issubclass(type(error), REFUSALS)]:
             del failed[path]
             with self._lock:
                 self._tree.pop(path)

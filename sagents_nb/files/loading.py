@@ -158,7 +158,8 @@ def _no_text(path: str) -> WrongKind:
 
 
 def _unreadable(path: str, error: BaseException) -> StorageFailed:
-    if isinstance(error, StorageGone):
+    if issubclass(type(error), StorageGone):
+        assert isinstance(error, StorageGone)
         return error
     return StorageFailed(
         f"{path} could not be read from its storage ({reason(error)}); "

@@ -183,7 +183,7 @@ class Saving:
 
     def _save_due(self, paths: list[str]) -> None:
         for error in self.save_all(paths).values():
-            if isinstance(error, FileChanged):
+            if issubclass(type(error), FileChanged):
                 log.warning("%s", error)
 
     def save_all(
@@ -221,7 +221,7 @@ class Saving:
                 version = self._bring_in_line(mount, path, entry, pending.content, known)
         except BaseException as error:
             pass_on(error)
-            if not isinstance(error, FileChanged):  # which no time mends, and who called tells
+            if not issubclass(type(error), FileChanged):  # no time mends it, and who called tells
                 log.warning("%s could not be saved (%r)", path, error)
                 with self._lock:
                     self.try_again(path, pending)
@@ -304,7 +304,7 @@ def unsaved(failed: dict[str, BaseException]) -> StorageFailed:
     names = sorted(failed)
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     first = failed[names[0]]
-    if len(names) == 1 and isinstance(first, FileChanged):
+    if len(names) == 1 and issubclass(type(first), FileChanged):
         text = str(first)
     else:
         text = (

@@ -153,7 +153,7 @@ _ON_CALLER = (
 
 def _advice(error: BaseException) -> str:
     """What to do about an object of the caller's loop: asyncio's words are the only sign of it."""
-    other_loop = isinstance(error, RuntimeError) and "different loop" in text_of(error)
+    other_loop = issubclass(type(error), RuntimeError) and "different loop" in text_of(error)
     return _ON_CALLER if other_loop else ""
 
 
@@ -271,10 +271,10 @@ _MOST_TOLD = 8_000  # characters of a traceback, its end
 
 def _told(error: BaseException, context: ToolContext) -> str:
     """The traceback from the tool's own code on, without secrets."""
-    began = error.__traceback__
-    while began is not None and began.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-        began = began.tb_next
     try:
+        began = error.__traceback__
+        while began is not None and began.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            began = began.tb_next
         lines = traceback.format_exception(type(error), error, began)
     except BaseException as odd:  # of an exception that cannot be told
         pass_on(odd)

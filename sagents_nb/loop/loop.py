@@ -359,7 +359,7 @@ class Loop:
             request, model = await request_for(config, self.ctx, self._specs)
         except BaseException as error:
             pass_on(error)
-            if isinstance(error, AgentError):
+            if issubclass(type(error), AgentError):
                 failure = _failure(error)
             else:
                 failure = AgentError(f"The model was not asked: {said_by(error)}")
@@ -662,7 +662,8 @@ class Loop:
 
 
 def _failure(error: BaseException) -> AgentError:
-    if isinstance(error, AgentError):
+    if issubclass(type(error), AgentError):
+        assert isinstance(error, AgentError)
         hush(error)
         return error
     failure = AgentError(f"The run failed: {said_by(error)}")

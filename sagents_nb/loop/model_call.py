@@ -24,6 +24,7 @@ from ..messages import (
     ThinkingDelta,
     ThinkingPart,
     ToolCall,
+    ToolCallDelta,
     told_usage,
 )
 from ..models import resilient, resolve_model
@@ -36,13 +37,26 @@ from .config import LoopConfig, settled
 
 _EMPTY = Message("assistant")
 
+LONGEST_ANSWER = 32_000_000
+"""Characters of one answer: its text, its thoughts and the arguments of its calls.
+
+The longest that a model gives, 128,000 tokens, has some 600,000, or 5 million with what its
+pieces count. Each event of an answer without an end may be short and in time.
+"""
+_OF_PIECE = 32  # what each piece counts beside its text, as it takes memory, too
+_AT_ONCE = 16  # so many pieces are weighed together: of each it would take longer than the rest
+MOST_CALLS = 4_096
+_OF_CALL = LONGEST_ANSWER // MOST_CALLS  # what each call counts, however few its arguments
+
 
 class Partial:
     """What has arrived of a message: pieces in lists, joined only if the stream breaks."""
 
-    __slots__ = ("_kind", "_parts", "_pieces")
+    __slots__ = ("_kind", "_parts", "_pieces", "_unweighed", "size")
 
     def __init__(self) -> None:
+        self.size = 0  # as LONGEST_ANSWER counts, of what is weighed
+        self._unweighed = 0  # pieces, of the last part
         self._parts: list[tuple[type, list[str]]] = []
         self._kind: type | None = None  # of the last of them, and its pieces
         self._pieces: list[str] = []
@@ -50,10 +64,18 @@ class Partial:
     def add(self, delta: Delta) -> None:
         """Take one delta."""
         kind = type(delta)
-        if kind is not self._kind:
-            self._kind, self._pieces = kind, []
+        if self._unweighed and (kind is not self._kind or self._unweighed == _AT_ONCE):
+            self.size += sum(map(len, self._pieces[-self._unweighed :]))
+            self.size += self._unweighed * _OF_PIECE
+            self._unweighed = 0
+        self._unweighed += 1
+        if kind is ToolCallDelta and delta.id is not None:  # type: ignore[union-attr]
+            self.size += _OF_CALL
+        if kind is self._kind:
+            self._pieces.append(delta.text)
+        else:
+            self._kind, self._pieces = kind, [delta.text]
             self._parts.append((kind, self._pieces))
-        self._pieces.append(delta.text)
 
     def message(self, stop_reason: StopReason | None = None, error: str | None = None) -> Message:
         """The text and thinking so far. Calls are left out: half a call must never run."""
@@ -175,6 +197,13 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
                     continue
                 delta = TextDelta(item) if type(item) is str else item
                 partial.add(delta)
+                if partial.size > LONGEST_ANSWER:
+                    raise ModelError(
+                        f"The answer of {model!r} was cut off: it has over {LONGEST_ANSWER:,} "
+                        f"characters or {MOST_CALLS:,} calls, more than any that ends; nothing of "
+                        "it was run. Ask again, or another model.",
+                        kind="cut_stream",
+                    )
                 if emitter.sink is not None:
                     emitter.emit(MessageUpdate, delta=delta)
         finally:
@@ -189,7 +218,7 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
         failure = error
     except BaseException as error:
         failure = _failure(model, error)
-        if isinstance(error, AttributeError | TypeError) and not isinstance(item, StreamItem):
+        if issubclass(type(error), AttributeError | TypeError) and not isinstance(item, StreamItem):
             failure = ModelError(
                 f"{model!r} gave a {type(item).__name__}, and a stream gives text, deltas and last "
                 "of all one Message."
@@ -209,7 +238,12 @@ async def call_model(model: ChatModel, request: ModelRequest, emitter: Emitter) 
         said = message.error and without_known(message.error)
         failure = ModelError(said or f"{model!r} ended with an error.")
         message = msgspec.structs.replace(message, stop_reason="error", error=said)
-    return ModelAnswer(message, name, failure)
+    answer = ModelAnswer(message, name, failure)
+    for part in message.parts:  # with a text that is none, no later run could go on either
+        kind = type(part)
+        if (kind is TextPart or kind is ThinkingPart) and type(part.text) is not str:  # type: ignore[union-attr]
+            return kept(answer, model)
+    return answer
 
 
 def kept(answer: ModelAnswer, model: ChatModel) -> ModelAnswer:

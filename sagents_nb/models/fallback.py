@@ -166,7 +166,7 @@ def _for_another(request: ModelRequest) -> ModelRequest:
 
 
 def _sentence(error: BaseException) -> str:
-    text = str(error) if isinstance(error, ModelError) else said_by(error)
+    text = str(error) if issubclass(type(error), ModelError) else said_by(error)
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 

@@ -1428,6 +1428,9 @@ class Session:
         from ..export import document_of
         from ..redaction import texts_in
 
+        secrets = [*secrets]  # which nobody could look into, if they come once only
+        if not all(isinstance(each, str) for each in secrets):
+            raise ConfigurationError("secrets=… is a list, each of it text; write str(…) of each.")
         return document_of(
             self._conversation(files),
             usage=self.usage,

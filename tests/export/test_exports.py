@@ -117,6 +117,17 @@ def test_no_secret_is_exported(format: str, monkeypatch: pytest.MonkeyPatch) -> 
     raw = getattr(session, format)(secrets=["Looking"])
     for secret in (KEY, "pw-of-the-database", "It is needed", "Looking"):
         assert secret not in raw
+    assert "Looking" not in getattr(session, format)(secrets=iter(["Looking"]))
+    session.close()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_no_list_of_texts_is_no_list_of_secrets(format: str) -> None:
+    session = talked()
+    odd: Any
+    for odd in ([1], iter([1]), map(len, ["a"]), iter([b"x"])):
+        with pytest.raises(sa.ConfigurationError, match=r"secrets=….* is a list, each of it text"):
+            getattr(session, format)(secrets=odd)
     session.close()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
+import json
 import sys
 import time
 import zlib
@@ -216,6 +218,79 @@ def test_a_timeout_that_is_none_is_refused(timeout: Any, server: Any) -> None:
         asking_once(server, timeout=timeout)
     with pytest.raises(sa.ModelError, match="timeout is a number of seconds above 0, not"):
         asking_once(server, options={"timeout": timeout}).run("hi")
+
+
+# an answer without an end, of which each piece is short and in time
+
+
+class Endless(sa.ChatModel):
+    """Says the same for ever the first time, and "fine" then."""
+
+    name = "endless"
+
+    def __init__(self, piece: Callable[[int], Any]) -> None:
+        self.piece = piece
+        self.asked = self.closed = 0
+
+    async def stream(self, request: Any) -> Any:
+        self.asked += 1
+        try:
+            for number in itertools.count() if self.asked == 1 else ():
+                yield self.piece(number)
+        finally:
+            self.closed += 1
+        yield sa.Message.assistant("fine")
+
+
+PIECES: dict[str, Callable[[int], Any]] = {
+    "text": lambda n: "x" * 50,
+    "letters": lambda n: "x",
+    "nothing": lambda n: "",
+    "thoughts": lambda n: sa.ThinkingDelta("x" * 50),
+    "in turns": lambda n: (sa.TextDelta, sa.ThinkingDelta)[n % 2]("x" * 50),
+    "arguments": lambda n: sa.ToolCallDelta(0, "x" * 50, *(() if n else ("c", "look"))),
+    "calls": lambda n: sa.ToolCallDelta(n, "{}", f"c{n}", "look"),
+}
+
+
+@pytest.mark.parametrize("what", PIECES)
+def test_an_answer_without_an_end_is_cut_and_the_session_goes_on(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sagents_nb.loop.model_call.LONGEST_ANSWER", 100_000)
+    model = Endless(PIECES[what])
+    session = sa.Session(sa.Agent(model))
+    with pytest.raises(sa.ModelError, match="it has over 100,000 characters or 4,096 calls") as cut:
+        session.send("hi").result()
+    assert (cut.value.kind, model.asked, model.closed) == ("cut_stream", 1, 1)
+    assert len(session.messages[-1].text) < 101_000
+    assert session.send("again").result().text == "fine"
+
+
+def test_an_answer_is_as_long_as_any_that_ends() -> None:
+    letters, calls = "x" * 600_000, [call("look", f"c{n}") for n in range(1000)]
+    said = sa.Message.assistant(letters, calls)
+    agent = agent_of(said, "done", tools=[sa.Tool(lambda: "x", name="look", description="Look.")])
+    result = agent.run("go")
+    assert result.messages[1].text == letters
+    assert len(result.messages[2].tool_results) == 1000
+
+
+@pytest.mark.parametrize("field", ["logprobs", "annotations"])
+def test_what_comes_beside_an_answer_without_an_end_is_cut_too(
+    field: str, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: Any = [{"token": "x"}] * 10
+    told = {"logprobs": {"content": beside}} if field == "logprobs" else {}
+    delta = {"annotations": beside} if field == "annotations" else {}
+    event = (
+        b"data: %b\n\n" % json.dumps({"choices": [{"index": 0, "delta": delta, **told}]}).encode()
+    )
+    monkeypatch.setattr("sagents_nb.models.providers.streaming.LONGEST_BODY", 100_000)
+    monkeypatch.setattr(Echoing, "do_POST", dripping(HEAD + b"\r\n", event * 2000))
+    with pytest.raises(sa.ModelError, match="it has over 100,000 bytes") as cut:
+        asking_once(server).run("hi")
+    assert cut.value.kind == "cut_stream"
 
 
 # many calls in one message

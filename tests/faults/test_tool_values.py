@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import datetime
+import decimal
+import enum
 import threading
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,10 @@ import sagents_nb as sa
 from sagents_nb.events import ToolExecutionUpdate
 from tests.faults.test_messages import IMAGE, PNG
 from tests.talking import agent_of, call, of, run, session_of, streamed
+
+
+class Colour(enum.Enum):
+    RED = "red"
 
 
 class Point(pydantic.BaseModel):
@@ -80,6 +87,15 @@ def test_b11_text_beside_an_image_stays_text_and_image() -> None:
         sa.ToolOutput(sa.ThinkingPart(5)),  # type: ignore[arg-type]
         sa.ToolResult("c", "show", 5),  # type: ignore[arg-type]
         sa.ToolResult("c", "show", [sa.TextPart(5)]),  # type: ignore[arg-type]
+        sa.TextPart(Path("a")),  # type: ignore[arg-type]
+        sa.TextPart(pd.DataFrame({"a": [1]})),  # type: ignore[arg-type]
+        sa.TextPart(Colour.RED),  # type: ignore[arg-type]
+        sa.FilePart("aGk=", name=Path("a")),  # type: ignore[arg-type]
+        sa.ToolResult("c", "show", Path("a")),  # type: ignore[arg-type]
+        sa.ToolResult("c", "show", b"plain"),  # type: ignore[arg-type]
+        sa.ToolResult("c", "show", datetime.date(2026, 11, 22)),  # type: ignore[arg-type]
+        sa.ToolResult("c", "show", decimal.Decimal("1.5")),  # type: ignore[arg-type]
+        sa.ToolResult("c", "show", [sa.TextPart(uuid.UUID(int=1))]),  # type: ignore[arg-type]
     ],
 )
 def test_what_a_tool_put_together_wrongly_is_its_error_and_the_run_goes_on(value: Any) -> None:
@@ -91,6 +107,22 @@ def test_what_a_tool_put_together_wrongly_is_its_error_and_the_run_goes_on(value
     assert (result.text, told.is_error) == ("done", True)
     assert "ConfigurationError: The tool show gave what cannot be kept: Expected" in told.text
     assert sa.State.restore(result.state.export()).messages[2] == result.messages[2]
+
+
+def test_what_a_tool_nested_too_deep_is_its_error_and_the_run_goes_on() -> None:
+    deep: list[Any] = []
+    for _ in range(3000):
+        deep = [deep]
+    session = session_of(
+        call("show"),
+        "done",
+        "more",
+        tools=[sa.Tool(lambda: sa.JsonPart(deep), name="show", description="Show.")],
+    )
+    assert session.send("go").result().text == "done"
+    [told] = session.messages[2].tool_results
+    assert "nested too deep" in told.text
+    assert session.send("on").result().text == "more"
 
 
 def test_b11_images_are_images() -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -808,10 +810,31 @@ def test_a_hook_that_returns_something_odd_is_named(hook: str) -> None:
 def test_a_result_of_a_hook_that_nobody_could_read_again_is_named() -> None:
     class Odd(sa.Middleware):
         def after_tool(self, call: sa.ToolCall, result: sa.ToolResult, ctx: Any) -> Any:
-            return sa.ToolResult(call.id, call.name, [sa.TextPart(5)])  # type: ignore[arg-type]
+            return sa.ToolResult(call.id, call.name, self.content)
 
-    with pytest.raises(sa.MiddlewareError, match=r"Odd\.after_tool returned what cannot be kept"):
-        agent_of(call("look"), "done", tools=[look], middleware=[Odd()]).run("go")
+        def __init__(self, content: Any) -> None:
+            self.content = content
+
+    for given in ([sa.TextPart(5)], [sa.TextPart(Path("a"))], Decimal("1.5")):  # type: ignore[arg-type]
+        session = session_of(call("look"), "done", tools=[look], middleware=[Odd(given)])
+        with pytest.raises(sa.MiddlewareError, match=r"Odd\.after_tool returned what cannot be"):
+            session.send("go").result()
+        assert session.send("again").result().text == "done"
+
+
+def test_a_text_of_a_model_that_is_none_is_its_error_and_the_session_goes_on() -> None:
+    class Odd(sa.ChatModel):
+        asked = 0
+
+        async def stream(self, request: Any) -> Any:
+            self.asked += 1
+            odd = sa.Message("assistant", (sa.TextPart(Path("a")),))  # type: ignore[arg-type]
+            yield odd if self.asked == 1 else sa.Message.assistant("fine")
+
+    session = sa.Session(sa.Agent(Odd()))
+    with pytest.raises(sa.ModelError, match=r"gave a message that cannot be kept: .*Path"):
+        session.send("go").result()
+    assert session.send("again").result().text == "fine"
 
 
 def test_a_hook_that_watches_sees_every_event_and_cannot_hurt() -> None:

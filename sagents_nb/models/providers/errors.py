@@ -58,6 +58,12 @@ def from_exception(error: BaseException, where: Where) -> ModelError:
                 "network, the proxy settings and base_url.",
                 kind="connection",
             )
+        if "UnicodeEncodeError" in names:  # of the headers: all else is bytes already
+            return _error(
+                f"The key or another header for {where.provider} has a character that no header "
+                f"may have; check {where.key_variable}, api_key=… and headers=….",
+                kind="invalid_request",
+            )
         return ModelError(
             f"The call of {where.provider} failed with {type(error).__name__}: "
             f"{_quoted(str(error), where)}",

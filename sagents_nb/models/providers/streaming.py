@@ -48,6 +48,13 @@ _MARK = b"\xef\xbb\xbf"  # of UTF-8, where a body begins
 LONGEST_EVENT = 64_000_000
 """Bytes of one event: an answer of a provider with its images, and no more than memory bears."""
 
+LONGEST_BODY = 100_000_000
+"""Bytes of all events of an answer: of 128,000 tokens they have some 50 million.
+
+What is no piece of the answer is kept, too, logprobs and citations say, and whoever reads the
+answer does not see it grow.
+"""
+
 
 class EventDecoder:
     r"""Splits a body, fed in chunks of any size, into events.
@@ -59,7 +66,7 @@ class EventDecoder:
     [('ping', b'{}')]
     """
 
-    __slots__ = ("_data", "_held", "_name", "_rest", "_size", "_started", "seen")
+    __slots__ = ("_data", "_held", "_name", "_rest", "_size", "_started", "_total", "seen")
 
     def __init__(self) -> None:
         self._held = b""  # the beginning of a mark or of a line end, whose rest is to come
@@ -67,11 +74,12 @@ class EventDecoder:
         self._name = ""
         self._data: list[bytes] = []
         self._size = 0  # of the event so far
+        self._total = 0
         self._started = False
         self.seen = False  # whether there was any event at all
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that ``chunk`` completes; raises ValueError for one beyond the limit."""
+        """The events that ``chunk`` completes; raises ValueError beyond the limits."""
         if self._held:
             chunk, self._held = self._held + chunk, b""
         if not self._started:
@@ -84,7 +92,9 @@ class EventDecoder:
             if chunk.endswith(b"\r"):  # which may be half of a CRLF
                 self._held, chunk = b"\r", chunk[:-1]
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        self._size += len(chunk)
+        size = len(chunk)
+        self._size += size
+        self._total += size
         *lines, rest = chunk.split(b"\n")
         if lines and self._rest:
             self._rest.append(lines[0])
@@ -111,6 +121,8 @@ class EventDecoder:
             self._rest.append(rest)
         if self._size > LONGEST_EVENT:
             raise ValueError(f"one event has over {LONGEST_EVENT:,} bytes")
+        if self._total > LONGEST_BODY:
+            raise ValueError(f"it has over {LONGEST_BODY:,} bytes")
         return events
 
     def end(self) -> list[Event]:

@@ -166,6 +166,20 @@ def test_a_key_that_no_header_can_carry_is_not_shown(provider: Provider, name: s
         assert KEY not in everything_in(heard.error)
 
 
+@pytest.mark.parametrize(
+    "given", [{}, {"api_key": f"{KEY}é"}, {"api_key": "k", "headers": {"X-É": KEY}}]
+)
+def test_a_key_with_a_character_of_no_header_names_its_variable(
+    given: dict[str, Any], provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}“")
+    heard = ask(OpenAIChatModel("m", base_url=provider.url + "/v1", **given))
+    assert isinstance(heard.error, ModelError)
+    assert "check OPENAI_API_KEY, api_key=… and headers=…" in str(heard.error)
+    assert heard.error.kind == "invalid_request"
+    assert KEY not in everything_in(heard.error)
+
+
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_model_does_not_show_its_key(name: str) -> None:
     model = model_for(name, "http://127.0.0.1:9")
