@@ -18,7 +18,7 @@ from .notebook.status_text import TODO_MARKS
 from .project import command as project
 from .session import Session
 from .text import whole
-from .transcript import visible
+from .transcript import one_line, visible
 
 
 @kinds.checked
@@ -101,9 +101,10 @@ def _print_event(event: Event) -> None:
         print()
     elif isinstance(event, TodosUpdated):
         for todo in event.todos:
-            print(f"  {TODO_MARKS[todo.status]} {visible(todo.content)}")
+            print(f"  {TODO_MARKS[todo.status]} {one_line(todo.content)}")
     elif isinstance(event, ToolExecutionEnd) and event.tool_name != "write_todos":
-        print(f"  * {event.tool_name} {event.status}: {_first_line(event.result.text)}")
+        name = one_line(event.tool_name)
+        print(f"  * {name} {event.status}: {_first_line(event.result.text)}")
 
 
 def _first_line(text: str) -> str:
@@ -112,10 +113,10 @@ def _first_line(text: str) -> str:
 
 
 def _ask(request: ActionRequest) -> Decision:
-    print(f"\n{request.tool_name} wants to run with:")
+    print(f"\n{one_line(request.tool_name)} wants to run with:")
     for name, value in request.arguments.items():
         text = value if isinstance(value, str) else repr(value)
-        print("\n".join(f"  {name}: {line}" for line in visible(text).splitlines()))
+        print("\n".join(f"  {one_line(name)}: {line}" for line in visible(text).splitlines()))
     if not sys.stdin.isatty():
         print("Nobody is at this terminal to decide, so it is rejected.")
         return Reject(unattended=True)

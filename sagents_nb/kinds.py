@@ -532,7 +532,9 @@ def _called(function: Callable[..., Any]) -> str:
 
 def _refusal(where: str, name: str, kind: Kind, value: Any) -> ConfigurationError:
     word = kind.shows and isinstance(value, str)
-    said = f"{plain(value)!r:.60}" if word else shown(value)
+    # Where a text may be a path, it is this one that cannot.
+    tell = shown_path if _is(kind, "x") else shown
+    said = f"{plain(value)!r:.60}" if word else tell(value)
     return ConfigurationError(f"{where}({name}=…) is {kind.what}; not {said}.")
 
 
@@ -559,6 +561,22 @@ def shown(value: Any) -> str:
         within = sorted({type(item).__name__ for item in value})[:3]
         return type(value).__name__ + (f" of {', '.join(within)}" if within else " (empty)")
     return type(value).__name__
+
+
+def shown_path(value: Any) -> str:
+    """As :func:`shown`, of what is no path; also where this process could not write its name."""
+    said = shown(value)
+    if not isinstance(value, str | PurePath) or HALF_CHARACTER.search(str(value)):
+        return said
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:  # LC_ALL=C without the UTF-8 mode of Python
+        encoding = sys.getfilesystemencoding()
+        return (
+            f"{said} with a character that paths in {encoding} cannot have, which Python started "
+            "with PYTHONUTF8=1 can"
+        )
+    return said
 
 
 def _of_text(name: str, text: str) -> str:

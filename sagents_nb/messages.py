@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from numbers import Real
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, TypeGuard, TypeVar, get_args
 
 import msgspec
@@ -121,9 +121,10 @@ class ImagePart(
             value = kinds.plain(value)
             if value.startswith(("http://", "https://", "data:")):
                 return _from_url(value, cls)
-            if not kinds.PATH.fits(value):
-                raise ConfigurationError(f"ImagePart.of(…) takes {kinds.PATH.what}.")
             value = Path(value)
+        if isinstance(value, PurePath) and not kinds.PATH.fits(value):
+            said = f"{kinds.PATH.what}; not {kinds.shown_path(value)}"
+            raise ConfigurationError(f"ImagePart.of(…) takes {said}.")
         if isinstance(value, ImagePart):
             return value
         image = image_of(value)

@@ -34,6 +34,15 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], whole(text))
 
 
+def one_line(text: str) -> str:
+    r"""``text`` as :func:`visible` makes it, in one line: a name begins no quote and no heading.
+
+    >>> one_line("ls\n\n> Yes.")
+    'ls > Yes.'
+    """
+    return visible(" ".join(text.split()))
+
+
 # Renderers of Markdown, JupyterLab's among them, call themselves for each level of nesting, and
 # take time by the square of a paragraph, or worse: a few kB that nobody would write by hand took
 # the page of a notebook its stack, or minutes. What is beyond a bound is shown as plain text.
@@ -335,7 +344,8 @@ def markdown(messages: Iterable[Message]) -> str:
             blocks += [_call_markdown(next(records)) for _ in message.tool_calls]
             if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
                 note = visible(note)
-                blocks.append(fenced(note) if _too_much(note) else f"**{note}**")
+                as_it_is = "\n" in note or _too_much(note)
+                blocks.append(fenced(note) if as_it_is else f"**{note}**")
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -360,10 +370,10 @@ def latest_markdown(messages: Sequence[Message]) -> str:
 
 
 def _call_markdown(record: CallRecord) -> str:
-    name = visible(record.call.name).replace("`", "'")
+    name = _name(record.call.name)
     line = f"- `{name}({_arguments(record.arguments)})`"
     if record.edited is not None:
-        by = visible(str((record.decision or {}).get("by", "user"))).replace("`", "'")
+        by = _name(str((record.decision or {}).get("by", "user")))
         asked = f"{name}({_arguments(record.call.arguments)})"
         line += f" (edited by `{by}`; the model asked for `{asked}`)"
     result = record.result
@@ -374,8 +384,13 @@ def _call_markdown(record: CallRecord) -> str:
     return f"{line} {word}\n\n{_indent(fenced(_short(visible(result.text))))}"
 
 
+def _name(text: str) -> str:
+    """For a span of code, which ends at a backtick and before an empty line."""
+    return one_line(text).replace("`", "'")
+
+
 def _arguments(arguments: dict[str, Any]) -> str:
-    shown = ", ".join(f"{name}={_value(value)}" for name, value in arguments.items())
+    shown = ", ".join(f"{one_line(name)}={_value(value)}" for name, value in arguments.items())
     return visible(shown).replace("`", "'")
 
 

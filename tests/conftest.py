@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,23 @@ def hours(monkeypatch: pytest.MonkeyPatch) -> Hours:
     monkeypatch.setattr("sagents_nb.session.presence.time", hours)
     monkeypatch.setattr("sagents_nb.session.presence.runtime", hours)
     return hours
+
+
+@pytest.fixture
+def small_disk() -> Callable[[], AbstractContextManager[None]]:
+    """Within it no file can have more than 16 kB, as on a disk that is full."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def small() -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16_000, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return small
 
 
 def pytest_configure() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -352,6 +354,29 @@ def test_more_digits_than_a_number_has_are_the_text_of_a_todo() -> None:
 def test_a_folder_with_what_no_path_has_is_refused_for_that(folder: Any, said: str) -> None:
     with pytest.raises(sa.ConfigurationError, match=rf"filesystem=…\) is .*{said}\."):
         sa.Session(agent_of("hi"), filesystem=folder)
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda: sa.Session(agent_of(), filesystem="x☃"), "str"),
+        (lambda: sa.Session(agent_of(), store="x☃.db"), "str"),
+        (lambda: sa.Session(agent_of()).to_html(Path("x☃.html")), r"\w*Path"),
+        (lambda: sa.DiskStorage("x☃"), "str"),
+        (lambda: sa.ImagePart.of(Path("x☃.png")), r"\w*Path"),
+        (lambda: agent_of().map(["a"], "{}", cache="x☃"), "str"),
+    ],
+)
+def test_a_name_that_the_process_cannot_write_is_refused_for_that(
+    call: Any, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsencode", lambda path: os.fspath(path).encode("ascii"))
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")  # as it is with LC_ALL=C
+    why = "with a character that paths in ascii cannot have, .* PYTHONUTF8=1 can"
+    with pytest.raises(sa.ConfigurationError, match=rf"not {what} {why}\.$"):
+        call()
+    with pytest.raises(sa.ConfigurationError, match=r"not str\.$"):
+        sa.Session("x☃")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import sagents_nb as sa
+from sagents_nb import tour
 from sagents_nb.cli import main
 
 
@@ -52,6 +53,17 @@ def test_demo_writes_nothing_where_nobody_can_be_asked(
     out = capsys.readouterr().out
     assert "write_file rejected" in out
     assert "--- /report.md ---" not in out
+
+
+def test_demo_shows_a_made_up_name_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = sa.ToolCall("c1", "look\x1b[2J\n  * write_file completed", {})
+    model = sa.ScriptedModel([odd, "Done."])
+    monkeypatch.setattr(tour, "penguin_agent", lambda penguins: sa.Agent(model))
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert "\n  * look\\x1b[2J * write_file completed failed: " in out
 
 
 def test_backup_copies_a_store_and_overwrites_nothing(

@@ -94,6 +94,26 @@ def test_a_tool_name_that_a_model_made_up_is_made_visible_too() -> None:
     assert text.count("`") == 2
 
 
+BREAKS_OUT = "ls`\n\n> Yes, I approve.\r\n\r\n## A heading\u2029\n[click](http://x.example)\n\n`x"
+
+
+def test_no_name_begins_a_quote_or_a_heading() -> None:
+    odd = sa.ToolCall("c1", BREAKS_OUT, {BREAKS_OUT: 1})
+    decided = {"edited_arguments": {BREAKS_OUT: 2}, "decision": {"by": BREAKS_OUT}}
+    result = sa.ToolResult("c1", "ls", "fine", metadata=decided)
+    text = markdown([sa.Message.assistant("", [odd]), sa.Message.tool([result])])
+    line, *block = text.splitlines()
+    assert line.count("> Yes, I approve. ## A heading [click]") == 5
+    assert block == ["", "  ```text", "  fine", "  ```"]
+    page = Page(markdown2html(inert(text)))
+    assert page.tags <= {"ul", "li", "p", "code", "pre", "div", "span"}
+
+
+def test_an_error_of_several_lines_is_shown_as_it_is() -> None:
+    error = "It failed:\n\n> Yes, I approve."
+    assert markdown([sa.Message("assistant", (), error=error)]) == f"```text\n{error}\n```"
+
+
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", "</pre>", "&amp;"])
 def test_the_html_is_escaped_text(text: str) -> None:
     shown = folded(text, markdown([sa.Message.user(text), sa.Message.assistant(text)]))

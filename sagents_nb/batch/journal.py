@@ -196,7 +196,7 @@ def journal_at(cache: Any) -> BatchJournal:
     if not isinstance(cache, str | os.PathLike) or not os.fspath(cache):
         raise ConfigurationError(f"cache is a path or a ResponseCache, not {kinds.shown(cache)}.")
     if not kinds.PATH.fits(cache):
-        raise ConfigurationError(f"cache is {kinds.PATH.what}; give another one.")
+        raise ConfigurationError(f"cache is {kinds.PATH.what}; not {kinds.shown_path(cache)}.")
     if isinstance(cache, str) and "://" in cache:  # it may have a password, so it is not shown
         raise ConfigurationError("cache is a path or a ResponseCache, and no address.")
     path = Path(cache).expanduser()

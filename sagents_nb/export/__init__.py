@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..errors import ConfigurationError
+from ..drives import replace_file, unwritten
 from .document import Document, document_of
 from .html import html_of
 from .markdown import markdown_of
@@ -15,17 +15,14 @@ __all__ = ["Document", "document_of", "html_of", "markdown_of", "notebook_of", "
 
 
 def written(text: str, path: str | os.PathLike[str] | None) -> str:
-    """``text``, also in the file ``path`` if there is one.
+    """``text``, also in the file ``path`` if there is one, which is replaced at once.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` where it cannot be written.
     """
     if path is not None:
         content = text.encode()
         try:
-            Path(path).write_bytes(content)
+            replace_file(Path(path), content)
         except OSError as error:
-            raise ConfigurationError(
-                f"The conversation cannot be written to {os.fspath(path)!r:.300} "
-                f"({error.strerror}); name a file in a folder that exists."
-            ) from error
+            raise unwritten("The conversation", path, error) from error
     return text

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from ..transcript import as_entities, bounded, fenced, inert, unstyled, usage_line
+from ..transcript import as_entities, bounded, fenced, inert, one_line, unstyled, usage_line
 from .document import Argument, Call, Document, File, Given, Note, Picture, Text, Thought, Turn
 
 TODO_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "–", "pending": "○"}
@@ -109,7 +109,7 @@ def file_markdown(file: File) -> str:
 def folded(summary: str, blocks: Iterator[str] | list[str]) -> str:
     """Blocks of Markdown under a line of text."""
     body = "\n\n".join(block for block in blocks if block)
-    line = escape(" ".join(unstyled(summary).split()))
+    line = escape(one_line(unstyled(summary)))
     return f"<details><summary>{line}</summary>\n\n{body}\n\n</details>"
 
 
@@ -136,9 +136,7 @@ def plain(text: str) -> str:
     >>> plain("a.md: 1 * 2")
     'a.md: 1 &#42; 2'
     """
-    return _MEANS_SOMETHING.sub(
-        lambda found: as_entities(found[0]), " ".join(unstyled(text).split())
-    )
+    return _MEANS_SOMETHING.sub(lambda found: as_entities(found[0]), one_line(unstyled(text)))
 
 
 def _span(text: str) -> str:

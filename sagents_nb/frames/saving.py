@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import kinds
+from ..drives import replace_file, unwritten
 from ..errors import ConfigurationError
 from ..text import REPLACEMENT, whole
 from .columns import LARGEST_INTEGER, columns_of, conformed, framed, pandas_module
@@ -41,7 +43,9 @@ def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
     columns of your own are text, lists and dicts JSON, empty text and missing text are the same,
     control characters become U+FFFD, and Excel cells end after 32,767 characters and know only
     one kind of line break. The index is not written: ``reset_index()`` first if it says
-    something. Raises :class:`~sagents_nb.errors.ConfigurationError` for another ending.
+    something. A file that was there is replaced at once: whoever looks finds a whole one. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` for another ending, and where the file cannot
+    be written; what was there is as it was then.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -53,7 +57,11 @@ def save_frame(frame: pandas.DataFrame, path: str | os.PathLike[str]) -> Path:
     >>> folder.cleanup()
     """
     path = Path(path)
-    _by_ending(path, _WRITERS)(frame, path)
+    write = _by_ending(path, _WRITERS)
+    try:
+        replace_file(path, write(frame))
+    except OSError as error:
+        raise unwritten("The frame", path, error) from error
     return path
 
 
@@ -120,13 +128,14 @@ def _categories(field: Mapping[str, Any]) -> Any:
     return pandas.CategoricalDtype(words, field["ordered"])
 
 
-def _to_parquet(frame: pandas.DataFrame, path: Path) -> None:
+def _to_parquet(frame: pandas.DataFrame) -> bytes:
     """With the fields in the metadata: Arrow loses what objects are, and words without rows."""
     _needed("pyarrow")
     mixed = [n for n in frame.columns if frame[n].dtype == object and _is_mixed(frame[n])]
     texts = frame.assign(**{n: frame[n].map(_json_text, na_action="ignore") for n in mixed})
     texts.attrs[_FIELDS] = [{**f, "json": f["name"] in mixed} for f in _fields(frame)]
-    texts.to_parquet(path, index=False)
+    content: bytes = texts.to_parquet(index=False)
+    return content
 
 
 def _is_mixed(objects: pandas.Series) -> bool:
@@ -160,7 +169,7 @@ def _from_parquet(path: Path) -> pandas.DataFrame:
     return read
 
 
-def _to_json(frame: pandas.DataFrame, path: Path) -> None:
+def _to_json(frame: pandas.DataFrame) -> bytes:
     """A Table Schema and a list of rows; pandas' own writer would round the numbers."""
     frame = frame.set_axis(list(map(str, frame.columns)), axis="columns")
     columns = {name: [_json_value(v) for v in frame[name]] for name in frame.columns}
@@ -170,7 +179,7 @@ def _to_json(frame: pandas.DataFrame, path: Path) -> None:
     ]
     schema = json.dumps({"fields": _fields(frame)}, ensure_ascii=False)
     text = f'{{"schema": {schema},\n"data": [' + ",\n ".join(rows) + "]}\n"
-    path.write_text(whole(text, REPLACEMENT), encoding="utf-8")
+    return whole(text, REPLACEMENT).encode()
 
 
 def _json_value(value: Any) -> Any:
@@ -229,8 +238,10 @@ def _cell(value: Any) -> Any:
     return _json_text(value) if isinstance(value, dict | list) else value
 
 
-def _to_csv(frame: pandas.DataFrame, path: Path) -> None:
-    _guarded(_flat(frame)).to_csv(path, index=False, lineterminator="\r\n")  # RFC 4180
+def _to_csv(frame: pandas.DataFrame) -> bytes:
+    content = io.BytesIO()
+    _guarded(_flat(frame)).to_csv(content, index=False, lineterminator="\r\n")  # RFC 4180
+    return content.getvalue()
 
 
 def _from_csv(path: Path) -> pandas.DataFrame:
@@ -238,12 +249,14 @@ def _from_csv(path: Path) -> pandas.DataFrame:
     return _unguarded(read)
 
 
-def _to_excel(frame: pandas.DataFrame, path: Path) -> None:
+def _to_excel(frame: pandas.DataFrame) -> bytes:
     _needed("openpyxl")
     pandas = pandas_module()
     zoned = [n for n in frame.columns if isinstance(frame[n].dtype, pandas.DatetimeTZDtype)]
     plain = frame.assign(**{name: frame[name].map(_iso) for name in zoned})
-    _guarded(_flat(plain), _CELL).to_excel(path, index=False)
+    content = io.BytesIO()
+    _guarded(_flat(plain), _CELL).to_excel(content, index=False)
+    return content.getvalue()
 
 
 def _from_excel(path: Path) -> pandas.DataFrame:

@@ -16,7 +16,7 @@ from ..models.base import ChatModel, tells_cost
 from ..models.resolve import resolve_model
 from ..state import State
 from ..text import logger_of, text_or_why
-from ..transcript import visible
+from ..transcript import one_line
 from .base import Middleware, middleware_id
 
 logger = logger_of(__name__)
@@ -156,5 +156,5 @@ def _cleaned(text: str) -> str:
     'Slow SQL query'
     """
     lines = (line.strip(" \t\"'`*#_„“”«»") for line in text.splitlines())
-    title = visible(" ".join(next(filter(None, lines), "").split()))
+    title = one_line(next(filter(None, lines), ""))
     return title if len(title) <= _LONGEST else f"{title[: _LONGEST - 1].rstrip()}…"

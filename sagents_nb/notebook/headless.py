@@ -16,6 +16,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from .. import kinds
+from ..drives import replace_file
 
 Started = TypeVar("Started")
 _ATTEMPTS = 3
@@ -46,7 +47,7 @@ def execute(path: Path, save: bool = False, setup: str = "") -> str:
         for cell in notebook.cells:
             cell.metadata.pop("execution", None)  # times, which differ every run
         notebook.metadata.pop("widgets", None)
-        nbformat.write(notebook, path)
+        replace_file(path, f"{nbformat.writes(notebook).rstrip()}\n".encode())
     return "\n\n".join(text for cell in notebook.cells if (text := _cell_text(cell)))
 
 

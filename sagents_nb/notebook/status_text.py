@@ -17,7 +17,7 @@ from ..messages import Message
 from ..middleware.conversation_title import TITLE
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
-from ..transcript import folded, inert, usage_line, visible, with_folds
+from ..transcript import folded, inert, one_line, usage_line, visible, with_folds
 from .capture import masked_data
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -83,7 +83,7 @@ def title_of(messages: Iterable[Message]) -> str:
     Of a prompt that is its first paragraph: what {variables} stand for comes after it.
     """
     texts = (m.shown.text.strip().partition("\n\n")[0] for m in messages if m.role == "user")
-    asked = (visible(" ".join(text.split())) for text in texts)
+    asked = map(one_line, texts)
     first = next(filter(None, asked), "")
     return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 
@@ -96,9 +96,11 @@ def interrupt_text(session: Session) -> str:
     requests = interrupt.action_requests
     lines = [_question(interrupt)]
     for request in requests:
-        lines.append(f"  {request.tool_call_id}  {request.tool_name}")
-        lines += [f"      {name} = {value!r}" for name, value in request.arguments.items()]
-        lines += [f"      {name} = {value!r} (default)" for name, value in request.defaults.items()]
+        lines.append(f"  {one_line(request.tool_call_id)}  {one_line(request.tool_name)}")
+        lines += [f"      {one_line(n)} = {value!r}" for n, value in request.arguments.items()]
+        lines += [
+            f"      {one_line(n)} = {value!r} (default)" for n, value in request.defaults.items()
+        ]
     if any("approve" not in request.allowed_decisions for request in requests):
         # No magic answers in words; the panel has a button for each answer.
         shown = (
@@ -117,7 +119,7 @@ def _question(interrupt: Interrupt) -> str:
 
 def todos_text(session: Session) -> str:
     """The to-do list."""
-    lines = [f"{TODO_MARKS[todo.status]} {todo.content}" for todo in session.todos]
+    lines = [f"{TODO_MARKS[todo.status]} {one_line(todo.content)}" for todo in session.todos]
     return "\n".join(lines) or "The to-do list is empty."
 
 

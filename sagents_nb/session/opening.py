@@ -415,16 +415,21 @@ def _said(decisions: list[Decided], interrupt: Interrupt) -> dict[str, Decision]
 
 
 def _status(restored: RestoredSession, folded: Folded) -> str:
-    """Whether a run was cut off, or stopped by a pause; nobody has to be asked."""
-    messages = restored.state.messages
+    """Whether a run was cut off, failed before an answer, or stopped by a pause.
+
+    Nobody has to be asked. What a person cancelled does not go on.
+    """
+    messages, run = restored.state.messages, folded.run
     last = messages[-1] if messages else Message("assistant")
     if open_calls(restored.state):
         return "paused"
     # "interrupted": by a question of a sub-agent, which is gone with its process.
-    if folded.run is None or folded.run.status not in ("running", "paused", "interrupted"):
+    if run is None or run.status not in ("running", "paused", "interrupted", "error"):
         return "idle"
-    unanswered = last.role in ("user", "tool") or last.stop_reason == "pause_turn"
-    return "paused" if unanswered or folded.queued or folded.run.status == "paused" else "idle"
+    if last.role in ("user", "tool") or last.error or last.stop_reason == "pause_turn":
+        return "paused"
+    left = run.status != "error" and (folded.queued or run.status == "paused")
+    return "paused" if left else "idle"
 
 
 def _delegates(agent: Agent, call: ToolCall) -> bool:

@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,22 @@ def test_code_that_ran_is_a_code_cell_with_its_output() -> None:
 
 
 # files and what is missing
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_where_the_disk_is_full_the_file_is_what_it_was(
+    format: str, tmp_path: Path, small_disk: Callable[[], AbstractContextManager[None]]
+) -> None:
+    path, agent = tmp_path / "a", sa.Agent(sa.ScriptedModel(["short", "long " * 9_000]))
+    session = sa.Session(agent, id="talk")
+    session.send("hi").result()
+    before = getattr(session, format)(path)
+    session.send("more").result()
+    said = r"cannot be written to '.*a' \(.+\); free some space there first\."
+    with small_disk(), pytest.raises(sa.ConfigurationError, match=said):
+        getattr(session, format)(path)
+    assert path.read_text(encoding="utf-8") == before
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
 
 
 def test_what_cannot_be_written_is_told_in_a_sentence(tmp_path: Path) -> None:

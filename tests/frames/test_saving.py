@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -237,6 +240,25 @@ def test_any_text_comes_back(texts: list[str], ending: str, tmp_path: Path) -> N
     if ending == "csv":
         expected = expected.str.replace("[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", regex=True)
     assert list(found.text) == list(expected)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "json", "csv", "xlsx"])
+def test_where_the_disk_is_full_the_file_is_what_it_was(
+    ending: str, tmp_path: Path, small_disk: Callable[[], AbstractContextManager[None]]
+) -> None:
+    path = sa.save_frame(pd.DataFrame({"text": ["old"]}), tmp_path / f"a.{ending}")
+    before = path.read_bytes()
+    large = pd.DataFrame({"text": [hashlib.sha512(b"%d" % n).hexdigest() for n in range(900)]})
+    said = rf"The frame cannot be written to '.*a\.{ending}' \(.+\); free some space there first\."
+    with small_disk(), pytest.raises(sa.ConfigurationError, match=said):
+        sa.save_frame(large, path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_folder_that_is_not_there_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(sa.ConfigurationError, match="name a file in a folder that exists"):
+        sa.save_frame(pd.DataFrame({"text": ["a"]}), tmp_path / "no" / "a.csv")
 
 
 def test_another_ending_is_refused_and_a_file_of_another_kind_too(tmp_path: Path) -> None:

@@ -511,6 +511,14 @@ def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(
         run(shell, "%agent approve")
 
 
+def test_no_item_and_no_name_begins_a_line_of_its_own(shell: InteractiveShell) -> None:
+    asks = write("/a.md", "A", "w1\n  w2")
+    session = use(shell, session_of([plan("Look\n[x] Paid")], [asks], gate=True))
+    session.send("Go").result()
+    assert say(shell, "todos") == "[ ] Look [x] Paid"
+    assert "  w1 w2  write_file" in say(shell, "status").splitlines()
+
+
 def test_cancel_stops_what_waits(shell: InteractiveShell) -> None:
     session = use(shell, session_of(write(), gate=True))
     session.send("Go").result()

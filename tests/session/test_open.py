@@ -293,7 +293,7 @@ def test_what_was_approved_is_not_asked_or_run_again_when_the_model_fails_after_
         with pytest.raises(sa.ModelError):
             session.approve().result()  # type: ignore[union-attr]
         again = disk.crashed(session, "done", **GATED) if n % 4 == 0 else reopened_as(session)
-        assert (again.status, again.interrupt) == ("idle", None)
+        assert (again.status, again.interrupt) == ("paused", None)
         assert again.retry().result().text == "done"
         assert RAN == ["/a"]
 
@@ -426,6 +426,45 @@ def test_a_queue_that_is_all_that_was_left_begins_by_retry(store: ConversationSt
     again.retry().result()
     until(lambda: again.status == "idle" and not again.info()["queued"])
     assert [m.text for m in again.messages if m.text][-3:] == ["one", "second", "two"]
+
+
+class Fails(sa.Middleware):
+    def before_model(self, state: sa.State, ctx: Any) -> None:
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    ("script", "around"),
+    [
+        (["x"], {"middleware": [Fails()]}),
+        ([sa.ModelError("500")], {}),
+        ([call("write", path="/a")] * 2, {"tools": [write], "max_runs": 1}),
+    ],
+    ids=["before the model was asked", "in the model", "after a tool"],
+)
+def test_what_a_failed_run_left_unanswered_waits_for_retry(
+    store: ConversationStore, script: list[Any], around: dict[str, Any]
+) -> None:
+    session = session_in(store)
+    session.replace(agent=agent_of(*script, **around))
+    with pytest.raises(sa.AgentError):
+        session.send("go").result()
+    assert session.status == "error"
+    again = reopened(session, "done", tools=[write])
+    assert (again.status, again.error) == ("paused", session.error)
+    assert again.retry().result().text == "done"
+    assert (again.status, again.error) == ("idle", None)
+    assert [m.text for m in again.messages if m.role == "user"] == ["go"]
+
+
+def test_what_a_person_stopped_does_not_wait_to_go_on(store: ConversationStore, gate: Gate) -> None:
+    session = session_in(store, call("hold"), "x", tools=[gate.tool])
+    run = session.send("go")
+    gate.wait()
+    run.cancel()
+    gate.open()
+    assert run.result().status == "cancelled"
+    assert reopened(session).status == "idle"
 
 
 def test_a_paused_session_goes_on_after_a_crash(disk: Disk, store: ConversationStore) -> None:

@@ -14,7 +14,7 @@ export function canRetry({ status, entries }: ViewState): boolean {
   const last = entries.at(-1)?.message;
   if (!last) return false;
   if (last.role === "assistant") return last.error != null || CUT.has(last.stop_reason ?? "");
-  return status === "error" || status === "cancelled";
+  return ["error", "cancelled", "paused"].includes(status);
 }
 
 export function Retry({ state }: { state: ViewState }) {

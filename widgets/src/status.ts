@@ -23,7 +23,7 @@ const LABELS: Record<string, string> = {
 };
 
 /** Whether nothing else can begin: something runs, waits, or nobody can be asked. */
-export const goesOn = (status: string): boolean => ["running", "interrupted", "paused", "closed"].includes(status);
+export const goesOn = (status: string): boolean => ["running", "interrupted", "closed"].includes(status);
 
 export function statusOf(state: ViewState | null, open: boolean, runId: string): Status {
   const name = nameOf(state, open, runId);
@@ -56,7 +56,8 @@ function nameOf(state: ViewState | null, open: boolean, runId: string): string {
     const asker = state.interrupt && (state.interrupt.run_id || runId);
     if (asker === runId) return "interrupted";
     // What was stopped while it waited, or followed by something else, never goes on.
-    return Object.keys(state.runs).at(-1) === runId && goesOn(state.status) ? "paused" : "cancelled";
+    const waits = goesOn(state.status) || state.status === "paused";
+    return Object.keys(state.runs).at(-1) === runId && waits ? "paused" : "cancelled";
   }
   return run.status;
 }

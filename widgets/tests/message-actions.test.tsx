@@ -20,6 +20,13 @@ test("an edited message goes out instead of the last, and the draft comes back",
   expect(area().value).toBe("draft");
 });
 
+test("also in a conversation that was opened again after a failure", async () => {
+  await show(emptyState({ status: "paused", entries: answered.slice(0, 3) }));
+  await click("edit", 1);
+  await press(area(), "Enter");
+  expect(sent("send")).toMatchObject([{ instead: "Second" }]);
+});
+
 test("an earlier message is edited by how many came after it", async () => {
   await show(emptyState({ entries: answered }));
   await click("edit", 0);

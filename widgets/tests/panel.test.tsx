@@ -214,6 +214,8 @@ test.each([
   ["failed", "error", [asked("Go."), answer({ error: "The key was not accepted." })]],
   ["was stopped", "cancelled", [asked("Go."), answer({ error: "The run was cancelled.", stop_reason: "aborted" })]],
   ["was stopped before a word", "cancelled", [asked("Go.")]],
+  ["failed before a word, in a conversation that was opened again", "paused", [asked("Go.")]],
+  ["failed, in one that was opened again", "paused", [asked("Go."), answer({ error: "No." })]],
   ["was cut", "idle", [asked("Go."), answer({ stop_reason: "max_tokens" })]],
 ])("an answer that %s can be asked for again, and why not is a sentence", async (_, status, entries) => {
   await show(emptyState({ status, entries }));

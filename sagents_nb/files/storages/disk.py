@@ -79,7 +79,7 @@ class DiskStorage:
     'First'
     """
 
-    @kinds.checked
+    @kinds.checked(path=kinds.PATH)
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = True) -> None:
         check_folder(path)
         self.path = os.path.abspath(os.path.expanduser(path))

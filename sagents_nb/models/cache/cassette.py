@@ -17,7 +17,6 @@ may therefore have, and what :meth:`Cassette.save` puts in order as it always wa
 from __future__ import annotations
 
 import atexit
-import glob
 import hashlib
 import json
 import os
@@ -32,6 +31,7 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 import msgspec
 
 from ... import kinds
+from ...drives import remove_left_beside, replace_file
 from ...errors import ConfigurationError
 from ...messages import Message
 from .recording import (
@@ -230,7 +230,9 @@ class Cassette:
         return True
 
     def _write(self) -> None:
-        _replace(_target(self.path), self._content.text(self.header))
+        target = _target(self.path)
+        remove_left_beside(target)
+        replace_file(target, self._content.text(self.header))
         self._saved = None
         self._read()
 
@@ -296,43 +298,6 @@ def _write_at(file: BinaryIO, at: int, text: bytes) -> None:
     file.truncate()
     file.write(text)
     file.flush()
-
-
-def _replace(target: Path, text: bytes) -> None:
-    """Put a file of that text in place of ``target``, in one step.
-
-    It has no name until it is whole, where the system can do that: who is killed leaves nothing.
-    """
-    for left in target.parent.glob(f".{glob.escape(target.name)}.*.new"):
-        with suppress(OSError):  # of one that was killed
-            left.unlink()
-    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
-    try:
-        if not _made_whole(beside, text):
-            with open(beside, "wb") as file:
-                _write_at(file, 0, text)
-                os.fsync(file.fileno())
-        os.replace(beside, target)
-    finally:
-        with suppress(OSError):
-            beside.unlink()
-
-
-def _made_whole(path: Path, text: bytes) -> bool:
-    """Make a file of that text that has no name before; False where the system cannot."""
-    try:
-        descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
-    except (AttributeError, OSError):
-        return False
-    with open(descriptor, "wb") as file:
-        _write_at(file, 0, text)
-        os.fsync(descriptor)
-        try:
-            # With a folder as source Python calls linkat, which takes the file behind the link.
-            os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
-        except OSError:
-            return False
-    return True
 
 
 # The file
