@@ -16,7 +16,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from .. import kinds
-from ..drives import replace_file
+from ..drives import replace_file, unwritten
+from ..errors import ConfigurationError
 
 Started = TypeVar("Started")
 _ATTEMPTS = 3
@@ -28,7 +29,7 @@ def execute(path: Path, save: bool = False, setup: str = "") -> str:
 
     With ``save`` the outputs are written into the file, without widget state. The code
     ``setup`` is run before the first cell. Raises nbclient's CellExecutionError when a cell
-    fails.
+    fails, and ConfigurationError where the file cannot be written; it is as it was then.
     """
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
@@ -47,7 +48,10 @@ def execute(path: Path, save: bool = False, setup: str = "") -> str:
         for cell in notebook.cells:
             cell.metadata.pop("execution", None)  # times, which differ every run
         notebook.metadata.pop("widgets", None)
-        replace_file(path, f"{nbformat.writes(notebook).rstrip()}\n".encode())
+        try:
+            replace_file(path, f"{nbformat.writes(notebook).rstrip()}\n".encode())
+        except OSError as error:
+            raise unwritten("The notebook", path, error) from error
     return "\n\n".join(text for cell in notebook.cells if (text := _cell_text(cell)))
 
 
@@ -99,7 +103,7 @@ def main(arguments: list[str]) -> int:
     for path in paths:
         try:
             print(execute(path, "--save" in arguments))
-        except CellExecutionError as error:
+        except (CellExecutionError, ConfigurationError) as error:
             print(error, file=sys.stderr)
             return 1
     return 0

@@ -1,4 +1,4 @@
-"""A kernel that loses its ports to another process before it binds them is started again."""
+"""A notebook without a page: its kernel is started again if it lost its ports; how it is saved."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from sagents_nb.notebook.headless import main
 
 ROOT = Path(__file__).parents[2]
 UNLUCKY = """
@@ -87,3 +92,24 @@ def test_a_kernel_that_never_starts_is_tried_three_times_and_said_to_have_died(
     assert done.returncode == 1
     assert "Kernel died before replying to kernel_info" in done.stderr
     assert notebook.starts.read_text() == "xxx"
+
+
+def test_where_the_disk_is_full_the_notebook_is_what_it_was(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    small_disk: Callable[[], AbstractContextManager[None]],
+) -> None:
+    def execute(client: NotebookClient) -> None:
+        client.nb.cells[0].outputs = [new_output("stream", name="stdout", text="long " * 9_000)]
+
+    path = tmp_path / "it.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("1")]), path)
+    before = path.read_bytes()
+    monkeypatch.setattr(NotebookClient, "execute", execute)
+    with small_disk():
+        assert main([str(path), "--save"]) == 1
+    assert path.read_bytes() == before
+    assert "free some space there first." in capsys.readouterr().err
+    assert main([str(path), "--save"]) == 0
+    assert "long" in path.read_text(encoding="utf-8")
