@@ -88,6 +88,8 @@ def load_frame(kind: str, path: str | os.PathLike[str]) -> pandas.DataFrame:
     read = _by_ending(path, _READERS)(path)
     if not read.size and not len(read.columns):  # a list of no rows
         read = framed(columns, dict.fromkeys(columns, ()))
+    if kind == "map" and "prompt" not in read:  # written before such frames had it
+        read.insert(0, "prompt", None)
     return conformed(columns, read)
 
 

@@ -268,3 +268,15 @@ def test_another_ending_is_refused_and_a_file_of_another_kind_too(tmp_path: Path
     path = sa.save_frame(frame, tmp_path / "a.json")
     with pytest.raises(sa.ConfigurationError, match="has no column"):
         sa.load_frame("usage", path)
+
+
+def test_the_frame_of_a_map_that_was_saved_before_it_told_its_prompts_is_read(
+    tmp_path: Path,
+) -> None:
+    answers = sa.Agent(sa.ScriptedModel(["one", "two"])).map(["1", "2"], progress=False)
+    for ending in (".json", ".csv", ".parquet", ".xlsx"):
+        path = sa.save_frame(answers.drop(columns="prompt"), tmp_path / f"old{ending}")
+        read = sa.load_frame("map", path)
+        assert list(read.columns) == list(answers.columns)
+        assert read["prompt"].isna().all()
+        assert read["text"].tolist() == ["one", "two"]
