@@ -90,6 +90,24 @@ ALONE = {
 """Commands that nothing is said to."""
 
 
+_ASKS, _ALLOWED, _DEPENDS, _FREE = "asks", "allowed", "depends", "free"
+_ASKING = {
+    _ASKS: "You are asked before {0}.",
+    _ALLOWED: "You have always allowed {0}; %agent ask {2} changes that.",
+    _DEPENDS: "A middleware of the agent decides whether you are asked before {0}.",
+    _FREE: "Nobody is asked before {0}; %%agent --approve {1} changes that.",
+}
+"""What is said of tools, by what :func:`_asking` says of them."""
+
+
+def _asking(session: Session, name: str) -> str:
+    """Whether people are asked before that tool, by what the run itself goes by."""
+    chain = session.agent.middleware_chain
+    if chain.holds(name):
+        return _ALLOWED if name in session.always_allowed else _ASKS
+    return _FREE if chain.lets_pass(name) else _DEPENDS
+
+
 def _documented(magic: Callable[..., Any]) -> Callable[..., Any]:
     """With the help in its docstring, which ``%agent?`` shows."""
     magic.__doc__ = f"{magic.__doc__}\n\n{TEXT}"
@@ -234,9 +252,9 @@ class AgentMagics(Magics):
         return Text(text)
 
     def _all_tools(self, session: Session) -> str:
-        allowed = session.always_allowed
+        asks = {_ASKS: " (asks first)", _ALLOWED: " (always allowed)"}
         lines = [
-            f"{t.name}{' (always allowed)' if t.name in allowed else ''}: "
+            f"{t.name}{asks.get(_asking(session, t.name), '')}: "
             f"{t.description.splitlines()[0] if t.description else ''}"
             for t in session.agent.tools
         ]
@@ -247,17 +265,10 @@ class AgentMagics(Magics):
         session.replace(agent=agent)
         here = self.conversations.shell.user_ns
         added = [as_tool(here[name]).name for name in dict.fromkeys(wanted)]
-        allowed = session.always_allowed
-        asking = [n for n in added if agent.interrupt_on.get(n) and n not in allowed]
-        free = [name for name in added if name not in asking]
         said = [f"Added {', '.join(added)}."]
-        if asking:
-            said.append(f"You are asked before {', '.join(asking)}.")
-        if free:
-            said.append(
-                f"Nobody is asked before {', '.join(free)}; %%agent --approve {','.join(free)} "
-                "changes that."
-            )
+        for asking, sentence in _ASKING.items():
+            if those := [name for name in added if _asking(session, name) == asking]:
+                said.append(sentence.format(", ".join(those), ",".join(those), " ".join(those)))
         return " ".join(said)
 
     def _remove_tools(self, session: Session, wanted: list[str]) -> str:

@@ -554,6 +554,45 @@ def test_a_tool_that_is_added_says_in_a_line_whether_it_asks(shell: InteractiveS
     )
 
 
+def test_what_asks_is_told_by_what_the_run_goes_by(shell: InteractiveShell) -> None:
+    gate = sa.HumanInTheLoop({"by_gate": True})
+    use(shell, sa.Session(sa.Agent(sa.ScriptedModel([]), middleware=[gate])))
+    shell.user_ns["by_gate"] = sa.tool(name="by_gate")(double)
+    assert say(shell, "tools add by_gate") == "Added by_gate. You are asked before by_gate."
+    use(shell, sa.Session(sa.Agent(sa.ScriptedModel([]), interrupt_on={"by_gl*": True})))
+    shell.user_ns["by_itself"] = sa.tool(name="by_itself", needs_approval=True)(double)
+    shell.user_ns["by_glob"] = sa.tool(name="by_glob")(double)
+    said = say(shell, "tools add by_itself by_glob")
+    assert said == "Added by_itself, by_glob. You are asked before by_itself, by_glob."
+    listed = say(shell, "tools").splitlines()
+    asking = [line.split(":")[0] for line in listed if "(asks first)" in line]
+    assert asking == ["by_itself (asks first)", "by_glob (asks first)"]
+
+
+def test_a_middleware_that_looks_at_calls_may_ask(shell: InteractiveShell) -> None:
+    class Curfew(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> None:
+            pass
+
+    use(shell, sa.Session(sa.Agent(sa.ScriptedModel([]), middleware=[Curfew()])))
+    shell.user_ns["double"] = double
+    assert say(shell, "tools add double") == (
+        "Added double. A middleware of the agent decides whether you are asked before double."
+    )
+
+
+def test_a_tool_that_was_always_allowed_says_how_to_be_asked_again(shell: InteractiveShell) -> None:
+    shell.user_ns["double"] = sa.tool(name="double", needs_approval=True)(double)
+    call = sa.ToolCall("d1", "double", {"n": 2})
+    session = use(shell, session_of([call], "Four."))
+    say(shell, "tools add double")
+    session.send("Go").result()
+    session.resume(sa.Approve(always=True)).result()
+    assert say(shell, "tools add double") == (
+        "Added double. You have always allowed double; %agent ask double changes that."
+    )
+
+
 def test_model_and_tools_are_shown_and_changed(shell: InteractiveShell) -> None:
     session = use(shell, session_of())
     shell.user_ns["double"] = double
