@@ -149,6 +149,8 @@ class Publisher:
         """Set what the session knows best by itself."""
         session = self.session
         self.state["status"] = session.resting or session.status
+        if session.options.store is not None:
+            self.state["kept"] = True
         self.state["queued"] = plain([_queued(*waiting) for waiting in session.queued])
         self.state["todos"] = plain(to_data(session.todos))
         self.state["branches"] = {

@@ -968,3 +968,16 @@ def test_a_branch_that_is_shown_again_says_of_its_calls_what_it_said_before() ->
     assert told() == first
     session.switch_branch(0, 1)
     assert told() == second
+
+
+def test_pages_know_whether_a_store_has_the_conversation(tmp_path: Path) -> None:
+    with sa.ConversationStore(tmp_path / "kept.db") as store:
+        kept = session_of("Hello!", store=store)
+        publisher, _ = published(kept)
+        assert publisher.state["kept"]
+        kept.reset()
+        flush(publisher)
+        assert publisher.state["kept"]
+        kept.close()
+    publisher, _ = published(session_of("Hello!"))
+    assert "kept" not in publisher.state
