@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import linecache
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +117,25 @@ def _documented(magic: Callable[..., Any]) -> Callable[..., Any]:
     return magic
 
 
+def _goes_unseen(variables: dict[str, Any]) -> bool:
+    """Whether the statement that calls us is none whose value a cell shows, or that takes it."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals is not variables:
+        frame = frame.f_back
+    if frame is None:
+        return False
+    try:
+        cell = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
+    except SyntaxError:  # such as of another cell that has the name by now
+        return False
+    calls = [
+        node
+        for node in ast.walk(cell)
+        if isinstance(node, ast.Expr) and node.lineno <= frame.f_lineno <= (node.end_lineno or 0)
+    ]
+    return bool(calls) and calls[0] is not cell.body[-1]
+
+
 @magics_class
 class AgentMagics(Magics):
     """The magics of the extension."""
@@ -128,7 +150,11 @@ class AgentMagics(Magics):
     def agent(self, line: str, cell: str | None = None) -> Any:
         """Talk to an agent: %%agent runs the text below it."""
         try:
-            return self._agent(line, cell)
+            said = self._agent(line, cell)
+            if not isinstance(said, Text) or not _goes_unseen(self.conversations.shell.user_ns):
+                return said
+            print(repr(said))
+            return None
         except StaleOwner as error:
             raise UsageError(kept_text(str(self.conversations.lost(error)))) from None
         except (SagentsError, UsageError) as error:  # which quotes what was typed

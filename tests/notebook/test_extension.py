@@ -542,6 +542,20 @@ def test_tools_are_added_or_removed_and_nothing_else(shell: InteractiveShell) ->
         say(shell, "tools add")
 
 
+def test_all_commands_of_a_cell_show_what_they_say(shell: InteractiveShell) -> None:
+    use(shell, session_of(id="talk"))
+    with capture_output() as shown:
+        last = value(shell.run_cell("%agent status\nif True:\n    %agent todos\n%agent usage"))
+    assert shown.stdout.startswith("talk: idle, 0 messages")
+    assert str(say(shell, "todos")) in shown.stdout
+    assert repr(last) == say(shell, "usage")
+    assert shown.stdout.count(repr(last)) <= 1  # which is the cell's own value
+    with capture_output() as shown:
+        value(shell.run_cell("said = %agent status\nNone"))
+    assert shown.stdout == ""
+    assert shell.user_ns["said"].startswith("talk: idle")
+
+
 def test_a_tool_that_is_added_says_in_a_line_whether_it_asks(shell: InteractiveShell) -> None:
     use(shell, session_of("Gone."))
     shell.user_ns["double"] = double
