@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .calls import CallRecord, call_records
-from .messages import CUT_SHORT, NOT_RUN, Message, Usage, brief_of, fields_of
+from .messages import (
+    CUT_SHORT,
+    NOT_RUN,
+    FilePart,
+    ImagePart,
+    Message,
+    ToolResult,
+    Usage,
+    brief_of,
+    fields_of,
+)
 from .text import whole
 
 # A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
@@ -381,7 +391,24 @@ def _call_markdown(record: CallRecord) -> str:
         return f"{line} waits for {'an answer' if record.said else 'a decision'}"
     not_run = result.metadata.get(NOT_RUN)
     word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
-    return f"{line} {word}\n\n{_indent(fenced(_short(visible(result.text))))}"
+    shown = _short(visible(result.text))
+    for kind, (one, more) in _UNSEEN.items():
+        if count := sum(isinstance(part, kind) for part in _parts(result)):
+            named = one if count == 1 else f"{count} {more}"
+            shown = f"{shown}\n[{named}]".lstrip("\n")
+    return f"{line} {word}\n\n{_indent(fenced(shown))}"
+
+
+_SEEN = "shown in the panel and exports"
+# What is no text and is named instead: one, and several.
+_UNSEEN = {
+    ImagePart: (f"an image, {_SEEN}", f"images, {_SEEN}"),
+    FilePart: ("a file", "files"),
+}
+
+
+def _parts(result: ToolResult) -> Sequence[Any]:
+    return () if isinstance(result.content, str) else result.content
 
 
 def _name(text: str) -> str:

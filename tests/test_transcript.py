@@ -58,6 +58,15 @@ def test_backticks_in_a_result_cannot_end_its_block() -> None:
     assert "  `````text\n  a\n  ````\n  b\n  `````" in text
 
 
+def test_a_result_says_that_images_and_files_are_in_it() -> None:
+    drawn, paper = sa.ImagePart("iVBORw0KGgo="), sa.FilePart("JVBERg==", "application/pdf")
+    text = markdown(conversation(sa.ToolResult("c1", "look", [drawn])))
+    assert "  ```text\n  [an image, shown in the panel and exports]\n  ```" in text
+    parts = [sa.TextPart("Both:"), drawn, drawn, paper]
+    text = markdown(conversation(sa.ToolResult("c1", "look", parts)))
+    assert "  Both:\n  [2 images, shown in the panel and exports]\n  [a file]\n  ```" in text
+
+
 def test_long_results_and_arguments_are_cut() -> None:
     long = sa.ToolCall("c1", "look", {"at": "x" * 500})
     text = markdown(

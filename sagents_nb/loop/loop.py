@@ -445,7 +445,7 @@ class Loop:
             or self.model_calls >= self._most
             or self.middleware_messages
             or chain.hooks["after_model"]
-            or not all(chain.lets_pass(call.name, ctx) for call in message.tool_calls)
+            or not all(chain.lets_pass(call.name, ctx.gates) for call in message.tool_calls)
         ):
             return []
         batch = await prepare(message, chain, ctx, {}, self._unfinished.results)

@@ -243,14 +243,17 @@ class Chain:
 
     def allows_always(self, name: str, ctx: RunContext) -> bool:
         """Whether a gate would hold calls of that tool, had nobody allowed them all."""
-        gates = [item for item, _ in self.hooks["before_tool"] if isinstance(item, HumanInTheLoop)]
-        if ctx.gates is not None:
-            gates.append(ctx.gates)
-        return name in passing(ctx.local) and any(decisions_on(gate, name) for gate in gates)
+        of_run = ctx.gates is not None and decisions_on(ctx.gates, name)
+        return name in passing(ctx.local) and bool(of_run or self.holds(name))
 
-    def lets_pass(self, name: str, ctx: RunContext) -> bool:
-        """Whether no hook looks at calls of that tool before they run."""
-        if ctx.gates is not None and decisions_on(ctx.gates, name):
+    def holds(self, name: str) -> bool:
+        """Whether a gate of the agent has people asked before calls of that tool."""
+        gates = (item for item, _ in self.hooks["before_tool"] if isinstance(item, HumanInTheLoop))
+        return any(decisions_on(gate, name) for gate in gates)
+
+    def lets_pass(self, name: str, gates: HumanInTheLoop | None = None) -> bool:
+        """Whether no hook looks at calls of that tool before they run; ``gates`` are of the run."""
+        if gates is not None and decisions_on(gates, name):
             return False
         return all(
             isinstance(item, HumanInTheLoop)

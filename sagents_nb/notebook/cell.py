@@ -137,9 +137,10 @@ def run_after(session: Session, run: Run) -> Run | None:
 async def _wait_for_shutdown(session: Session) -> None:
     """Give a kernel that is shut down the time to end: what waits is to wait in the next one.
 
-    Jupyter interrupts a kernel just before it shuts it down or restarts it.
+    Jupyter interrupts a kernel just before it shuts it down or restarts it. So a call that is at
+    work is not said to be cancelled, which it may do all of: the next kernel asks whether it ran.
     """
-    if session.status == "interrupted":
+    if session.status == "interrupted" or session.pending_tool_calls:
         with suppress(asyncio.CancelledError):  # a second interrupt is impatience
             await asyncio.sleep(SHUTDOWN)
 

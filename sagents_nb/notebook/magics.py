@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import linecache
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,10 +93,47 @@ ALONE = {
 """Commands that nothing is said to."""
 
 
+_ASKS, _ALLOWED, _DEPENDS, _FREE = "asks", "allowed", "depends", "free"
+_ASKING = {
+    _ASKS: "You are asked before {0}.",
+    _ALLOWED: "You have always allowed {0}; %agent ask {2} changes that.",
+    _DEPENDS: "A middleware of the agent decides whether you are asked before {0}.",
+    _FREE: "Nobody is asked before {0}; %%agent --approve {1} changes that.",
+}
+"""What is said of tools, by what :func:`_asking` says of them."""
+
+
+def _asking(session: Session, name: str) -> str:
+    """Whether people are asked before that tool, by what the run itself goes by."""
+    chain = session.agent.middleware_chain
+    if chain.holds(name):
+        return _ALLOWED if name in session.always_allowed else _ASKS
+    return _FREE if chain.lets_pass(name) else _DEPENDS
+
+
 def _documented(magic: Callable[..., Any]) -> Callable[..., Any]:
     """With the help in its docstring, which ``%agent?`` shows."""
     magic.__doc__ = f"{magic.__doc__}\n\n{TEXT}"
     return magic
+
+
+def _goes_unseen(variables: dict[str, Any]) -> bool:
+    """Whether the statement that calls us is none whose value a cell shows, or that takes it."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals is not variables:
+        frame = frame.f_back
+    if frame is None:
+        return False
+    try:
+        cell = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
+    except SyntaxError:  # such as of another cell that has the name by now
+        return False
+    calls = [
+        node
+        for node in ast.walk(cell)
+        if isinstance(node, ast.Expr) and node.lineno <= frame.f_lineno <= (node.end_lineno or 0)
+    ]
+    return bool(calls) and calls[0] is not cell.body[-1]
 
 
 @magics_class
@@ -110,7 +150,11 @@ class AgentMagics(Magics):
     def agent(self, line: str, cell: str | None = None) -> Any:
         """Talk to an agent: %%agent runs the text below it."""
         try:
-            return self._agent(line, cell)
+            said = self._agent(line, cell)
+            if not isinstance(said, Text) or not _goes_unseen(self.conversations.shell.user_ns):
+                return said
+            print(repr(said))
+            return None
         except StaleOwner as error:
             raise UsageError(kept_text(str(self.conversations.lost(error)))) from None
         except (SagentsError, UsageError) as error:  # which quotes what was typed
@@ -234,9 +278,9 @@ class AgentMagics(Magics):
         return Text(text)
 
     def _all_tools(self, session: Session) -> str:
-        allowed = session.always_allowed
+        asks = {_ASKS: " (asks first)", _ALLOWED: " (always allowed)"}
         lines = [
-            f"{t.name}{' (always allowed)' if t.name in allowed else ''}: "
+            f"{t.name}{asks.get(_asking(session, t.name), '')}: "
             f"{t.description.splitlines()[0] if t.description else ''}"
             for t in session.agent.tools
         ]
@@ -247,17 +291,10 @@ class AgentMagics(Magics):
         session.replace(agent=agent)
         here = self.conversations.shell.user_ns
         added = [as_tool(here[name]).name for name in dict.fromkeys(wanted)]
-        allowed = session.always_allowed
-        asking = [n for n in added if agent.interrupt_on.get(n) and n not in allowed]
-        free = [name for name in added if name not in asking]
         said = [f"Added {', '.join(added)}."]
-        if asking:
-            said.append(f"You are asked before {', '.join(asking)}.")
-        if free:
-            said.append(
-                f"Nobody is asked before {', '.join(free)}; %%agent --approve {','.join(free)} "
-                "changes that."
-            )
+        for asking, sentence in _ASKING.items():
+            if those := [name for name in added if _asking(session, name) == asking]:
+                said.append(sentence.format(", ".join(those), ",".join(those), " ".join(those)))
         return " ".join(said)
 
     def _remove_tools(self, session: Session, wanted: list[str]) -> str:

@@ -476,8 +476,42 @@ def forget_others(state: dict[str, Any]) -> None:
 
 
 def _forget(state: dict[str, Any], call_id: str) -> None:
-    for known in (state["tools"], state["decided"], state["agents"]):
-        known.pop(call_id, None)
+    for known in _OF_CALLS:
+        state[known].pop(call_id, None)
+
+
+_OF_CALLS = ("tools", "decided", "agents")
+
+
+def known_calls(state: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """What is known of the calls in the entries, each beside what tells it from all others.
+
+    That is the call, its place and the branches that lead there, of which the first counts for
+    none: it is there before the others.
+    """
+    trail: list[tuple[str, int]] = []
+    found: dict[str, Any] = {}  # of those with one id it is known of the last
+    for place, entry in enumerate(state["entries"], state["earlier"]):
+        message = entry["message"]
+        id = message.get("metadata", {}).get(BRANCH)
+        point = state["branches"].get(id) if isinstance(id, str) else None
+        if point is not None and point["current"]:
+            trail.append((id, point["current"]))
+        for part in message.get("parts", ()):
+            if part["type"] == "tool_call":
+                found[part["id"]] = (*trail, place, part["id"], part["name"])
+    for id, call in found.items():
+        yield call, {known: state[known][id] for known in _OF_CALLS if id in state[known]}
+
+
+def recall(state: dict[str, Any], remembered: Mapping[Any, dict[str, Any]]) -> None:
+    """Have known of the calls in the entries what was known of them when they were left."""
+    for call, _ in list(known_calls(state)):
+        if call in remembered:
+            id = call[-2]
+            _forget(state, id)
+            for known, value in remembered[call].items():
+                state[known][id] = value
 
 
 def reduce(state: dict[str, Any], event: dict[str, Any]) -> None:

@@ -37,10 +37,12 @@ from .protocol import (
     following_state,
     forget_others,
     interrupt_data,
+    known_calls,
     merged,
     new_view_state,
     plain,
     queued_text,
+    recall,
     reduce,
     shortened_message,
     shown,
@@ -103,6 +105,7 @@ class Publisher:
         self.session = session
         self.shown = Shown(new_view_state(session.id, ""))
         self._read_model()
+        self._left: dict[Any, dict[str, Any]] = {}  # what is known of calls, also of other branches
         self.backlog: deque[Batch] = deque()
         self.backlog_bytes = 0
         self._listeners: dict[Listener, bool] = {}  # as they came; whether told that it is closed
@@ -146,6 +149,8 @@ class Publisher:
         """Set what the session knows best by itself."""
         session = self.session
         self.state["status"] = session.resting or session.status
+        if session.options.store is not None:
+            self.state["kept"] = True
         self.state["queued"] = plain([_queued(*waiting) for waiting in session.queued])
         self.state["todos"] = plain(to_data(session.todos))
         self.state["branches"] = {
@@ -186,12 +191,12 @@ class Publisher:
             self._closed = event.status == "closed"
             self._listeners = dict.fromkeys(self._listeners, False)
             if event.reason in REPLACED and self._unsubscribe is not None:
-                self._begin_anew(event.seq)
+                self._begin_anew(event)
             elif event.reason == AGENT_REPLACED:
                 self._snapshot_due = True  # which names the model
         self._flush_later()
 
-    def _begin_anew(self, seq: int) -> None:
+    def _begin_anew(self, event: StatusChanged) -> None:
         """The conversation is another one, so pages get a snapshot instead of events.
 
         Views of runs go on showing them.
@@ -199,11 +204,15 @@ class Publisher:
         while self._take() is not None:  # what ended with the old one is known of its runs
             pass
         self.backlog.clear()
-        self.backlog_bytes, self.shown.seq = 0, seq
+        self.backlog_bytes, self.shown.seq = 0, event.seq
+        self._left |= known_calls(self.state)
+        if event.reason == REPLACED[0]:
+            self._left.clear()
         self.shown.state = following_state(self.state)
         self._set_entries(self.session.initial_messages)
         forget_others(self.state)
         self._read_session()
+        recall(self.state, self._left)
         self._snapshot_due = True
 
     def _flush_later(self) -> None:

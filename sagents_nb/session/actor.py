@@ -71,7 +71,7 @@ from ..runtime.thread import runtime
 from ..state import State, export_state
 from ..store.folding import LastRun
 from .approvals import Approvals
-from .branches import branched, switched
+from .branches import branch_points, branched, switched
 from .event_log import EventLog, Listener
 from .inbox import Inbox, Queued
 from .journal import SessionJournal
@@ -358,11 +358,12 @@ class Actor:
         state, branch = branched(before, position)
         first, *others = messages
         first = struct_replace(first, metadata={**first.metadata, BRANCH: branch})
-        self.replace(None, state)
+        self.log.turn((branch, _current(before, position)), before.messages[position:])
+        self.replace(None, state, branch=True)
         try:
             return self.send([first, *others], "queue", overrides)
         except BaseException:
-            self.replace(None, before)
+            self.replace(None, before, branch=True)
             raise
 
     def switch_branch(self, position: int, branch: int) -> None:
@@ -370,9 +371,13 @@ class Actor:
         self.check_open()
         if self.status in ("running", "interrupted"):
             raise Busy(f"Session {self.session.id!r} is {self.status}; stop the run first.")
-        state = switched(self._state, position, branch)
-        if state is not self._state:
-            self.replace(None, state)
+        before = self._state
+        state = switched(before, position, branch)
+        if state is not before:
+            id = state.messages[position].metadata[BRANCH]
+            self.log.turn((id, _current(before, position)), before.messages[position:])
+            self.log.turn_back((id, branch), state.messages[position:])
+            self.replace(None, state, branch=True)
 
     def enqueue(self, messages: list[Message], when: str) -> None:
         """Queue messages for the active run, or the next one."""
@@ -997,8 +1002,8 @@ class Actor:
         self._set_status("idle", "reset")
         self._tell_todos(before)
 
-    def replace(self, agent: Agent | None, state: State | None) -> None:
-        """Go on with another agent or state."""
+    def replace(self, agent: Agent | None, state: State | None, *, branch: bool = False) -> None:
+        """Go on with another agent or state; ``branch``: with another of this conversation."""
         self.check_open()
         if self.status == "running":
             raise Busy(f"Session {self.session.id!r} is running; cancel it or wait for it first.")
@@ -1016,7 +1021,7 @@ class Actor:
         status, before = self.status, self._state
         if state is not None:
             self.answers = None
-            self._begin_with(bound_anew(state, self.session.id, self._epoch + 1))
+            self._begin_with(bound_anew(state, self.session.id, self._epoch + 1), branch)
             status = "interrupted" if state.interrupt else "idle"
         self._set_status(status, AGENT_REPLACED if state is None else REPLACED[1])
         if state is not None:
@@ -1030,15 +1035,15 @@ class Actor:
         """Ask people again before these tools."""
         ask_again(self.local, tool_names)
 
-    def _begin_with(self, state: State) -> None:
-        """Another conversation: what was told of the old one is forgotten."""
+    def _begin_with(self, state: State, branch: bool = False) -> None:
+        """Another conversation, so what was told is forgotten; or a ``branch`` of the same."""
         self.approvals.clear()
         ask_again(self.local)
         self.local.pop(ADDED, None)
         self._unfinished = None
         self._state = state
         self.initial = state.messages
-        self.log.forget()
+        self.log.forget(branch=branch)
         self._epoch += 1
 
     # the beginning, a rest, and the end
@@ -1152,6 +1157,11 @@ class Actor:
         """Somebody took the conversation over: nothing that happens here is kept any more."""
         self.journal, self._taken = None, error
         self.close(str(error))
+
+
+def _current(state: State, position: int) -> int:
+    """Which branch of the message at that place is current; the first, if there are no others."""
+    return next((p.current for p in branch_points(state) if p.position == position), 0)
 
 
 def _is_no_answer(message: Message) -> bool:

@@ -50,6 +50,8 @@ KEPT = 20_000
 ALONE, TOGETHER = 64, 16
 
 Listener = Callable[[Event], Any]
+Branch = tuple[str, int]
+"""The id of a point, and which of its branches."""
 
 
 class EventLog:
@@ -66,6 +68,8 @@ class EventLog:
         # By the number of a message's end its first pieces, as many as it has parts.
         self._first: dict[int, list[Event]] = {}
         self._subscribers: dict[object, Subscriber] = {}  # by who listens, in the order they came
+        self._before: deque[Event] = deque(maxlen=KEPT)  # of branches, before the current one
+        self._aside: dict[Branch, Sequence[Message]] = {}  # of which those tell, by their branch
         self._told: Groups | None = ()  # they, until somebody comes or goes
         self.streams: WeakSet[EventStream] = WeakSet()
         self._untold: list[tuple[Event, Groups]] = []  # few, and seldom any
@@ -166,8 +170,31 @@ class EventLog:
         ]
         return sorted([*self.kept(since), *pieces], key=lambda event: event.seq)
 
-    def forget(self) -> None:
-        """Keep nothing of what was told so far."""
+    def turn(self, left: Branch, before: Sequence[Message]) -> None:
+        """The messages ``before`` are set aside as that branch: what was told of them stays."""
+        self._aside[left] = before
+
+    def turn_back(self, to: Branch, now: Sequence[Message]) -> None:
+        """That branch is current again, with messages that are equal to those it was left with."""
+        new = dict(zip(map(id, self._aside.pop(to, ())), now, strict=False))
+        for place, event in enumerate(self._before):
+            if type(event) is MessageEnd and (message := new.get(id(event.message))):
+                self._before[place] = replace(event, message=message)
+
+    def before(self, messages: Sequence[Message]) -> list[Event]:
+        """What was told of the runs of these messages before the conversation took this branch."""
+        mine = set(map(id, messages)) if self._before else ()
+        ends = (event for event in self._before if type(event) is MessageEnd)
+        runs = {event.run_id for event in ends if id(event.message) in mine}
+        return [event for event in self._before if event.run_id in runs]
+
+    def forget(self, *, branch: bool = False) -> None:
+        """Keep nothing of what was told so far; with ``branch`` only for :meth:`before`."""
+        if branch:
+            self._before += self._events
+        else:
+            self._before.clear()
+            self._aside.clear()
         self._events.clear()
         self._deltas.clear()
         self._first.clear()

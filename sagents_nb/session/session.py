@@ -1442,8 +1442,9 @@ class Session:
     def _conversation(self, with_files: bool) -> Conversation:
         from ..frames import Conversation
 
-        events = runtime.call(self.actor.log.kept)
         state = self.state
+        log = self.actor.log
+        events = runtime.call(lambda: [*log.before(state.messages), *log.kept()])
         if self.options.store is not None:
             kept = conversations_of(self.options.store, self.scope).history(self.id)
             events = [*stored_events(kept, state, events), *events]

@@ -70,6 +70,20 @@ def cut_off_payment(lab: Lab) -> NotebookPage:
     return notebook
 
 
+def test_a_panel_whose_kernel_has_ended_promises_only_what_a_store_has(lab: Lab) -> None:
+    notebook = lab.open(
+        [
+            "%load_ext sagents_nb\nimport sagents_nb as sa",
+            "s = sa.Session(sa.Agent(sa.ScriptedModel([])), id='mine')\ns",
+        ]
+    )
+    run(notebook, 0, 1)
+    expect(part(notebook, 1, "sagents-panel")).to_contain_text("mine")
+    notebook.restart_kernel()
+    expect(part(notebook, 1, "lost")).to_have_text("The kernel of this panel has ended.")
+    notebook.screenshot("ended-unkept")
+
+
 def test_after_a_restart_an_approval_is_given_and_the_run_goes_on(lab: Lab) -> None:
     notebook = lab.open(
         [

@@ -15,6 +15,7 @@ from msgspec import Meta
 from sagents_nb.agent import Agent
 from sagents_nb.errors import MaxRunsExceeded
 from sagents_nb.interrupts import Approve, Reject
+from sagents_nb.loop.open_calls import lost_result
 from sagents_nb.messages import (
     Message,
     TextDelta,
@@ -482,6 +483,13 @@ def test_a_message_sent_meanwhile_adds_steps_and_stop_ends_them() -> None:
     assert seen == [("count_rows", {"by": "species"}), ("describe", {"column": "body_mass_g"})]
     stopped = ask([*history, Message.user("Stop.")], tools)
     assert not stopped.tool_calls
+
+
+def test_what_a_crash_cut_off_and_nobody_said_anything_about_is_no_part_of_the_next_task() -> None:
+    upload = ToolCall("call_1_1", "upload", {"name": "Ada"})
+    task = [Message.user('Upload the name "Ada".'), Message.assistant("", [upload])]
+    history = [*task, Message.tool([lost_result(upload)]), Message.user("Hello")]
+    assert "Ada" not in ask(history).text
 
 
 # Streaming

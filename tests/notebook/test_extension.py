@@ -542,6 +542,20 @@ def test_tools_are_added_or_removed_and_nothing_else(shell: InteractiveShell) ->
         say(shell, "tools add")
 
 
+def test_all_commands_of_a_cell_show_what_they_say(shell: InteractiveShell) -> None:
+    use(shell, session_of(id="talk"))
+    with capture_output() as shown:
+        last = value(shell.run_cell("%agent status\nif True:\n    %agent todos\n%agent usage"))
+    assert shown.stdout.startswith("talk: idle, 0 messages")
+    assert str(say(shell, "todos")) in shown.stdout
+    assert repr(last) == say(shell, "usage")
+    assert shown.stdout.count(repr(last)) <= 1  # which is the cell's own value
+    with capture_output() as shown:
+        value(shell.run_cell("said = %agent status\nNone"))
+    assert shown.stdout == ""
+    assert shell.user_ns["said"].startswith("talk: idle")
+
+
 def test_a_tool_that_is_added_says_in_a_line_whether_it_asks(shell: InteractiveShell) -> None:
     use(shell, session_of("Gone."))
     shell.user_ns["double"] = double
@@ -551,6 +565,45 @@ def test_a_tool_that_is_added_says_in_a_line_whether_it_asks(shell: InteractiveS
     run(shell, "%%agent --approve double\nGo.")
     assert say(shell, "tools add thrice double") == (
         f"Added treble, double. You are asked before double. {free.format('treble')}"
+    )
+
+
+def test_what_asks_is_told_by_what_the_run_goes_by(shell: InteractiveShell) -> None:
+    gate = sa.HumanInTheLoop({"by_gate": True})
+    use(shell, sa.Session(sa.Agent(sa.ScriptedModel([]), middleware=[gate])))
+    shell.user_ns["by_gate"] = sa.tool(name="by_gate")(double)
+    assert say(shell, "tools add by_gate") == "Added by_gate. You are asked before by_gate."
+    use(shell, sa.Session(sa.Agent(sa.ScriptedModel([]), interrupt_on={"by_gl*": True})))
+    shell.user_ns["by_itself"] = sa.tool(name="by_itself", needs_approval=True)(double)
+    shell.user_ns["by_glob"] = sa.tool(name="by_glob")(double)
+    said = say(shell, "tools add by_itself by_glob")
+    assert said == "Added by_itself, by_glob. You are asked before by_itself, by_glob."
+    listed = say(shell, "tools").splitlines()
+    asking = [line.split(":")[0] for line in listed if "(asks first)" in line]
+    assert asking == ["by_itself (asks first)", "by_glob (asks first)"]
+
+
+def test_a_middleware_that_looks_at_calls_may_ask(shell: InteractiveShell) -> None:
+    class Curfew(sa.Middleware):
+        def before_tool(self, call: sa.ToolCall, ctx: sa.RunContext) -> None:
+            pass
+
+    use(shell, sa.Session(sa.Agent(sa.ScriptedModel([]), middleware=[Curfew()])))
+    shell.user_ns["double"] = double
+    assert say(shell, "tools add double") == (
+        "Added double. A middleware of the agent decides whether you are asked before double."
+    )
+
+
+def test_a_tool_that_was_always_allowed_says_how_to_be_asked_again(shell: InteractiveShell) -> None:
+    shell.user_ns["double"] = sa.tool(name="double", needs_approval=True)(double)
+    call = sa.ToolCall("d1", "double", {"n": 2})
+    session = use(shell, session_of([call], "Four."))
+    say(shell, "tools add double")
+    session.send("Go").result()
+    session.resume(sa.Approve(always=True)).result()
+    assert say(shell, "tools add double") == (
+        "Added double. You have always allowed double; %agent ask double changes that."
     )
 
 

@@ -193,6 +193,39 @@ threading.Thread(target=look, daemon=True).start()
     assert "study: interrupted" in loaded
 
 
+def test_of_a_call_at_work_in_a_kernel_that_was_shut_down_is_asked_whether_it_ran(
+    new_kernel: Callable[[], Kernel], tmp_path: Path
+) -> None:
+    kernel = new_kernel()
+    kernel.ok(
+        """
+import pathlib, threading
+import sagents_nb.notebook.cell
+sagents_nb.notebook.cell.SHUTDOWN = 3600
+
+def upload(name: str) -> str:
+    "Upload a file."
+    pathlib.Path("at_work").touch()
+    threading.Event().wait()
+
+agent = sa.Agent(sa.ScriptedModel([sa.ToolCall("c1", "upload", {"name": "a"})]), tools=[upload])
+%agent use agent
+""",
+        front_end=True,
+    )
+    kernel.start("%%agent --name study\nUpload it.", front_end=True)
+    kernel.wait_for("at_work")
+    kernel.manager.interrupt_kernel()
+    time.sleep(0.1)
+    kernel.client.shutdown()
+    until(lambda: not kernel.manager.is_alive())
+
+    kernel = new_kernel()
+    loaded = str(kernel.ok("%agent load study", front_end=True).value)
+    assert "study: interrupted" in loaded
+    assert "Look whether it ran" in loaded
+
+
 def test_an_unattended_notebook_keeps_nothing(
     new_kernel: Callable[[], Kernel], tmp_path: Path
 ) -> None:

@@ -946,3 +946,38 @@ def test_a_branch_that_is_shown_again_says_of_no_call_what_one_of_another_branch
     assert doing() == "Reading /a.md"
     session.switch_branch(0, 1)
     assert doing() == "Deleting /b.md"
+
+
+def test_a_branch_that_is_shown_again_says_of_its_calls_what_it_said_before() -> None:
+    """Also where those of another branch have their ids: what they took is of them."""
+    calls = [call("read_file", "c1", file_path=path) for path in ("/a.md", "/b.md")]
+    session = session_of(calls[0], "Read.", calls[1], "Read, too.")
+    publisher, wire = published(session)
+    hello(publisher, wire)
+
+    def told() -> Any:
+        flush(publisher)
+        return publisher.state["tools"]["c1"]
+
+    session.send("Read it.").result()
+    first = told()
+    session.send("Read the other.", instead_of=0).result()
+    second = told()
+    assert first["duration"] != second["duration"]
+    session.switch_branch(0, 0)
+    assert told() == first
+    session.switch_branch(0, 1)
+    assert told() == second
+
+
+def test_pages_know_whether_a_store_has_the_conversation(tmp_path: Path) -> None:
+    with sa.ConversationStore(tmp_path / "kept.db") as store:
+        kept = session_of("Hello!", store=store)
+        publisher, _ = published(kept)
+        assert publisher.state["kept"]
+        kept.reset()
+        flush(publisher)
+        assert publisher.state["kept"]
+        kept.close()
+    publisher, _ = published(session_of("Hello!"))
+    assert "kept" not in publisher.state

@@ -250,3 +250,33 @@ def test_what_a_summary_asked_is_no_message_of_a_person() -> None:
     session = session_of("One.", state=sa.State(messages=[asked, said]))
     with pytest.raises(sa.ConfigurationError, match="no message of a person at 0"):
         session.send("Better", instead_of=0)
+
+
+# What is known of how it came about
+
+
+def known_of_calls(session: sa.Session) -> list[Any]:
+    frame = session.to_frame("tool_calls")
+    return list(frame[["tool_call_id", "duration", "run_id", "time"]].itertuples(index=False))
+
+
+def test_what_is_known_of_calls_goes_and_comes_back_with_their_messages() -> None:
+    # The models of both branches begin to count their calls anew.
+    answers = [[write("/a.md", "A", "c1")], "a", [write("/b.md", "B", "c2")], "b"]
+    session = session_of(*answers, [write("/c.md", "C", "c2")], "c")
+    session.send("A").result()
+    session.send("B").result()
+    before = known_of_calls(session)
+    times = list(session.to_frame("messages")["time"])
+    session.send("C", instead_of=4).result()
+    after = known_of_calls(session)
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+    assert len(session.to_frame("usage")) == 4
+    session.switch_branch(4, 0)
+    assert known_of_calls(session) == before
+    assert list(session.to_frame("messages")["time"]) == times
+    session.switch_branch(4, 1)
+    assert known_of_calls(session) == after
+    session.reset()
+    assert session.to_frame("usage").empty

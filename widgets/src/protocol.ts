@@ -139,6 +139,8 @@ export type ViewState = {
   queued: Queued[];
   /** By the `branch` in the metadata of the message that begins them. */
   branches: Record<string, { current: number; count: number }>;
+  /** Whether a store has the conversation, so that another kernel may go on with it. */
+  kept?: boolean;
   /** What sub-agents say and do, by the call that they are of. */
   agents: Record<string, AgentState>;
 };

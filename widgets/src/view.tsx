@@ -106,7 +106,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
               No answer from the kernel. It is busy, or was restarted from another page: then load this one again.
             </p>
           )}
-          {state && store.lost && status.name === "closed" && <Lost id={givenName(state.session_id)} />}
+          {state && store.lost && status.name === "closed" && <Lost id={state.kept ? givenName(state.session_id) : ""} />}
         </div>
       </MemoryContext.Provider>
     </StoreContext.Provider>

@@ -513,14 +513,19 @@ test("of a kernel that does not answer the panel says so, until it does", async 
 });
 
 test("what a kernel's end cut off is unfinished, and the panel says how a kept conversation goes on", async () => {
-  await show(scenes.doubt!);
+  await show({ ...scenes.doubt!, kept: true });
   model.fire("comm_live_update");
   await settle();
   expect(one("tool-card").textContent).toContain("Unfinished");
   expect(find("answer-option")).toHaveLength(0);
   expect(one("lost").textContent).toContain("%agent load conversation-1");
   leave();
-  await show({ ...scenes.doubt!, session_id: "session-0123456789ab" });
+  await show(scenes.doubt!); // which no store has
+  model.fire("comm_live_update");
+  await settle();
+  expect(one("lost").textContent).not.toContain("%agent load");
+  leave();
+  await show({ ...scenes.doubt!, kept: true, session_id: "session-0123456789ab" });
   model.receive({ type: "closed" });
   await settle();
   expect(find("lost")).toHaveLength(0);

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ...calls import edited_arguments
-from ...messages import Message, ToolCall, ToolResult
+from ...messages import NOT_RUN, Message, ToolCall, ToolResult
 from ...text import whole
 from ...transcript import fenced
 from ..base import ModelRequest
@@ -85,7 +85,7 @@ class Done(msgspec.Struct, frozen=True):
         if self.result is None or self.result.is_error or self.result.is_interrupt:
             return "error"
         # As the loop marks what it did not run; a tool may return any words.
-        return "rejected" if self.result.metadata.get("not_run") == "rejected" else "ok"
+        return "rejected" if self.result.metadata.get(NOT_RUN) == "rejected" else "ok"
 
     def fact(self, step: str) -> Fact:
         """What it came to, as a fact about a step."""
@@ -153,7 +153,9 @@ def _begin(messages: Sequence[Message]) -> int:
             if not message.tool_calls and message.stop_reason != "error":
                 return position + 1
         elif replied and any(
-            r.is_error and _CANCELLED.search(r.text) for r in message.tool_results
+            # Of one that a crash cut off only its mark says that nobody waits for it any more.
+            r.is_error and (r.metadata.get(NOT_RUN) == "cancelled" or _CANCELLED.search(r.text))
+            for r in message.tool_results
         ):
             return position + 1
     return 0
