@@ -6,7 +6,7 @@ import { Boundary } from "./boundary";
 import { BareButton } from "./button";
 import { Composer } from "./composer";
 import { Files, numberOf } from "./files";
-import { noteFocus } from "./going-on";
+import { leave, noteFocus, useWayOut } from "./going-on";
 import { givenName, Header } from "./header";
 import { MemoryContext, type Memory } from "./memory";
 import type { Edited } from "./message-actions";
@@ -41,6 +41,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
   const waiting = useWaiting(model);
   const root = useRef<HTMLDivElement>(null);
   const wide = useWidth(root) >= WIDE;
+  useWayOut(root);
   const status = statusOf(state, store.open, name === "run" ? runId : "");
 
   const [armed, setArmed] = useState(false);
@@ -48,12 +49,12 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
   const files = name === "chat" ? undefined : state?.files;
   const reading = useMemo(() => files && { files, picked, pick }, [files, picked]);
 
-  const stopOnEscape = (event: KeyboardEvent) => {
+  const onKeyDown = (event: KeyboardEvent) => {
     // Notebook shortcuts must not see what is typed here (the attribute below is for JupyterLab).
     event.stopPropagation();
     // What closes a form or a list, or ends an input method's word, is no wish to stop the run.
     if (event.key !== "Escape" || event.repeat || event.defaultPrevented || event.isComposing) return;
-    if (!status.active || !store.open) return;
+    if (!status.active || !store.open) return leave(root.current!);
     event.preventDefault();
     setArmed(!armed);
     if (armed) store.request("cancel", { run_id: name === "run" ? runId : undefined }).catch(() => {});
@@ -74,7 +75,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
           data-view={name}
           data-heard-while-busy={store.heardWhileBusy}
           data-lm-suppress-shortcuts="true"
-          onKeyDown={stopOnEscape}
+          onKeyDown={onKeyDown}
           onFocusIn={({ target }) => noteFocus(memory, target as Element)}
         >
           <div class="sagents-sr" role="status">
