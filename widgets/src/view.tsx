@@ -149,7 +149,7 @@ function Body({ state, name, runId, typed, wide }: BodyProps) {
     case "chat":
       return <Conversation state={state} />;
     case "todos":
-      return <Todos todos={todosOf(state)} busy={state.status === "running"} />;
+      return <Todos todos={todosOf(state)} status={state.status} />;
     case "files":
       return <Files files={state.files} />;
     case "approvals":
@@ -186,7 +186,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
     if (picked.path) setTab("files");
   }, [picked]);
   const tabs: [string, string, ComponentChildren?][] = [["chat", "Chat"]];
-  if (todos.length > 0) tabs.push(["todos", `Todos ${todos.length}`, <Todos todos={todos} busy={state.status === "running"} />]);
+  if (todos.length > 0) tabs.push(["todos", `Todos ${todos.length}`, <Todos todos={todos} status={state.status} />]);
   if (files) tabs.push(["files", `Files ${numberOf(state.files)}`, <Files files={state.files} />]);
   const tab = tabs.some(([name]) => name === chosen) ? chosen : "chat";
   // As https://www.w3.org/WAI/ARIA/apg/patterns/tabs says: one of them is reached by Tab, the others by arrows.
@@ -238,7 +238,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
             ))
           : side && (
               <aside class="sagents-side">
-                {todos.length > 0 && !picked.path && <Todos todos={todos} busy={state.status === "running"} />}
+                {todos.length > 0 && !picked.path && <Todos todos={todos} status={state.status} />}
                 {files && <Files files={state.files} />}
               </aside>
             )}
@@ -255,7 +255,7 @@ function RunBody({ state, runId, typed }: { state: ViewState; runId: string; typ
   const files = useEver(state.files.length > 0);
   return (
     <>
-      {todos.length > 0 && <Todos todos={todos} busy={current && state.status === "running"} folding />}
+      {todos.length > 0 && <Todos todos={todos} status={current ? state.status : ""} folding />}
       <Boundary instead={UNSHOWN}>
         <Transcript state={state} runId={runId} typed={typed} loose={current || state.interrupt?.run_id === runId} />
       </Boundary>
