@@ -411,6 +411,17 @@ test.each(["session", "run"])("who has stopped the run in view %s goes on in the
   expect(document.activeElement).toBe(view === "run" ? el.querySelector("[role=log]") : one("composer"));
 });
 
+test("a call that is answered before the others says in its line what it is given, as it was edited", async () => {
+  const pay = (id: string, amount: number) => ({ tool_call_id: id, tool_name: "pay", digest: id, arguments: { amount, to: "Ann" } });
+  await show(inPlace(pay("p1", 10), pay("p2", 20), pay("p3", 30)));
+  await click("approve", 0);
+  await click("edit", 1);
+  await type(find("edit-field")[0]!, "Bob");
+  await click("edit-save");
+  const lines = find("approval").map((card) => card.querySelector(".sagents-approval-head")!.textContent);
+  expect(lines).toEqual(["pay10 · Ann", "pay20 · Bob", "pay"]);
+});
+
 test("Edit leads to the first field", async () => {
   await show(inPlace(write));
   await click("edit");
