@@ -76,6 +76,26 @@ def test_what_waits_stays_in_sight_wherever_the_conversation_is_read(lab: Lab) -
     assert notebook.console == []
 
 
+def test_a_form_beside_an_answered_card_shows_its_fields_and_its_buttons(lab: Lab) -> None:
+    calls = 'ToolCall("a", "ship", dict(to="Ann")), ToolCall("b", "ship", dict(to="Bob", note="!"))'
+    notebook = opened(lab, f"[{calls}], 'Done.'", "%%agent\nShip both.")
+    notebook.run_cell(1)
+    cards = part(notebook, 1, "approval")
+    part(notebook, 1, "approve").first.click()
+    expect(cards.first.locator(".sagents-approval-head")).to_have_text("shipAnn")
+    part(notebook, 1, "edit").nth(1).click()
+    fields, pane = part(notebook, 1, "edit-field"), notebook.cell(1).get_by_role("log")
+    expect(fields.first).to_be_focused()
+    notebook.screenshot("form-beside-an-answered-card")
+    body = cards.nth(1).locator(".sagents-approval-body")
+    assert body.evaluate("body => body.scrollHeight <= body.clientHeight")
+    for inside in (*fields.all(), part(notebook, 1, "edit-save")):
+        assert _within(inside, pane)
+    part(notebook, 1, "edit-save").click()
+    notebook.wait_for_cell(1)
+    assert notebook.console == []
+
+
 def test_the_host_pulls_no_name_from_its_value(lab: Lab) -> None:
     notebook = opened(lab, "money, 'Done.'", "%%agent\nPay the rent.")
     notebook.run_cell(1)

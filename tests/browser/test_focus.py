@@ -236,3 +236,56 @@ def test_a_link_to_a_file_opens_it_and_the_edited_message_is_marked(lab: Lab) ->
     notebook.page.keyboard.press("Escape")
     expect(part(notebook, "editing")).to_have_count(0)
     assert notebook.console == []
+
+
+WAYS_OUT = """
+s = session(write("/a.md", "# A", "w1"), "Written.", ToolCall("h1", "hold", {}), ask=["write_file"])
+%agent use s
+"""
+
+
+def test_escape_gives_the_focus_back_to_the_notebook(lab: Lab) -> None:
+    notebook = lab.open([SETUP, WAYS_OUT, "%%agent\nWrite.", "%%agent\nHold."])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    press, cells = notebook.page.keyboard.press, notebook.page.locator(".jp-Cell")
+    notebook.run_cell(2)
+    card = notebook.cell(2).get_by_test_id("approval")
+    card.locator(".sagents-approval-head").click()
+    press("a")
+    notebook.wait_for_cell(2)
+    expect(notebook.cell(2).locator("summary:focus")).to_be_visible()
+    press("b")  # of the panel, which has no such key
+    press("Escape")
+    expect(notebook.cell(2)).to_be_focused()
+    expect(cells).to_have_count(4)
+    press("b")
+    expect(cells).to_have_count(5)
+    press("d")
+    press("d")
+    expect(cells).to_have_count(4)
+    notebook.run_cell(3)
+    stop = notebook.cell(3).get_by_test_id("stop")
+    expect(notebook.cell(3).get_by_test_id("tool-card")).to_be_visible()
+    notebook.cell(3).get_by_role("log").focus()
+    press("Escape")
+    expect(stop).to_have_text("Stop: Esc once more")
+    press("Escape")
+    notebook.wait_for_cell(3)
+    expect(stop).to_have_count(0)
+    press("Escape")
+    expect(notebook.cell(3)).to_be_focused()
+    press("ArrowUp")
+    expect(notebook.cell(2)).to_be_focused()
+
+
+def test_a_click_on_a_prompt_gives_the_focus_back_to_the_notebook(lab: Lab) -> None:
+    notebook = opened(lab)
+    part(notebook, "composer").fill("A draft")
+    notebook.cell_prompt(1).click()
+    expect(notebook.cell(1)).to_be_focused()
+    part(notebook, "composer").focus()
+    notebook.cell_prompt(0).click()
+    expect(notebook.cell(0)).to_be_focused()
+    expect(part(notebook, "composer")).to_have_value("A draft")

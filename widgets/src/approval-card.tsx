@@ -1,6 +1,6 @@
 // One call that waits: its name, all that it is given, and the ways to answer.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { Arguments } from "./arguments";
+import { Arguments, summaryOf } from "./arguments";
 import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
 import { BareButton, Button } from "./button";
@@ -37,6 +37,8 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   const { tool_name, display_text, arguments: values = {}, numbers, defaults, allowed_decisions = ALL, digest = "" } = request;
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
+  // What is answered no more shows what it is given, but for this.
+  const line = chosen?.type === "edit" ? summaryOf(chosen) : locked ? display_text || summaryOf(request) : display_text === values.question ? "" : (display_text ?? "");
   const doubt = kind === "in_doubt";
   const count = useCallback((more: 1 | -1) => setCuts((cuts) => cuts + more), []);
   // Nobody approves what they could not have seen.
@@ -105,7 +107,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           <Line text={tool_name} />
         </span>
         <span class="sagents-tool-summary">
-          <Line text={display_text === values.question ? "" : (display_text ?? "")} />
+          <Line text={line} />
         </span>
       </div>
       <div class="sagents-approval-body" tabIndex={0} role="group" aria-label="What is asked" ref={body}>

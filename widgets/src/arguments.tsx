@@ -3,7 +3,7 @@
 import { changeOf, type Change } from "./changes";
 import { Diff } from "./diff";
 import { Faint, FaintLine } from "./faint";
-import { count } from "./format";
+import { count, oneLine } from "./format";
 import { isLanguage, languageOf } from "./languages";
 import { Line, TextBlock, Visible } from "./text-block";
 import { canonicalJson, placeIn, type Numbers } from "./visible";
@@ -82,6 +82,14 @@ function ChangeView({ change: { path, note, from, to }, tone }: { change: Change
       {from === null ? <TextBlock text={to} language={languageOf(path)} tone={tone} /> : <Diff from={from} to={to} />}
     </div>
   );
+}
+
+/** The arguments in a line: the values say more than their names. */
+export function summaryOf({ arguments: values = {}, numbers }: { arguments?: JsonObject; numbers?: Numbers }): string {
+  const shown = Object.entries(values).map(([name, value]) =>
+    typeof value === "string" ? value : canonicalJson(value, 0, numbers, placeIn("", name)),
+  );
+  return oneLine(shown.join(" · "), 120);
 }
 
 const SQL = /^\s*(?:select|with|insert|update|delete|create|drop|alter|explain|pragma|merge|show|describe)\b/i;

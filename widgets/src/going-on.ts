@@ -1,5 +1,5 @@
 // Where a person goes on whose focus is gone: the buttons of a card that was answered are, and all
-// of a view that Jupyter draws anew.
+// of a view that Jupyter draws anew. And how the notebook's own keys are had again.
 import { useContext, useEffect } from "preact/hooks";
 import { MemoryContext, type Memory } from "./memory";
 import type { ViewState } from "./protocol";
@@ -7,16 +7,35 @@ import type { ViewState } from "./protocol";
 const CARD = ".sagents-approval";
 const OPEN = `${CARD}:not([data-answered])`;
 const COMPOSER = ".sagents-composer textarea";
+const PANEL = ".sagents-panel";
 
-/** What has the focus, as far as it matters when that is gone: the row of a card, or the composer. */
+/** What has the focus, as far as it matters when that is gone: the row of a card, the composer, *Stop*, or else the panel. */
 export function noteFocus(memory: Memory, target: Element): void {
-  memory.focus = target.closest(CARD)?.parentElement ?? target.closest(COMPOSER);
+  memory.focus = target.closest(CARD)?.parentElement ?? target.closest(`${COMPOSER}, .sagents-header .sagents-stop, ${PANEL}`);
+}
+
+const CELL = ".jp-Cell";
+
+/** Gives the focus to the cell that `panel` is in: the notebook's keys are heard there. */
+export const leave = (panel: Element): void => panel.closest<HTMLElement>(CELL)?.focus({ preventScroll: true });
+
+/** A click on the prompt of a cell means that cell, where JupyterLab leaves the focus in the panel. */
+export function useWayOut(root: { current: HTMLElement | null }): void {
+  useEffect(() => {
+    const hear = ({ target }: Event) => {
+      const panel = root.current!;
+      if (panel.contains(document.activeElement) && !panel.contains(target as Node)) leave(target as Element);
+    };
+    document.addEventListener("click", hear);
+    return () => document.removeEventListener("click", hear);
+  }, []);
 }
 
 /**
  * Moves the focus that was in a card of `root` to the next one that waits, whenever that comes; until
- * then it is in the row of the call, and when the run is over in the composer. A focus that a person
- * has set anywhere else stays there.
+ * then it is in the row of the call, and when the run is over, or was stopped by its button, in the
+ * composer. Of a view that was drawn anew without its focus the conversation has it. A focus that a
+ * person has set anywhere else stays there.
  */
 export function useGoingOn(root: { current: HTMLElement | null }, { status }: ViewState): void {
   const memory = useContext(MemoryContext);
@@ -36,10 +55,12 @@ export function useGoingOn(root: { current: HTMLElement | null }, { status }: Vi
     const over = status !== "running" && status !== "interrupted";
     const to = from.matches(COMPOSER)
       ? composer()
+      : from.matches(PANEL)
+      ? lost && pane
       : (find(row, OPEN) ?? find(pane, OPEN) ?? (over ? composer() : null) ?? (lost ? (find(row, `${CARD}, summary`) ?? pane) : null));
     if (!to || to.contains(focused)) return;
     to.focus({ preventScroll: true });
     // From the row, too, it is a way on to the next card.
-    memory.focus ??= to;
+    if (!from.matches(PANEL) && memory.focus!.matches(PANEL)) memory.focus = to;
   });
 }

@@ -35,7 +35,8 @@ export function Header({ state, status, view, runId, armed }: Props) {
           <span class="sagents-dot" />
           {status.label}
         </span>
-        {run?.started != null && <Elapsed from={run.started} to={run.ended} />}
+        {/* When a run ended that its kernel did not survive, nobody knows. */}
+        {run?.started != null && (run.ended !== null || store.open) && <Elapsed from={run.started} to={run.ended} />}
         <span class="sagents-title" title={state?.session_id}>
           {view === "run" ? "" : givenName(state?.session_id)}
         </span>

@@ -12,18 +12,20 @@ const icons: Record<string, IconName> = {
   in_progress: "busy",
   completed: "done",
   cancelled: "skip",
+  unfinished: "stopped",
 };
 const words: Record<string, string> = {
   pending: "To do",
   in_progress: "In progress",
   completed: "Done",
   cancelled: "Dropped",
+  unfinished: "Unfinished",
 };
 
 type Props = {
   todos: Todo[];
-  /** Whether a run is at work: nothing turns when nobody does it. */
-  busy: boolean;
+  /** The session's status: nothing turns when nobody does it, and nothing is in progress when nobody will. */
+  status: string;
   folding?: boolean;
 };
 
@@ -41,8 +43,9 @@ export function doneIn(entries: Entry[]): Todo[] {
   return (done ?? []) as Todo[];
 }
 
-export function Todos({ todos, busy, folding = false }: Props) {
+export function Todos({ todos, status: session, folding = false }: Props) {
   const [, fold] = useFold("todos", true);
+  const goes = ["running", "interrupted", "paused"].includes(session);
   const done = todos.filter((todo) => todo.status === "completed").length;
   const title = (
     <>
@@ -54,10 +57,11 @@ export function Todos({ todos, busy, folding = false }: Props) {
   const list = (
     <ul class="sagents-todos" aria-label="Todos">
       {todos.map((todo, index) => {
-        const status = todo.status ?? "pending";
+        const given = todo.status ?? "pending";
+        const status = given === "in_progress" && !goes ? "unfinished" : given;
         return (
           <li key={todo.id ?? index} class="sagents-todo" data-testid="todo" data-status={status}>
-            <Icon name={icons[status] ?? "circle"} turning={busy && status === "in_progress"} />
+            <Icon name={icons[status] ?? "circle"} turning={session === "running" && status === "in_progress"} />
             <span class="sagents-sr">{words[status]}: </span>
             <span>
               <Visible text={withoutTicks(todo.content)} />

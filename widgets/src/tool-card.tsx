@@ -2,7 +2,7 @@
 // how it went in a line, with what it was given and gave inside.
 import { useContext, useMemo, useState } from "preact/hooks";
 import { ApprovalCard } from "./approval-card";
-import { Arguments } from "./arguments";
+import { Arguments, summaryOf } from "./arguments";
 import { BareButton } from "./button";
 import { changeOf } from "./changes";
 import { countsOf } from "./diff";
@@ -17,7 +17,7 @@ import { RichText } from "./rich-text";
 import { Line, TextBlock, Visible } from "./text-block";
 import { OtherPart } from "./turns";
 import { useRequest } from "./use-store";
-import { canonicalJson, placeIn } from "./visible";
+import { canonicalJson } from "./visible";
 import { AgentStream, InsideAgent } from "./agent-stream";
 import type { AgentState, Decided, JsonObject, ToolCall, ToolInfo, ToolResult } from "./protocol";
 
@@ -219,14 +219,6 @@ function asRun(call: ToolCall, result?: ToolResult): ToolCall {
   const edited = result?.metadata?.edited_arguments;
   if (!edited || typeof edited !== "object" || Array.isArray(edited)) return call;
   return { ...call, arguments: edited, numbers: result.numbers, display_text: undefined };
-}
-
-/** The arguments in a line: the values say more than their names. */
-function summaryOf({ arguments: values = {}, numbers }: ToolCall): string {
-  const shown = Object.entries(values).map(([name, value]) =>
-    typeof value === "string" ? value : canonicalJson(value, 0, numbers, placeIn("", name)),
-  );
-  return oneLine(shown.join(" · "), 120);
 }
 
 function Result({ result, rich }: { result: ToolResult; rich: boolean }) {

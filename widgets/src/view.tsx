@@ -6,7 +6,7 @@ import { Boundary } from "./boundary";
 import { BareButton } from "./button";
 import { Composer } from "./composer";
 import { Files, numberOf } from "./files";
-import { noteFocus } from "./going-on";
+import { leave, noteFocus, useWayOut } from "./going-on";
 import { givenName, Header } from "./header";
 import { MemoryContext, type Memory } from "./memory";
 import type { Edited } from "./message-actions";
@@ -41,6 +41,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
   const waiting = useWaiting(model);
   const root = useRef<HTMLDivElement>(null);
   const wide = useWidth(root) >= WIDE;
+  useWayOut(root);
   const status = statusOf(state, store.open, name === "run" ? runId : "");
 
   const [armed, setArmed] = useState(false);
@@ -48,12 +49,12 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
   const files = name === "chat" ? undefined : state?.files;
   const reading = useMemo(() => files && { files, picked, pick }, [files, picked]);
 
-  const stopOnEscape = (event: KeyboardEvent) => {
+  const onKeyDown = (event: KeyboardEvent) => {
     // Notebook shortcuts must not see what is typed here (the attribute below is for JupyterLab).
     event.stopPropagation();
     // What closes a form or a list, or ends an input method's word, is no wish to stop the run.
     if (event.key !== "Escape" || event.repeat || event.defaultPrevented || event.isComposing) return;
-    if (!status.active || !store.open) return;
+    if (!status.active || !store.open) return leave(root.current!);
     event.preventDefault();
     setArmed(!armed);
     if (armed) store.request("cancel", { run_id: name === "run" ? runId : undefined }).catch(() => {});
@@ -74,7 +75,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
           data-view={name}
           data-heard-while-busy={store.heardWhileBusy}
           data-lm-suppress-shortcuts="true"
-          onKeyDown={stopOnEscape}
+          onKeyDown={onKeyDown}
           onFocusIn={({ target }) => noteFocus(memory, target as Element)}
         >
           <div class="sagents-sr" role="status">
@@ -148,7 +149,7 @@ function Body({ state, name, runId, typed, wide }: BodyProps) {
     case "chat":
       return <Conversation state={state} />;
     case "todos":
-      return <Todos todos={todosOf(state)} busy={state.status === "running"} />;
+      return <Todos todos={todosOf(state)} status={state.status} />;
     case "files":
       return <Files files={state.files} />;
     case "approvals":
@@ -185,7 +186,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
     if (picked.path) setTab("files");
   }, [picked]);
   const tabs: [string, string, ComponentChildren?][] = [["chat", "Chat"]];
-  if (todos.length > 0) tabs.push(["todos", `Todos ${todos.length}`, <Todos todos={todos} busy={state.status === "running"} />]);
+  if (todos.length > 0) tabs.push(["todos", `Todos ${todos.length}`, <Todos todos={todos} status={state.status} />]);
   if (files) tabs.push(["files", `Files ${numberOf(state.files)}`, <Files files={state.files} />]);
   const tab = tabs.some(([name]) => name === chosen) ? chosen : "chat";
   // As https://www.w3.org/WAI/ARIA/apg/patterns/tabs says: one of them is reached by Tab, the others by arrows.
@@ -237,7 +238,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
             ))
           : side && (
               <aside class="sagents-side">
-                {todos.length > 0 && !picked.path && <Todos todos={todos} busy={state.status === "running"} />}
+                {todos.length > 0 && !picked.path && <Todos todos={todos} status={state.status} />}
                 {files && <Files files={state.files} />}
               </aside>
             )}
@@ -254,7 +255,7 @@ function RunBody({ state, runId, typed }: { state: ViewState; runId: string; typ
   const files = useEver(state.files.length > 0);
   return (
     <>
-      {todos.length > 0 && <Todos todos={todos} busy={current && state.status === "running"} folding />}
+      {todos.length > 0 && <Todos todos={todos} status={current ? state.status : ""} folding />}
       <Boundary instead={UNSHOWN}>
         <Transcript state={state} runId={runId} typed={typed} loose={current || state.interrupt?.run_id === runId} />
       </Boundary>

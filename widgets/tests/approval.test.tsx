@@ -389,6 +389,39 @@ test("what had the focus has it again when Jupyter draws the view anew: the comp
   cell.remove();
 });
 
+test("who was elsewhere in a panel that is drawn anew is in its conversation", async () => {
+  await show(inPlace(write));
+  one("model").focus();
+  await showAgain();
+  expect(document.activeElement).toBe(el.querySelector("[role=log]"));
+  await showAgain();
+  expect(document.activeElement).toBe(el.querySelector("[role=log]"));
+});
+
+test.each(["session", "run"])("who has stopped the run in view %s goes on in the composer, or in the conversation", async (view) => {
+  await show({ ...inPlace(), status: "running", runs: { r1: { status: "running", started: 1, ended: null } } }, view, "r1");
+  one("stop").focus();
+  await click("stop");
+  model.events([
+    { type: "agent_end", seq: 8, run_id: "r1", status: "cancelled", ts: 4 },
+    { type: "status_changed", seq: 9, status: "cancelled" },
+  ] as never[]);
+  await settle();
+  expect(find("stop")).toEqual([]);
+  expect(document.activeElement).toBe(view === "run" ? el.querySelector("[role=log]") : one("composer"));
+});
+
+test("a call that is answered before the others says in its line what it is given, as it was edited", async () => {
+  const pay = (id: string, amount: number) => ({ tool_call_id: id, tool_name: "pay", digest: id, arguments: { amount, to: "Ann" } });
+  await show(inPlace(pay("p1", 10), pay("p2", 20), pay("p3", 30)));
+  await click("approve", 0);
+  await click("edit", 1);
+  await type(find("edit-field")[0]!, "Bob");
+  await click("edit-save");
+  const lines = find("approval").map((card) => card.querySelector(".sagents-approval-head")!.textContent);
+  expect(lines).toEqual(["pay10 · Ann", "pay20 · Bob", "pay"]);
+});
+
 test("Edit leads to the first field", async () => {
   await show(inPlace(write));
   await click("edit");

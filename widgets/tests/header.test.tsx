@@ -1,7 +1,7 @@
 // What the header tells of the model: its name, the others, how full its context is, and the cost.
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
-import { click, find, model, one, press, sent, settle, show } from "./page";
+import { click, el, find, model, one, press, sent, settle, show } from "./page";
 
 const told = (usage: object) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts: [], usage } }) as never;
 
@@ -63,6 +63,15 @@ test("Escape closes the list and stops no run", async () => {
   await settle();
   expect(find("models")).toEqual([]);
   expect(one("stop").textContent).toBe("Stop");
+});
+
+test("the time of a run stands still when its kernel has ended: nobody knows when the run did", async () => {
+  await show(emptyState({ status: "running", runs: { r1: { status: "running", started: Date.now() / 1000 - 70, ended: null } } }), "run", "r1");
+  expect(el.textContent).toContain("1 min");
+  model.receive({ type: "closed" });
+  await settle();
+  expect(one("status").textContent).toBe("Closed");
+  expect(el.textContent).not.toContain("1 min");
 });
 
 const INTERRUPTED = { status: "interrupted", started: 1, ended: 2 };

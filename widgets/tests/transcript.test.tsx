@@ -50,6 +50,14 @@ test("to-do updates have no row, but one that failed", async () => {
   expect(find("entry")).toHaveLength(1);
 });
 
+test.each(["running", "interrupted", "cancelled", "idle", "closed"])("in a session that is %s a to-do is in progress as long as somebody can go on with it", async (status) => {
+  await show(emptyState({ status, todos: [{ id: 1, content: "Look", status: "in_progress" }] }));
+  const goesOn = status === "running" || status === "interrupted";
+  expect(one("todo").textContent).toBe(goesOn ? "In progress: Look" : "Unfinished: Look");
+  expect(one("todo").dataset.status).toBe(goesOn ? "in_progress" : "unfinished");
+  expect(one("todo").querySelectorAll(".sagents-turning")).toHaveLength(status === "running" ? 1 : 0);
+});
+
 test.each(["session", "run", "todos"])("to-dos stay in view %s when they are done and the kernel has cleared them", async (view) => {
   const todos = [{ id: 1, content: "Look", status: "completed" }, { id: 2, content: "Write", status: "cancelled" }];
   const state = emptyState({ entries: [asked("Go."), said(calls("a", "write_todos")), gave({ tool_call_id: "a", content: "All done.", metadata: { todos } })], runs: { r1: { status: "completed", started: 1, ended: 2 } } });
