@@ -737,3 +737,24 @@ def test_a_question_that_a_tool_of_its_own_answers_is_asked_beside_what_another_
 ) -> None:
     messages = converse([prompt], [t for t in ALL if t.name in ("get_weather", "calculate")], run)
     assert {name for name, _ in calls_of(messages)} == {"get_weather", "calculate"}
+
+
+@tool
+def stamp(text: str) -> str:
+    """Stamp a text."""
+    return f"<i>{text}</i>".replace(" / ", "\n")
+
+
+def test_what_people_and_tools_say_is_shown_as_it_is_and_not_as_markup() -> None:
+    result = Agent(DemoModel(), tools=[stamp]).run('Stamp the text "$x$"')
+    assert result.text == "`<i>$x$</i>`"
+    result = Agent(DemoModel(), tools=[stamp]).run('Stamp the text "a / # b"')
+    assert result.text == "```text\n<i>a\n# b</i>\n```"
+    gated = Agent(DemoModel(), tools=[stamp], interrupt_on={"stamp": True})
+    waiting = gated.run('Stamp the text "x"')
+    result = gated.resume(waiting, Reject("Not now: data <incomplete> & $5"))
+    assert result.text == (
+        "You rejected `stamp` (“`Not now: data <incomplete> & $5`”), so I left that out."
+    )
+    result = Agent(DemoModel(), tools=[stamp]).run("dance <b>wildly</b>")
+    assert "“`dance <b>wildly</b>`”" in result.text

@@ -552,3 +552,17 @@ def test_what_is_told_of_groups_says_how_many_rows_are_in_none() -> None:
     assert "2 rows without a `city` are in no group." in ranked
     whole = ask("What is the total revenue in {orders}?", frames=frames).text
     assert "group" not in whole
+
+
+MARKUP = ("<b>bold</b>", "$x$", "*star*", "_x_", "~~y~~", "[l](javascript:x)", "a|b `c`")
+
+
+@pytest.mark.parametrize("question", ["Show {signs}", "total units per sign in {signs}"])
+def test_values_of_a_frame_are_shown_as_they_are_and_not_as_markup(question: str) -> None:
+    frame = pd.DataFrame({"sign": MARKUP, "units": range(1, 8)})
+    answer = ask(question, frames={"signs": frame})
+    shown = re.sub(r"(`+) ?.+? ?\1", "", answer.text)
+    assert not re.search(r"[<$*_~\[`]", shown)
+    assert "`` a\\|b `c` ``" in answer.text
+    one_each = ask("total units per sign in {signs}", frames={"signs": frame.head(2)})
+    assert "`$x$` (2) and `<b>bold</b>` (1)" in one_each.text
