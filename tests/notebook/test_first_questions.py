@@ -566,3 +566,61 @@ def test_values_of_a_frame_are_shown_as_they_are_and_not_as_markup(question: str
     assert "`` a\\|b `c` ``" in answer.text
     one_each = ask("total units per sign in {signs}", frames={"signs": frame.head(2)})
     assert "`$x$` (2) and `<b>bold</b>` (1)" in one_each.text
+
+
+TRIPS = pd.DataFrame(
+    {
+        "station": ["Market", "Airport", "Park"] * 4,
+        "day": pd.date_range("2025-01-15", periods=12, freq="15D"),
+        "rides": [100, 90, 10, 60, 50, None, 40, 60, 30, 50, 50, 20],
+        "revenue": [200, 180, 22, 120, None, 90, 80, 120, 61, 100, 101, 40],
+        "member": [True, False] * 6,
+    }
+)
+
+
+def of_trips(question: str, name: str = "trips") -> str:
+    """What is said of the trips."""
+    return ask(question.format(t=f"{{{name}}}"), frames={name: TRIPS}).text
+
+
+def test_a_difference_between_those_that_are_and_those_that_are_not_gives_both_and_itself() -> None:
+    said = of_trips("difference in mean revenue between members and non-members in {t}")
+    assert "False (108.3) and True (92.8); the difference is 15.5" in said
+
+
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        (
+            "Do members or non-members have the higher mean revenue in {t}?",
+            "`member` False has the higher average `revenue`: 108.3, and `member` True 92.8.",
+        ),
+        (
+            "Did Market or Airport have more total rides in {t}?",
+            "Market and Airport have the same total `rides`: 250.",
+        ),
+        (
+            "Did Park or Airport have more total revenue in {t}?",
+            "Airport has the higher total `revenue`: 401, and Park 213.",
+        ),
+        (
+            "Did Park or Airport have less total revenue in {t}?",
+            "Park has the lower total `revenue`: 213, and Airport 401.",
+        ),
+        (
+            "Did Park have more total revenue than Airport in {t}?",
+            "No: the total `revenue` is 213 for Park and 401 for Airport.",
+        ),
+    ],
+)
+def test_which_of_two_it_is_is_answered_by_its_name_and_not_by_yes_or_no(
+    question: str, right: str
+) -> None:
+    assert right in of_trips(question)
+
+
+@pytest.mark.parametrize("by", ["per station and month", "per month and station"])
+def test_groups_of_two_kinds_are_of_both(by: str) -> None:
+    said = of_trips(f"total rides {by} in {{t}}")
+    assert ("10 (Park, 2025-02)" if "station and" in by else "10 (2025-02, Park)") in said

@@ -95,7 +95,8 @@ class _Question(Asked):
         assumed = self.reading.assumed
         if assumed and found.kind in ("summary", "show", "shape", "plot"):
             return f"I cannot tell what “{assumed[0]}” means in `{self.frame.name}`"
-        return replace(found, yes_no=self.reading.word(0) in YES_NO, assumed=assumed)
+        yes_no = self.reading.word(0) in YES_NO and not self._chooses()
+        return replace(found, yes_no=yes_no, assumed=assumed)
 
     def _query(self) -> Query | str:
         says, where = self.reading.says, self.where(self.values)
@@ -194,6 +195,10 @@ class _Question(Asked):
         return ""
 
     # What is asked
+
+    def _chooses(self) -> bool:
+        """Whether one of two is asked for: "Did A or B have more?", which is no yes and no no."""
+        return "or" in self.reading.words and "than" not in self.reading.words
 
     def _without(self) -> bool:
         """Whether rows are counted that "have no age" or are "without age"."""
@@ -465,14 +470,21 @@ class _Question(Asked):
         columns = {name for name in held if held.count(name) == 2}
         pair = [token for token in self.values if token.columns[0] in columns]
         others = self.where([token for token in self.values if token not in pair])
+        subjects = tuple(str(token.value) for token in pair)
         joined = self.reading.says(THAN | {"compare", "comparison", "and"})
         if self.reading.says({"or"}) and self.reading.says(COUNT):
             return None  # either of them counts
-        if len(pair) != 2 or not joined or (len(held) > 2 and not self.reading.says({"than"})):
+        if self.contrasted and not pair:
+            ends = [self.is_true(key.column).value for key in self.contrasted]
+            columns = {key.column for key in self.contrasted}
+            subjects = tuple(str(end) for v in ends for end in (v, type(v)(not v)))
+        if len(subjects) != 2 or not joined or (len(held) > 2 and not self.reading.says({"than"})):
             return None
         if any(key.column not in columns for key in self.by):
             return None
         more = self.comparative()
+        if more is None and self.contrasted:
+            return None
         measures = (self.numbers or (more[2] if more else ()) or self._sold())[:1]
         counts = self.reading.says(COUNT) or (more and more[1] in ("more", "fewer", "less"))
         if not measures and not counts:
@@ -492,7 +504,7 @@ class _Question(Asked):
             others,
             order_of(more is None or more[0]),
             wants="compare" if more else self._difference(),
-            subjects=tuple(str(token.value) for token in pair),
+            subjects=subjects,
             word=more[1] if more else "",
             that=that,
         )

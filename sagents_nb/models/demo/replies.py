@@ -458,9 +458,18 @@ def _compared(query: Query, rows: list[Row], frame: Frame) -> str:
     binary = query.statistic == "mean" and frame.column(column).binary
     shown = {s: _percent(found[s]) if binary else _number(found[s]) for s in (one, other)}
     what = f"share of `{column}`" if binary else said(query) if query.measures else "number of rows"
-    lead = ("Yes: the" if yes else "No: the") if query.yes_no else "The"
-    values = f"{shown[one]} for {_name(one)} and {shown[other]} for {_name(other)}"
-    return f"{lead} {what} is {values}{_where(query)}."
+    about = f"`{label}` " if frame.column(query.by[0].column).binary else ""
+    name = {s: f"{about}{_name(s)}" for s in (one, other)}
+    if query.yes_no:
+        values = f"{shown[one]} for {name[one]} and {shown[other]} for {name[other]}"
+        return f"{'Yes' if yes else 'No'}: the {what} is {values}{_where(query)}."
+    if found[one] == found[other]:
+        both = f"{name[one]} and {name[other]}"
+        return f"{both} have the same {what}{_where(query)}: {shown[one]}."
+    ahead, behind = (one, other) if yes else (other, one)
+    degree = "higher" if query.order == "descending" else "lower"
+    values = f"{shown[ahead]}, and {name[behind]} {shown[behind]}"
+    return f"{name[ahead]} has the {degree} {what}{_where(query)}: {values}."
 
 
 def _change(first: Any, last: Any) -> str:
