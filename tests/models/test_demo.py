@@ -325,7 +325,7 @@ def test_of_a_folder_of_many_files_the_first_are_read_and_all_named() -> None:
     names = [name for name, _ in calls_of(result.messages)]
     assert names == ["ls", *["read_file"] * 8]
     assert result.text.startswith("There are 20 files: /many/00.md")
-    assert helper.run("Read the files in nowhere").text == "No files match '/nowhere/**'."
+    assert helper.run("Read the files in nowhere").text == "`No files match '/nowhere/**'.`"
 
 
 def test_to_read_the_notes_writes_none_and_reads_no_cells() -> None:

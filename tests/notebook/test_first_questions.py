@@ -624,3 +624,57 @@ def test_which_of_two_it_is_is_answered_by_its_name_and_not_by_yes_or_no(
 def test_groups_of_two_kinds_are_of_both(by: str) -> None:
     said = of_trips(f"total rides {by} in {{t}}")
     assert ("10 (Park, 2025-02)" if "station and" in by else "10 (2025-02, Park)") in said
+
+
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        (
+            "How much did rides grow from January to April in {t}?",
+            "Total `rides` went from 190 in 2025-01 to 100 in 2025-04 (-47.4 %).",
+        ),
+        (
+            "How much did revenue grow from January to April 2025 in {t}?",
+            "Total `revenue` went from 380 in 2025-01 to 200 in 2025-04 (-47.4 %).",
+        ),
+        ("Which month has the most rides in {t}?", "2025-01 has the highest total `rides`: 190"),
+        (
+            "Which station has the most rides in {t}?",
+            "Airport and Market have the highest total `rides`: 250, before Park (60).",
+        ),
+        (
+            "Which weekday has the most rides in {t}?",
+            "Wednesday has the highest total `rides`: 160",
+        ),
+    ],
+)
+def test_months_and_the_most_are_of_totals(question: str, right: str) -> None:
+    assert right in of_trips(question)
+
+
+def test_the_most_of_things_that_have_no_usual_word_are_totals_too() -> None:
+    frame = TRIPS.rename(columns={"rides": "parcels"})
+    said = ask("Which station has the most parcels in {t}?", frames={"t": frame}).text
+    assert "Airport and Market have the highest total `parcels`: 250" in said
+
+
+def test_months_of_several_years_are_not_told_without_a_year() -> None:
+    later = TRIPS.assign(day=TRIPS["day"] + pd.DateOffset(years=1))
+    frame = pd.concat([TRIPS, later], ignore_index=True)
+    said = ask("How much did rides grow from January to April in {t}?", frames={"t": frame}).text
+    assert said.startswith("I cannot tell of which year these months are")
+
+
+@pytest.mark.parametrize("amount", ["total rides", "rides"])
+def test_groups_are_not_counted_by_the_amounts_of_single_rows(amount: str) -> None:
+    said = of_trips(f"How many stations have more than 200 {amount} in {{t}}?")
+    assert "as I count no `station` by the amounts that its rows come to" in said
+
+
+@pytest.mark.parametrize("name", ["trips", "rides"])
+def test_a_frame_may_be_named_like_one_of_its_columns(name: str) -> None:
+    said = of_trips("What share of the total rides does each station have in {t}?", name)
+    assert "Share of the total `rides`, which is 560: Airport (44.6 %)" in said
+    assert "highest total `rides`: 250" in of_trips(
+        "Which station has the most rides in {t}?", name
+    )

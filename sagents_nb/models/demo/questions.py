@@ -34,6 +34,7 @@ from .data_words import (
     STATISTICS,
     SUMMARY,
     THAN,
+    UNITS,
     YES_NO,
 )
 from .frames import Frame
@@ -370,6 +371,8 @@ class _Question(Asked):
         periods = tuple(key for key in by if key.period)
         if len(self.years) < 2 and not periods and statistic != "sum" and frame.date:
             return Query("change", measures, where=where, order=direction, wants="growth")
+        if self.reading.of_months and frame.date and not periods:
+            periods = (Key(frame.date.name, "month"),)
         key = Key(year) if year else Key(frame.date.name, "year") if frame.date else Key("")
         if len(self.years) > 1:
             part: Part = "year" if key.period else ""
@@ -564,6 +567,10 @@ class _Question(Asked):
             grouping = not column.dated and (column.counted or not column.numeric)
             is_named = any(fit_of(part, many) >= 2 for part in parts_of(column.name))
             is_named = is_named and not self._are_rows_after(column.name)
+            bounds = {c.column for c in where if c.operator in (">", ">=", "<", "<=")}
+            amounts = any(frame.column(name).numeric for name in bounds)
+            if grouping and is_named and amounts and not frame.is_key(column.name):
+                return f"I count no `{column.name}` by the amounts that its rows come to"
             if grouping and is_named:
                 return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
             if grouping and not by and column.name not in {c.column for c in where}:
@@ -653,10 +660,17 @@ class _Question(Asked):
             return Query("aggregate", measures, extreme, by, where)
         if len(by) == 1 and not by[0].period and frame.is_key(by[0].column):
             return rows
-        statistic = self.statistic or self.default(measures)
+        totals: Statistic = "sum" if self._counts_things(measures[0]) else self.default(measures)
+        statistic = self.statistic or totals
         return Query(
             "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
         )
+
+    def _counts_things(self, name: str) -> bool:
+        """Whether the superlative is one of how many: "the most rides" are so in all."""
+        last = parts_of(name)[-1]
+        plural = last.endswith("s") and not last.endswith("ss") and last not in UNITS
+        return plural and self.superlative in ("most", "fewest")
 
     def _asks_when(self, measures: Sequence[str]) -> bool:
         """Whether "when" asks at what time a row was, and not for the day that has most in all."""

@@ -576,6 +576,10 @@ def _over_time(query: Query, rows: list[Row]) -> str:
     if not rows:
         return f"There is no {label} to compare."
     first, last = rows[0], rows[-1]
+    parts = {c.part for c in query.where}
+    years = {_label(row[label])[:4] for row in rows}
+    if "month" in parts and "year" not in parts and len(years) > 1:
+        return "I cannot tell of which year these months are: name it with them."
     if len(rows) == 1:  # "How much rain fell in 2024" may ask for no change at all
         sentence = f"{said(query)} was {_number(first[column])} in {_name(first[label])}"
         return f"{sentence[:1].upper()}{sentence[1:]}; there is only one {label}, so no change."
