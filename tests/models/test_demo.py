@@ -758,3 +758,38 @@ def test_what_people_and_tools_say_is_shown_as_it_is_and_not_as_markup() -> None
     )
     result = Agent(DemoModel(), tools=[stamp]).run("dance <b>wildly</b>")
     assert "“`dance <b>wildly</b>`”" in result.text
+
+
+@tool
+def ship(item: str, note: str = "none") -> str:
+    """Ship an item."""
+    return f"{item}, {note}"
+
+
+@tool
+def upload(name: str) -> str:
+    """Upload a file by its name."""
+    return name
+
+
+@pytest.mark.parametrize(
+    ("prompt", "arguments"),
+    [
+        ('Upload the name "x.csv"', {"name": "x.csv"}),
+        ('Ship the item "lamp"', {"item": "lamp"}),
+        ('Ship the item "lamp" with the note "fragile"', {"item": "lamp", "note": "fragile"}),
+        ('Ship the note "fragile" with the item "lamp"', {"item": "lamp", "note": "fragile"}),
+        ('Ship the item named "lamp", the note: "a, b"', {"item": "lamp", "note": "a, b"}),
+    ],
+)
+def test_what_is_quoted_goes_to_the_argument_that_it_is_said_for_and_to_no_other(
+    prompt: str, arguments: dict[str, Any]
+) -> None:
+    result = Agent(DemoModel(), tools=[ship, upload]).run(prompt)
+    assert [called for _, called in calls_of(result.messages)] == [arguments]
+
+
+def test_and_then_is_no_step() -> None:
+    result = Agent(DemoModel(), tools=[ship]).run('Ship "lamp". And then write "ok" to /a.md')
+    assert [n for n, _ in calls_of(result.messages) if n != "write_todos"] == ["ship", "write_file"]
+    assert result.text == "lamp, none\n\nI wrote /a.md."
