@@ -16,6 +16,7 @@ from sagents_nb.agent import Agent
 from sagents_nb.errors import MaxRunsExceeded
 from sagents_nb.interrupts import Approve, Reject
 from sagents_nb.messages import (
+    ImagePart,
     Message,
     TextDelta,
     ThinkingDelta,
@@ -793,3 +794,20 @@ def test_and_then_is_no_step() -> None:
     result = Agent(DemoModel(), tools=[ship]).run('Ship "lamp". And then write "ok" to /a.md')
     assert [n for n, _ in calls_of(result.messages) if n != "write_todos"] == ["ship", "write_file"]
     assert result.text == "lamp, none\n\nI wrote /a.md."
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "`plot_sales` ran and returned nothing."),
+        (1, "The picture is above, from `plot_sales`."),
+        (2, "The pictures are above, from `plot_sales`."),
+    ],
+)
+def test_a_picture_that_a_tool_returned_is_said_to_be_above(count: int, said: str) -> None:
+    @tool
+    def plot_sales() -> list[ImagePart] | str:
+        """Plot the sales."""
+        return [ImagePart("iVBORw0KGgo=") for _ in range(count)] or ""
+
+    assert Agent(DemoModel(), tools=[plot_sales]).run("Plot the sales").text == said

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ...calls import edited_arguments
-from ...messages import Message, ToolCall, ToolResult
+from ...messages import ImagePart, Message, ToolCall, ToolResult
 from ...text import whole
 from ...transcript import fenced, spanned
 from ..base import ModelRequest
@@ -53,6 +53,7 @@ class Fact(msgspec.Struct, frozen=True):
     """One call and what came of it; ``status`` is "ok", "error" or "rejected".
 
     It ran with ``arguments``, and with ``asked`` it was called: a person may have edited them.
+    ``pictures`` are how many came of it, which stand above what is said of it.
     """
 
     step: str
@@ -61,6 +62,7 @@ class Fact(msgspec.Struct, frozen=True):
     text: str
     status: str
     asked: dict[str, Any]
+    pictures: int = 0
 
     @property
     def edited(self) -> bool:
@@ -93,7 +95,9 @@ class Done(msgspec.Struct, frozen=True):
         asked = self.call.arguments
         edited = edited_arguments(self.result) if self.result else None
         ran = asked if edited is None else edited
-        return Fact(step, self.call.name, ran, text, self.status, asked)
+        content = self.result.content if self.result else ""
+        pictures = sum(isinstance(part, ImagePart) for part in content)
+        return Fact(step, self.call.name, ran, text, self.status, asked, pictures)
 
 
 class Talk:

@@ -541,7 +541,12 @@ def _outcome(fact: Fact, plan: Plan) -> str:
         return f"The helper says: {_short(fact.text)}"
     if "edit" in does and path and (lines := _NUMBERED.findall(fact.text)):
         return _edited(fact, path, lines)
-    return _as_it_is(_short(fact.text)) or f"`{fact.name}` ran and returned nothing."
+    if fact.text.strip():
+        return _as_it_is(_short(fact.text))
+    if fact.pictures:
+        several = "pictures are" if fact.pictures > 1 else "picture is"
+        return f"The {several} above, from `{fact.name}`."
+    return f"`{fact.name}` ran and returned nothing."
 
 
 def _edited(fact: Fact, path: str, lines: Sequence[str]) -> str:
