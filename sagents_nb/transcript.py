@@ -154,6 +154,28 @@ def fenced(text: str, language: str = "text") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
+_MARKUP = re.compile(
+    r"[`*~$\\\[]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#|\w+;)"
+    r"|^\s*(?:#+(?:\s|$)|>|[+-](?:\s|$)|\d+[.)](?:\s|$))"
+)
+
+
+def spanned(text: str) -> str:
+    """``text`` in a line of Markdown, as it is: as code, where anything in it would be markup.
+
+    No escape would do: a notebook's page sets formulas in all text but code.
+
+    >>> spanned("body_mass_g & more"), spanned("<b>5 $</b>"), spanned("a`b")
+    ('body_mass_g & more', '`<b>5 $</b>`', '``a`b``')
+    """
+    text = one_line(text)
+    if not _MARKUP.search(text):
+        return text
+    ticks = "`" * (1 + max((len(m) for m in re.findall("`+", text)), default=0))
+    blank = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{blank}{text}{blank}{ticks}"
+
+
 # The page of a notebook trusts what its cells have put out: HTML in their Markdown is run, an
 # image is fetched, a link goes where it says. So is the notebook's export to HTML.
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")  # else it is no HTML: a number may be < another

@@ -17,6 +17,7 @@ from sagents_nb.errors import MaxRunsExceeded
 from sagents_nb.interrupts import Approve, Reject
 from sagents_nb.loop.open_calls import lost_result
 from sagents_nb.messages import (
+    ImagePart,
     Message,
     TextDelta,
     ThinkingDelta,
@@ -326,7 +327,7 @@ def test_of_a_folder_of_many_files_the_first_are_read_and_all_named() -> None:
     names = [name for name, _ in calls_of(result.messages)]
     assert names == ["ls", *["read_file"] * 8]
     assert result.text.startswith("There are 20 files: /many/00.md")
-    assert helper.run("Read the files in nowhere").text == "No files match '/nowhere/**'."
+    assert helper.run("Read the files in nowhere").text == "`No files match '/nowhere/**'.`"
 
 
 def test_to_read_the_notes_writes_none_and_reads_no_cells() -> None:
@@ -745,3 +746,76 @@ def test_a_question_that_a_tool_of_its_own_answers_is_asked_beside_what_another_
 ) -> None:
     messages = converse([prompt], [t for t in ALL if t.name in ("get_weather", "calculate")], run)
     assert {name for name, _ in calls_of(messages)} == {"get_weather", "calculate"}
+
+
+@tool
+def stamp(text: str) -> str:
+    """Stamp a text."""
+    return f"<i>{text}</i>".replace(" / ", "\n")
+
+
+def test_what_people_and_tools_say_is_shown_as_it_is_and_not_as_markup() -> None:
+    result = Agent(DemoModel(), tools=[stamp]).run('Stamp the text "$x$"')
+    assert result.text == "`<i>$x$</i>`"
+    result = Agent(DemoModel(), tools=[stamp]).run('Stamp the text "a / # b"')
+    assert result.text == "```text\n<i>a\n# b</i>\n```"
+    gated = Agent(DemoModel(), tools=[stamp], interrupt_on={"stamp": True})
+    waiting = gated.run('Stamp the text "x"')
+    result = gated.resume(waiting, Reject("Not now: data <incomplete> & $5"))
+    assert result.text == (
+        "You rejected `stamp` (“`Not now: data <incomplete> & $5`”), so I left that out."
+    )
+    result = Agent(DemoModel(), tools=[stamp]).run("dance <b>wildly</b>")
+    assert "“`dance <b>wildly</b>`”" in result.text
+
+
+@tool
+def ship(item: str, note: str = "none") -> str:
+    """Ship an item."""
+    return f"{item}, {note}"
+
+
+@tool
+def upload(name: str) -> str:
+    """Upload a file by its name."""
+    return name
+
+
+@pytest.mark.parametrize(
+    ("prompt", "arguments"),
+    [
+        ('Upload the name "x.csv"', {"name": "x.csv"}),
+        ('Ship the item "lamp"', {"item": "lamp"}),
+        ('Ship the item "lamp" with the note "fragile"', {"item": "lamp", "note": "fragile"}),
+        ('Ship the note "fragile" with the item "lamp"', {"item": "lamp", "note": "fragile"}),
+        ('Ship the item named "lamp", the note: "a, b"', {"item": "lamp", "note": "a, b"}),
+    ],
+)
+def test_what_is_quoted_goes_to_the_argument_that_it_is_said_for_and_to_no_other(
+    prompt: str, arguments: dict[str, Any]
+) -> None:
+    result = Agent(DemoModel(), tools=[ship, upload]).run(prompt)
+    assert [called for _, called in calls_of(result.messages)] == [arguments]
+
+
+def test_and_then_is_no_step() -> None:
+    result = Agent(DemoModel(), tools=[ship]).run('Ship "lamp". And then write "ok" to /a.md')
+    assert [n for n, _ in calls_of(result.messages) if n != "write_todos"] == ["ship", "write_file"]
+    assert result.text == "lamp, none\n\nI wrote /a.md."
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "`plot_sales` ran and returned nothing."),
+        (1, "The picture is above, from `plot_sales`."),
+        (2, "The pictures are above, from `plot_sales`."),
+    ],
+)
+def test_a_picture_that_a_tool_returned_is_said_to_be_above(count: int, said: str) -> None:
+    @tool
+    def plot_sales() -> list[ImagePart] | str:
+        """Plot the sales."""
+        return [ImagePart("iVBORw0KGgo=") for _ in range(count)] or ""
+
+    assert Agent(DemoModel(), tools=[plot_sales]).run("Plot the sales").text == said

@@ -552,3 +552,129 @@ def test_what_is_told_of_groups_says_how_many_rows_are_in_none() -> None:
     assert "2 rows without a `city` are in no group." in ranked
     whole = ask("What is the total revenue in {orders}?", frames=frames).text
     assert "group" not in whole
+
+
+MARKUP = ("<b>bold</b>", "$x$", "*star*", "_x_", "~~y~~", "[l](javascript:x)", "a|b `c`")
+
+
+@pytest.mark.parametrize("question", ["Show {signs}", "total units per sign in {signs}"])
+def test_values_of_a_frame_are_shown_as_they_are_and_not_as_markup(question: str) -> None:
+    frame = pd.DataFrame({"sign": MARKUP, "units": range(1, 8)})
+    answer = ask(question, frames={"signs": frame})
+    shown = re.sub(r"(`+) ?.+? ?\1", "", answer.text)
+    assert not re.search(r"[<$*_~\[`]", shown)
+    assert "`` a\\|b `c` ``" in answer.text
+    one_each = ask("total units per sign in {signs}", frames={"signs": frame.head(2)})
+    assert "`$x$` (2) and `<b>bold</b>` (1)" in one_each.text
+
+
+TRIPS = pd.DataFrame(
+    {
+        "station": ["Market", "Airport", "Park"] * 4,
+        "day": pd.date_range("2025-01-15", periods=12, freq="15D"),
+        "rides": [100, 90, 10, 60, 50, None, 40, 60, 30, 50, 50, 20],
+        "revenue": [200, 180, 22, 120, None, 90, 80, 120, 61, 100, 101, 40],
+        "member": [True, False] * 6,
+    }
+)
+
+
+def of_trips(question: str, name: str = "trips") -> str:
+    """What is said of the trips."""
+    return ask(question.format(t=f"{{{name}}}"), frames={name: TRIPS}).text
+
+
+def test_a_difference_between_those_that_are_and_those_that_are_not_gives_both_and_itself() -> None:
+    said = of_trips("difference in mean revenue between members and non-members in {t}")
+    assert "False (108.3) and True (92.8); the difference is 15.5" in said
+
+
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        (
+            "Do members or non-members have the higher mean revenue in {t}?",
+            "`member` False has the higher average `revenue`: 108.3, and `member` True 92.8.",
+        ),
+        (
+            "Did Market or Airport have more total rides in {t}?",
+            "Market and Airport have the same total `rides`: 250.",
+        ),
+        (
+            "Did Park or Airport have more total revenue in {t}?",
+            "Airport has the higher total `revenue`: 401, and Park 213.",
+        ),
+        (
+            "Did Park or Airport have less total revenue in {t}?",
+            "Park has the lower total `revenue`: 213, and Airport 401.",
+        ),
+        (
+            "Did Park have more total revenue than Airport in {t}?",
+            "No: the total `revenue` is 213 for Park and 401 for Airport.",
+        ),
+    ],
+)
+def test_which_of_two_it_is_is_answered_by_its_name_and_not_by_yes_or_no(
+    question: str, right: str
+) -> None:
+    assert right in of_trips(question)
+
+
+@pytest.mark.parametrize("by", ["per station and month", "per month and station"])
+def test_groups_of_two_kinds_are_of_both(by: str) -> None:
+    said = of_trips(f"total rides {by} in {{t}}")
+    assert ("10 (Park, 2025-02)" if "station and" in by else "10 (2025-02, Park)") in said
+
+
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        (
+            "How much did rides grow from January to April in {t}?",
+            "Total `rides` went from 190 in 2025-01 to 100 in 2025-04 (-47.4 %).",
+        ),
+        (
+            "How much did revenue grow from January to April 2025 in {t}?",
+            "Total `revenue` went from 380 in 2025-01 to 200 in 2025-04 (-47.4 %).",
+        ),
+        ("Which month has the most rides in {t}?", "2025-01 has the highest total `rides`: 190"),
+        (
+            "Which station has the most rides in {t}?",
+            "Airport and Market have the highest total `rides`: 250, before Park (60).",
+        ),
+        (
+            "Which weekday has the most rides in {t}?",
+            "Wednesday has the highest total `rides`: 160",
+        ),
+    ],
+)
+def test_months_and_the_most_are_of_totals(question: str, right: str) -> None:
+    assert right in of_trips(question)
+
+
+def test_the_most_of_things_that_have_no_usual_word_are_totals_too() -> None:
+    frame = TRIPS.rename(columns={"rides": "parcels"})
+    said = ask("Which station has the most parcels in {t}?", frames={"t": frame}).text
+    assert "Airport and Market have the highest total `parcels`: 250" in said
+
+
+def test_months_of_several_years_are_not_told_without_a_year() -> None:
+    later = TRIPS.assign(day=TRIPS["day"] + pd.DateOffset(years=1))
+    frame = pd.concat([TRIPS, later], ignore_index=True)
+    said = ask("How much did rides grow from January to April in {t}?", frames={"t": frame}).text
+    assert said.startswith("I cannot tell of which year these months are")
+
+
+@pytest.mark.parametrize("amount", ["total rides", "rides"])
+def test_groups_are_not_counted_by_the_amounts_of_single_rows(amount: str) -> None:
+    said = of_trips(f"How many stations have more than 200 {amount} in {{t}}?")
+    assert "as I count no `station` by the amounts that its rows come to" in said
+
+
+@pytest.mark.parametrize("name", ["trips", "rides"])
+def test_a_frame_may_be_named_like_one_of_its_columns(name: str) -> None:
+    said = of_trips("What share of the total rides does each station have in {t}?", name)
+    assert "Share of the total `rides`, which is 560: Airport (44.6 %)" in said
+    assert "highest total `rides`: 250" in of_trips(
+        "Which station has the most rides in {t}?", name
+    )

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from ...transcript import spanned
 from .data_words import CHANGES, EXTREMES, SUMMARY
 from .data_words import SHOW as SHOWS
 from .frames import WHOLE, Frame, Row, described_apart, frames_in, same_columns, shown_frame
-from .history import Fact, Talk, listed, of_edited, rejection
+from .history import Fact, Talk, as_asked, listed, of_edited, rejection
 from .queries import SHOWN, Query, code, evaluate, result
 from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
@@ -489,8 +490,8 @@ def _failed(fact: Fact) -> str:
     if "ModuleNotFoundError" in fact.text and "matplotlib" in fact.text:
         return "There is no plot: matplotlib is not installed; `%pip install matplotlib` does it."
     line = (fact.text.strip().splitlines() or ["it ended without a word"])[-1]
-    return f"`{fact.name}` failed: {line[:300]}"
+    return f"`{fact.name}` failed: {spanned(line[:300])}"
 
 
 def _unable(step: str, reason: str) -> str:
-    return f"I cannot answer “{step.rstrip('?')}”, as {reason}; offline, {ABLE}."
+    return f"I cannot answer “{as_asked(step.rstrip('?'))}”, as {reason}; offline, {ABLE}."

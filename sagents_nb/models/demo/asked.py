@@ -40,14 +40,17 @@ class Asked:
     ``by`` are the groups, ``named`` all columns beside them, ``numbers`` those that hold numbers
     or say yes and no; ``order``, ``superlative`` and ``ranked`` are of the superlative: its
     order, its word, and the columns of its quantity. ``compared`` are the groups that are meant
-    where several values of one column are named.
+    where several values of one column are named; ``contrasted`` is of these the column of yes and
+    no of which both are: "members and non-members".
     """
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.frame = reading.frame
         self.tokens = reading.tokens
-        keys = self._keys()
+        contrast = self._contrast()
+        keys = [*self._keys(), *contrast]
+        self.contrasted = tuple(dict.fromkeys(key for _, key in contrast))
         self.top = self._limit()
         self.order, self.superlative, self.ranked = self._direction()
         places = {index for index, _ in keys}
@@ -61,6 +64,7 @@ class Asked:
         self.statistic = next((statistic for statistic in statistics if statistic), None)
         several = [c for c in self.where(self.values) if c.operator == "in"]
         self.compared = tuple(Key(c.column, "" if c.part == "quarter" else c.part) for c in several)
+        self.compared += self.contrasted
         if self.reading.says({"or"}):
             self.compared = ()
 
@@ -100,6 +104,21 @@ class Asked:
         """The two words before one."""
         return {self.reading.word(index - 1), self.reading.word(index - 2)}
 
+    def _contrast(self) -> list[tuple[int, Key]]:
+        """Where a column of yes and no is named with a negation and without one."""
+        places: dict[str, list[int]] = {}
+        for index, token in enumerate(self.tokens):
+            if token.role == "column" and len(token.columns) == 1:
+                places.setdefault(token.columns[0], []).append(index)
+        for name, (one, *others) in places.items():
+            if not self.frame.column(name).binary or len(others) != 1:
+                continue
+            negated = [i - 1 for i in (one, *others) if i and self.tokens[i - 1].word in NEGATIONS]
+            if len(negated) == 1 and self.reading.is_free(negated[0]):
+                self.tokens[negated[0]].role = "negation"
+                return [(one, Key(name)), (others[0], Key(name))]
+        return []
+
     def _keys(self) -> list[tuple[int, Key]]:
         """What the question groups by, and where it says so."""
         found: list[tuple[int, Key]] = []
@@ -110,7 +129,7 @@ class Asked:
                     self._joined(index, found) and (column.counted or not column.numeric)
                 ):
                     found.append((index, Key(column.name, self._granularity(column))))
-            elif not token.role and (period := self._period(index)) is not None:
+            elif not token.role and (period := self._period(index, found)) is not None:
                 date = self.frame.date
                 if date is not None:
                     period = self._granularity(date) if period == "day" else period
@@ -136,7 +155,7 @@ class Asked:
         between = self.reading.words[found[-1][0] + 1 : index] if found else []
         return bool(between) and set(between) <= {"and", "the", "then"}
 
-    def _period(self, index: int) -> Period | None:
+    def _period(self, index: int, found: Sequence[tuple[int, Key]]) -> Period | None:
         """The period that a word groups by, None if it does not."""
         word, before, after = (self.reading.word(i) for i in (index, index - 1, index + 1))
         if word not in PERIODS or self.frame.date is None:
@@ -146,7 +165,8 @@ class Asked:
             self.tokens[index].role = "operator"
             return None
         most = before in UP | DOWN or (before.endswith("est") and adjective(before) is not None)
-        said = self.near(index) & (EACH | {"which"})
+        said = self.near(index) & (EACH | {"which"}) or self._joined(index, found)
+        said = said or (bool(found) and found[-1][0] == index - 1)  # "by station, month"
         if not (asked or most or said or (word in ("date", "day") and before == "on")):
             return None
         if word == "day" and after == "of":

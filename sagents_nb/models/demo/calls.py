@@ -17,6 +17,7 @@ from .words import (
     IDENTIFIER,
     NUMBER,
     PATH,
+    QUOTED,
     first_verb,
     groups,
     is_question,
@@ -38,6 +39,7 @@ _LEANS = re.compile(
     r"^(?:by|per|for|in|on|across|only|with|what about|how about|which)\b|\b(?:same|instead)\b",
     re.I,
 )
+_NEAR = 80  # characters before a quote that may say what it is
 _SAYS = ("tell", "give", "explain", "answer", "report")
 
 PATHS = ("path", "file", "filename", "filepath", "directory", "dir", "folder")
@@ -353,6 +355,7 @@ class Filler:
         ]
         self.quotes = [q for q in quoted(clause) if q not in self.paths]
         self.numbers = NUMBER.findall(PATH.sub(" ", self.bare))
+        self.used: set[str] = set()  # quotes that are an argument already
 
     def fill(self, offer: Offer) -> dict[str, Any] | list[str]:
         """The arguments, or the names of those that are needed and cannot be found."""
@@ -360,9 +363,13 @@ class Filler:
         self.offer = offer
         arguments: dict[str, Any] = {}
         missing = []
+        labelled = {p.name: t for p in offer.parameters if (t := self._labelled(p)) is not None}
+        self.used |= set(labelled.values())
+        self.quotes = [q for q in self.quotes if q not in self.used]
+        self.paths = [path for path in self.paths if path not in self.used]
         # What splits into groups comes first: what is left is what they are compared by.
         for p in sorted(offer.parameters, key=lambda p: not p.called(*GROUPS)):
-            value = self._value(p, arguments)
+            value = labelled[p.name] if p.name in labelled else self._value(p, arguments)
             if value is None and p.required and "default" in p.schema:
                 value = p.schema["default"]
             if value is not None and conforms(value, p.schema, offer.schema):
@@ -373,6 +380,18 @@ class Filler:
             return missing
         arguments = {p.name: arguments[p.name] for p in offer.parameters if p.name in arguments}
         return arguments if conforms(arguments, offer.schema, offer.schema) else ["arguments"]
+
+    def _labelled(self, p: Parameter) -> str | None:
+        """What is quoted right behind the name of a parameter: the note "fragile"."""
+        if p.type != "string" or p.choices:
+            return None
+        names = r"\s+".join(map(re.escape, p.words))
+        named = re.compile(rf"\b{names}\s*(?:=|:|is|called|named|of)?\s*$", re.I)
+        for match in QUOTED.finditer(self.clause):
+            before = self.clause[max(0, match.start() - _NEAR) : match.start()]
+            if named.search(before):
+                return quoted(match[0])[0]
+        return None
 
     def _value(self, p: Parameter, arguments: Mapping[str, Any]) -> Any:
         found = self._found(p, arguments)
@@ -505,14 +524,17 @@ class Filler:
         return next((c for c in self._mentioned() if c not in taken), None)
 
     def _quote(self) -> str | None:
-        return self.quotes.pop(0) if self.quotes else None
+        if not self.quotes:
+            return None
+        self.used.add(self.quotes[0])
+        return self.quotes.pop(0)
 
     def _content(self, p: Parameter) -> str | None:
         if p.called("old", "new") or not self.offer.groups & {"write"}:
             text = self._quote()
             if text is not None or p.called("old", "new"):
                 return text
-        if text := literal(self.clause):
+        if (text := literal(self.clause)) and (p.required or text not in self.used):
             return text
         if self.offer.groups & {"write", "send"} or p.required:
             return self.compose() or None
@@ -546,7 +568,11 @@ class Filler:
 
     def _named(self, p: Parameter) -> str | None:
         names = r"\s+".join(map(re.escape, p.words))
-        match = re.search(rf"\b{names}\s*(?:=|:|is|called|named|of)?\s+([\w-]+)", self.bare, re.I)
+        match = re.search(
+            rf"\b{names}\s*(?:=|:|is|called|named|of)?\s+([\w-]+)",
+            QUOTED.sub('"', self.clause),
+            re.I,
+        )
         if match and not p.called("name"):
             return match[1]
         if not p.required and not self.quotes:
@@ -560,7 +586,8 @@ class Filler:
         capital = re.search(r"(?<=\s)([A-Z][\w-]*(?:\s+[A-Z][\w-]*)*)", self.bare)
         if capital:
             return capital[1]
-        rest = [w for w in re.findall(r"[\w-]+", self.bare) if stem(w) not in self.offer.name_stems]
+        own = self.offer.name_stems | {stem(word) for word in p.words}
+        rest = [w for w in re.findall(r"[\w-]+", self.bare) if stem(w) not in own]
         rest = [w for w in rest if w.lower() not in _VAGUE and not groups([stem(w)]) and len(w) > 2]
         rest = [w for w in rest if stem(w) in stems(w)]
         return rest[-1] if rest else None

@@ -166,5 +166,6 @@ CHARTS = {
 ADDED = word_set(
     "revenue sales amount units quantity qty cost costs profit income turnover spend spending "
     "precipitation rain rainfall snow snowfall population budget orders visits clicks goals points "
-    "volume passengers expenses earnings sold count downloads views cases deaths births"
+    "volume passengers expenses earnings sold count downloads views cases deaths births "
+    "rides trips tickets visitors riders"
 )

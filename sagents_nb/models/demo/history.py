@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from ...calls import edited_arguments
-from ...messages import NOT_RUN, Message, ToolCall, ToolResult
+from ...messages import NOT_RUN, ImagePart, Message, ToolCall, ToolResult
 from ...text import whole
-from ...transcript import fenced
+from ...transcript import fenced, spanned
 from ..base import ModelRequest
 from .frames import described_apart
 from .words import IDENTIFIER, QUANTITIES, stems, superlative, word_set, words
@@ -53,6 +53,7 @@ class Fact(msgspec.Struct, frozen=True):
     """One call and what came of it; ``status`` is "ok", "error" or "rejected".
 
     It ran with ``arguments``, and with ``asked`` it was called: a person may have edited them.
+    ``pictures`` are how many came of it, which stand above what is said of it.
     """
 
     step: str
@@ -61,6 +62,7 @@ class Fact(msgspec.Struct, frozen=True):
     text: str
     status: str
     asked: dict[str, Any]
+    pictures: int = 0
 
     @property
     def edited(self) -> bool:
@@ -93,7 +95,9 @@ class Done(msgspec.Struct, frozen=True):
         asked = self.call.arguments
         edited = edited_arguments(self.result) if self.result else None
         ran = asked if edited is None else edited
-        return Fact(step, self.call.name, ran, text, self.status, asked)
+        content = self.result.content if self.result else ""
+        pictures = sum(isinstance(part, ImagePart) for part in content)
+        return Fact(step, self.call.name, ran, text, self.status, asked, pictures)
 
 
 class Talk:
@@ -186,8 +190,13 @@ def rejection(fact: Fact) -> str:
         why = fact.text.removeprefix("This call was not run.").strip()[:_SHOWN]
         return f"`{fact.name}` was not run, so I left that out. {why}".strip()
     match = _COMMENT.search(fact.text)
-    because = f" (“{match[1].strip()}”)" if match and match[1].strip() else ""
+    because = f" (“{spanned(match[1].strip())}”)" if match and match[1].strip() else ""
     return f"You rejected `{fact.name}`{because}, so I left that out."
+
+
+def as_asked(step: str) -> str:
+    """A step in the words of who asked, as it is but for names in backticks."""
+    return spanned(step) if "`" in spanned(re.sub(r"`[^`]+`", "", step)) else step
 
 
 def columns_of(facts: Sequence[Fact]) -> list[str]:
@@ -312,7 +321,7 @@ def finding(fact: Fact, asked: str) -> str:
         return _single(rows, columns, given)
     column = _column(columns, asked, given)
     if column is None:
-        names = list(dict.fromkeys(str(row.get(label)) for row in rows))
+        names = list(dict.fromkeys(spanned(str(row.get(label))) for row in rows))
         return f"There are {len(names)}: {listed(names[:12])}{', …' if len(names) > 12 else ''}."
     measured = next((g for g in given if g in columns or (g != label and "_" in g)), None)
     what = column.replace("_", " ") if column not in given else column
@@ -351,7 +360,7 @@ def _ranked(rows: Rows, label: str, column: str, what: str, asked: str) -> str:
     )
     if not ranked:
         return ""
-    (top, first), *rest = [(str(row.get(label)), number(row[column])) for row in ranked]
+    (top, first), *rest = [(spanned(str(row.get(label))), number(row[column])) for row in ranked]
     others = listed([f"{name} {value}" for name, value in rest[:4]])
     tail = "" if len(rest) <= 4 else f", the last of {len(ranked)} is {rest[-1][0]} ({rest[-1][1]})"
     against = f", against {others}{tail}" if rest else ""
@@ -375,9 +384,11 @@ def _is_of_things(column: str, rows: Rows) -> bool:
 
 def _single(rows: Rows, columns: Sequence[str], given: Sequence[str]) -> str:
     if len(rows) > 1:
-        return f"There are {len(rows)} rows of {listed(list(rows[0])[:6])}."
+        return f"There are {len(rows)} rows of {listed([spanned(c) for c in rows[0]][:6])}."
     said = ", ".join(
-        f"{c or 'value'} {number(v)}" for c, v in list(rows[0].items())[:8] if v is not None
+        f"{spanned(c) or 'value'} {spanned(number(v))}"
+        for c, v in list(rows[0].items())[:8]
+        if v is not None
     )
     about = next((g for g in given if "_" in g), "")
     return f"{about}: {said}." if about else f"{said[:1].upper()}{said[1:]}."
@@ -399,16 +410,20 @@ def markdown_table(rows: Rows, limit: int = 20) -> str:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     numeric = set(numeric_columns(rows))
     lines = [
-        "| " + " | ".join(c or " " for c in columns) + " |",
+        "| " + " | ".join(_in_table(c) or " " for c in columns) + " |",
         "|" + "|".join("---:" if c in numeric else "---" for c in columns) + "|",
     ]
     for row in rows[:limit]:
         shown = (str(row.get(c)) if "year" in c.lower() else number(row.get(c)) for c in columns)
-        cells = (cell.replace("|", "\\|").replace("\n", " ") for cell in shown)
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append("| " + " | ".join(map(_in_table, shown)) + " |")
     if len(rows) > limit:
         lines.append(f"\n{len(rows) - limit} more rows are left out.")
     return "\n".join(lines)
+
+
+def _in_table(text: str) -> str:
+    """A text in a cell of a table, as it is; a bar would end the cell, in code too."""
+    return spanned(text).replace("|", "\\|")
 
 
 def call_text(name: str, arguments: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ from ...messages import (
 )
 from ...serialization import to_data
 from ...text import whole_data
-from ...transcript import fenced
+from ...transcript import fenced, one_line, spanned
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
 from .analysis import INSPECT, Analysis
@@ -49,6 +49,7 @@ from .history import (
     Done,
     Fact,
     Talk,
+    as_asked,
     finding,
     heading,
     of_edited,
@@ -340,7 +341,7 @@ class Plan:
         todos = self._todos(index)
         first = not self.talk.done and not self.talk.todos
         if first and len(self.steps) > 1:
-            steps = "; ".join(step.rstrip("?.!") for step in self.steps)
+            steps = "; ".join(as_asked(step.rstrip("?.!")) for step in self.steps)
             outline = f"I will do this in {len(self.steps)} steps: {steps}."
             return NextTurn(self._thoughts(), outline, (todos or call,), self.talk.turn)
         if todos:
@@ -487,11 +488,12 @@ def answer(plan: Plan) -> str:
         said += [plan.analysis.reply(step, facts)] if step in plan.of_frames else _of(facts, plan)
     unable = {i: why for i, why in plan.unable.items() if plan.steps[i] not in plan.of_frames}
     for index, reason in unable.items():
-        said.append(f"I cannot do “{plan.steps[index].rstrip('?')}”: {reason}.")
+        said.append(f"I cannot do “{as_asked(plan.steps[index].rstrip('?'))}”: {reason}.")
     if unable:
         said.append(f"Offline, {ABLE}." if plan.analysis.available else _tools(plan))
     if plan.left_out:
-        said.append(f"I stopped after {len(plan.steps)} steps. Left: {'; '.join(plan.left_out)}.")
+        left = "; ".join(map(as_asked, plan.left_out))
+        said.append(f"I stopped after {len(plan.steps)} steps. Left: {left}.")
     said = list(dict.fromkeys(s for s in said if s))
     if said:
         return "\n\n".join(said)
@@ -514,7 +516,7 @@ def _of(facts: Sequence[Fact], plan: Plan) -> list[str]:
         elif fact.status == "rejected":
             said.append(rejection(fact))
         elif not worked:
-            said.append(f"`{fact.name}` failed: {_short(fact.text)}")
+            said.append(f"`{fact.name}` failed: {spanned(_short(fact.text))}")
     return said
 
 
@@ -524,7 +526,7 @@ def _outcome(fact: Fact, plan: Plan) -> str:
     path = path_of(fact.arguments)
     if "write" in does and path:
         title = _heading(fact)
-        return f"I wrote {path}{f' (“{title}”)' if title else ''}."
+        return f"I wrote {path}{f' (“{as_asked(title)}”)' if title else ''}."
     if fact.edited:
         return of_edited(fact)
     if "list" in does:
@@ -533,12 +535,18 @@ def _outcome(fact: Fact, plan: Plan) -> str:
         return found
     if "read" in does and path:
         lines = [re.sub(r"^\s*\d+\t", "", line) for line in fact.text.split("\n")]
-        return f"{path} says:\n\n" + _short("\n".join(lines))
+        text = _short("\n".join(lines))
+        return f"{path} says:\n\n{text if path.endswith('.md') else _as_it_is(text)}"
     if "delegate" in does:
         return f"The helper says: {_short(fact.text)}"
     if "edit" in does and path and (lines := _NUMBERED.findall(fact.text)):
         return _edited(fact, path, lines)
-    return _short(fact.text) or f"`{fact.name}` ran and returned nothing."
+    if fact.text.strip():
+        return _as_it_is(_short(fact.text))
+    if fact.pictures:
+        several = "pictures are" if fact.pictures > 1 else "picture is"
+        return f"The {several} above, from `{fact.name}`."
+    return f"`{fact.name}` ran and returned nothing."
 
 
 def _edited(fact: Fact, path: str, lines: Sequence[str]) -> str:
@@ -550,7 +558,11 @@ def _edited(fact: Fact, path: str, lines: Sequence[str]) -> str:
     texts = {k: v for k, v in fact.arguments.items() if isinstance(v, str) and v != path}
     old, new = (next((texts[k] for k in texts if k.startswith(w)), "") for w in ("old", "new"))
     if old and "\n" not in old + new and len(old + new) <= _QUOTED:
-        what = f"replaced “{old}” with “{new}” in" if new else f"removed “{old}” from"
+        what = (
+            f"replaced “{spanned(old)}” with “{spanned(new)}” in"
+            if new
+            else f"removed “{spanned(old)}” from"
+        )
         times = re.search(r"(\d+) occurrences", sentence)
         said = f"I {what} {path}{f', {times[1]} times' if times else ''}."
     where = rest.partition(":\n")[0] if rest.startswith("Lines ") else ""
@@ -569,9 +581,9 @@ def _listing(fact: Fact) -> str:
     try:
         entries = json.loads(fact.text)
     except ValueError:
-        return _short(fact.text)
+        return _as_it_is(_short(fact.text))
     names = [
-        str(e.get("path", e)) if isinstance(e, dict) else str(e)
+        spanned(str(e.get("path", e)) if isinstance(e, dict) else str(e))
         for e in (entries if isinstance(entries, list) else [entries])
         if not (isinstance(e, dict) and e.get("type") == "directory")
     ]
@@ -583,6 +595,14 @@ def _listing(fact: Fact) -> str:
 def _short(text: str) -> str:
     text = text.strip()
     return text if len(text) <= _LONG else text[:_LONG].rstrip() + " …"
+
+
+def _as_it_is(text: str) -> str:
+    """What a tool gave, without its being read as markup."""
+    lines = text.split("\n")
+    if all(spanned(line) == one_line(line) for line in lines):
+        return text
+    return fenced(text) if lines[1:] else spanned(text)
 
 
 def _tools(plan: Plan) -> str:

@@ -34,6 +34,7 @@ from .data_words import (
     STATISTICS,
     SUMMARY,
     THAN,
+    UNITS,
     YES_NO,
 )
 from .frames import Frame
@@ -95,7 +96,8 @@ class _Question(Asked):
         assumed = self.reading.assumed
         if assumed and found.kind in ("summary", "show", "shape", "plot"):
             return f"I cannot tell what “{assumed[0]}” means in `{self.frame.name}`"
-        return replace(found, yes_no=self.reading.word(0) in YES_NO, assumed=assumed)
+        yes_no = self.reading.word(0) in YES_NO and not self._chooses()
+        return replace(found, yes_no=yes_no, assumed=assumed)
 
     def _query(self) -> Query | str:
         says, where = self.reading.says, self.where(self.values)
@@ -194,6 +196,10 @@ class _Question(Asked):
         return ""
 
     # What is asked
+
+    def _chooses(self) -> bool:
+        """Whether one of two is asked for: "Did A or B have more?", which is no yes and no no."""
+        return "or" in self.reading.words and "than" not in self.reading.words
 
     def _without(self) -> bool:
         """Whether rows are counted that "have no age" or are "without age"."""
@@ -365,6 +371,8 @@ class _Question(Asked):
         periods = tuple(key for key in by if key.period)
         if len(self.years) < 2 and not periods and statistic != "sum" and frame.date:
             return Query("change", measures, where=where, order=direction, wants="growth")
+        if self.reading.of_months and frame.date and not periods:
+            periods = (Key(frame.date.name, "month"),)
         key = Key(year) if year else Key(frame.date.name, "year") if frame.date else Key("")
         if len(self.years) > 1:
             part: Part = "year" if key.period else ""
@@ -465,14 +473,21 @@ class _Question(Asked):
         columns = {name for name in held if held.count(name) == 2}
         pair = [token for token in self.values if token.columns[0] in columns]
         others = self.where([token for token in self.values if token not in pair])
+        subjects = tuple(str(token.value) for token in pair)
         joined = self.reading.says(THAN | {"compare", "comparison", "and"})
         if self.reading.says({"or"}) and self.reading.says(COUNT):
             return None  # either of them counts
-        if len(pair) != 2 or not joined or (len(held) > 2 and not self.reading.says({"than"})):
+        if self.contrasted and not pair:
+            ends = [self.is_true(key.column).value for key in self.contrasted]
+            columns = {key.column for key in self.contrasted}
+            subjects = tuple(str(end) for v in ends for end in (v, type(v)(not v)))
+        if len(subjects) != 2 or not joined or (len(held) > 2 and not self.reading.says({"than"})):
             return None
         if any(key.column not in columns for key in self.by):
             return None
         more = self.comparative()
+        if more is None and self.contrasted:
+            return None
         measures = (self.numbers or (more[2] if more else ()) or self._sold())[:1]
         counts = self.reading.says(COUNT) or (more and more[1] in ("more", "fewer", "less"))
         if not measures and not counts:
@@ -492,7 +507,7 @@ class _Question(Asked):
             others,
             order_of(more is None or more[0]),
             wants="compare" if more else self._difference(),
-            subjects=tuple(str(token.value) for token in pair),
+            subjects=subjects,
             word=more[1] if more else "",
             that=that,
         )
@@ -552,6 +567,10 @@ class _Question(Asked):
             grouping = not column.dated and (column.counted or not column.numeric)
             is_named = any(fit_of(part, many) >= 2 for part in parts_of(column.name))
             is_named = is_named and not self._are_rows_after(column.name)
+            bounds = {c.column for c in where if c.operator in (">", ">=", "<", "<=")}
+            amounts = any(frame.column(name).numeric for name in bounds)
+            if grouping and is_named and amounts and not frame.is_key(column.name):
+                return f"I count no `{column.name}` by the amounts that its rows come to"
             if grouping and is_named:
                 return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
             if grouping and not by and column.name not in {c.column for c in where}:
@@ -641,10 +660,17 @@ class _Question(Asked):
             return Query("aggregate", measures, extreme, by, where)
         if len(by) == 1 and not by[0].period and frame.is_key(by[0].column):
             return rows
-        statistic = self.statistic or self.default(measures)
+        totals: Statistic = "sum" if self._counts_things(measures[0]) else self.default(measures)
+        statistic = self.statistic or totals
         return Query(
             "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
         )
+
+    def _counts_things(self, name: str) -> bool:
+        """Whether the superlative is one of how many: "the most rides" are so in all."""
+        last = parts_of(name)[-1]
+        plural = last.endswith("s") and not last.endswith("ss") and last not in UNITS
+        return plural and self.superlative in ("most", "fewest")
 
     def _asks_when(self, measures: Sequence[str]) -> bool:
         """Whether "when" asks at what time a row was, and not for the day that has most in all."""

@@ -131,8 +131,8 @@ def fit_of(part: str, word: str) -> int:
 class Reading:
     """A question about a frame, word by word.
 
-    ``conditions`` are what rows have to be, of dates and comparisons; ``reason`` is what could not
-    be read, "" if all could.
+    ``conditions`` are what rows have to be, of dates and comparisons, and ``of_months`` whether it
+    says from which month to which; ``reason`` is what could not be read, "" if all could.
     """
 
     def __init__(self, question: str, frame: Frame) -> None:
@@ -141,6 +141,7 @@ class Reading:
         self.words = [token.word for token in self.tokens]
         self.conditions: list[Condition] = []
         self.reason = ""
+        self.of_months = False
         for index, token in enumerate(self.tokens):
             if token.word == "often" and self.word(index - 1) == "how":
                 token.word = self.words[index] = "count"
@@ -168,6 +169,7 @@ class Reading:
 
     def _mark_frame(self) -> None:
         names = [c.name for c in self.frame.columns]
+        ticked = any(token.text == f"`{self.frame.name}`" for token in self.tokens)
         for index, token in enumerate(self.tokens):
             if token.text == f"`{self.frame.name}`":
                 token.role = "frame"
@@ -175,6 +177,8 @@ class Reading:
                 # "Which cities" in a frame of that name asks for its column of cities.
                 before = self.word(index - 1)
                 column = before == "which" and any(stem(n) == stem(token.word) for n in names)
+                measured = ticked or before in STATISTICS or before in UP | DOWN
+                column = column or (measured and token.word in names)
                 token.role = "" if column else "frame"
             elif token.text.startswith("`") and token.text.strip("`") in names:
                 token.role, token.columns = "column", (token.text.strip("`"),)
@@ -362,6 +366,7 @@ class Reading:
             first = replace(first, year=last.year - (first.month > last.month))
         if first.month and last.month and not last.year and first.month > last.month:
             self.reason = self.reason or "I cannot tell of which years these months are"
+        self.of_months = bool(first.month and last.month)
         self._mark_end(first, ">=", True, date)
         self._mark_end(last, "<=", False, date)
         self.tokens[first.start - 1].role = self.tokens[last.start - 1].role = "operator"

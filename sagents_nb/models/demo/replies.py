@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ...transcript import spanned
 from .frames import Column, Frame, Row
 from .history import listed, markdown_table
 from .history import number as _number
@@ -185,8 +186,13 @@ def _value(value: Any) -> str:
         try:
             return _number(float(value))
         except ValueError:
-            return value.removesuffix(" 00:00:00")
+            return spanned(value.removesuffix(" 00:00:00"))
     return _number(value)
+
+
+def _name(value: Any) -> str:
+    """The name of a group in a sentence, as it is."""
+    return spanned(_label(value))
 
 
 def _label(value: Any) -> str:
@@ -212,7 +218,7 @@ def _told(conditions: Sequence[Condition], query: Query) -> str:
     said = []
     groups = {key.column for key in query.by}
     for several in (c for c in conditions if c.operator == "in" and c.column not in groups):
-        names = [MONTHS[v - 1] if several.part == "month" else _label(v) for v in several.value]
+        names = [MONTHS[v - 1] if several.part == "month" else _name(v) for v in several.value]
         either = f"{', '.join(names[:-1])} or {names[-1]}"
         on = "on" if several.part == "day" else "in"
         said.append(f"{on} {either}" if several.part else f"with `{several.column}` {either}")
@@ -233,7 +239,7 @@ def _told(conditions: Sequence[Condition], query: Query) -> str:
 
 def _condition(condition: Condition) -> str:
     sign = _SIGNS.get(condition.operator, "")
-    return f"`{condition.column}` {sign} {_label(condition.value)}".replace("  ", " ")
+    return f"`{condition.column}` {sign} {_name(condition.value)}".replace("  ", " ")
 
 
 def _single(query: Query, row: Row, frame: Frame) -> str:
@@ -271,7 +277,7 @@ def _of_all(count: int, frame: Frame) -> str:
 
 
 def _labels(query: Query, row: Row) -> str:
-    return ", ".join(_label(row[key.label]) for key in query.by)
+    return ", ".join(_name(row[key.label]) for key in query.by)
 
 
 def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
@@ -432,8 +438,8 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
         counts = [row[column] for row in rows if _label(row[by]) == query.subjects[0]]
         of = f" ({_number(counts[0])} of {_number(total)})" if counts else ""
         all_of = "the rows" if query.statistic == "count" else f"`{column}`"
-        return f"`{by}` is {query.subjects[0]} in {_percent(share)} of {all_of}{where}{of}."
-    inline = listed([f"{_label(v)} ({_percent(s)})" for v, s in shares])
+        return f"`{by}` is {_name(query.subjects[0])} in {_percent(share)} of {all_of}{where}{of}."
+    inline = listed([f"{_name(v)} ({_percent(s)})" for v, s in shares])
     if len(shares) <= _INLINE:
         return f"{what}: {inline}."
     return f"{what}:\n\n" + markdown_table(
@@ -446,15 +452,24 @@ def _compared(query: Query, rows: list[Row], frame: Frame) -> str:
     found = {_label(row[label]): row[column] for row in rows}
     one, other = query.subjects
     if found.get(one) is None or found.get(other) is None:
-        return f"`{label}` has no value for {one if found.get(one) is None else other}."
+        return f"`{label}` has no value for {_name(one if found.get(one) is None else other)}."
     more = found[one] > found[other]
     yes = more == (query.order == "descending") and found[one] != found[other]
     binary = query.statistic == "mean" and frame.column(column).binary
     shown = {s: _percent(found[s]) if binary else _number(found[s]) for s in (one, other)}
     what = f"share of `{column}`" if binary else said(query) if query.measures else "number of rows"
-    lead = ("Yes: the" if yes else "No: the") if query.yes_no else "The"
-    values = f"{shown[one]} for {one} and {shown[other]} for {other}"
-    return f"{lead} {what} is {values}{_where(query)}."
+    about = f"`{label}` " if frame.column(query.by[0].column).binary else ""
+    name = {s: f"{about}{_name(s)}" for s in (one, other)}
+    if query.yes_no:
+        values = f"{shown[one]} for {name[one]} and {shown[other]} for {name[other]}"
+        return f"{'Yes' if yes else 'No'}: the {what} is {values}{_where(query)}."
+    if found[one] == found[other]:
+        both = f"{name[one]} and {name[other]}"
+        return f"{both} have the same {what}{_where(query)}: {shown[one]}."
+    ahead, behind = (one, other) if yes else (other, one)
+    degree = "higher" if query.order == "descending" else "lower"
+    values = f"{shown[ahead]}, and {name[behind]} {shown[behind]}"
+    return f"{name[ahead]} has the {degree} {what}{_where(query)}: {values}."
 
 
 def _change(first: Any, last: Any) -> str:
@@ -485,7 +500,7 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
         return f"{ends}, by {row[names[1]] - row[names[0]]:+,.4g}" if averages else ends
 
     lines = [
-        f"{_label(row[label]) if label else 'It'} {_change(row[names[0]], row[names[1]])} "
+        f"{_name(row[label]) if label else 'It'} {_change(row[names[0]], row[names[1]])} "
         f"({step(row)})"
         for row in ranked
     ]
@@ -513,8 +528,8 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
         rest = f"; then {listed([line for _, line in others[:3]])}" if others else ""
         steps = sorted(moved, key=lambda m: m[0][names[1]] - m[0][names[0]], reverse=not falling)
         by_amount = steps[0][0]
-        amount = f" By amount it is {_label(by_amount[label])}." if by_amount is not best else ""
-        name, most = _label(best[label]), "least" if least else "most"
+        amount = f" By amount it is {_name(by_amount[label])}." if by_amount is not best else ""
+        name, most = _name(best[label]), "least" if least else "most"
         change = change.removeprefix(name).strip()
         sentence = (
             f"{name} {verb} {most}{measure and ' in' + measure}{where}: {change}{rest}.{amount}"
@@ -561,13 +576,17 @@ def _over_time(query: Query, rows: list[Row]) -> str:
     if not rows:
         return f"There is no {label} to compare."
     first, last = rows[0], rows[-1]
+    parts = {c.part for c in query.where}
+    years = {_label(row[label])[:4] for row in rows}
+    if "month" in parts and "year" not in parts and len(years) > 1:
+        return "I cannot tell of which year these months are: name it with them."
     if len(rows) == 1:  # "How much rain fell in 2024" may ask for no change at all
-        sentence = f"{said(query)} was {_number(first[column])} in {_label(first[label])}"
+        sentence = f"{said(query)} was {_number(first[column])} in {_name(first[label])}"
         return f"{sentence[:1].upper()}{sentence[1:]}; there is only one {label}, so no change."
     sentence = (
         f"{_yes(query, first[column], last[column])}{said(query)} went from "
-        f"{_number(first[column])} in {_label(first[label])} to {_number(last[column])} in "
-        f"{_label(last[label])} ({_change(first[column], last[column])})."
+        f"{_number(first[column])} in {_name(first[label])} to {_number(last[column])} in "
+        f"{_name(last[label])} ({_change(first[column], last[column])})."
     )
     sentence = sentence[:1].upper() + sentence[1:]
     return sentence if len(rows) == 2 else f"{sentence}\n\n{_table(query, rows)}"
@@ -590,7 +609,7 @@ def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
 
 def _values(query: Query, rows: list[Row], frame: Frame) -> str:
     column = query.measures[0]
-    names = [_label(row[column]) for row in rows if row[column] is not None]
+    names = [_name(row[column]) for row in rows if row[column] is not None]
     more = ", …" if len(names) > 20 else ""
     count = frame.column(column).different if not query.where else None
     count = max(count or 0, len(names))
@@ -631,13 +650,13 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         end = "last" if query.order == "descending" else "first"
         held = [f"`{k}` {_value(v)}" for k, v in rows[0].items() if k != column and v is not None]
         one_of = f", one of {len(best)} of that time" if len(best) > 1 else ""
-        which = f"The {end} row{where} is of {_label(rows[0][column])}{one_of}"
+        which = f"The {end} row{where} is of {_name(rows[0][column])}{one_of}"
         return f"{which}: {', '.join(held[:8])}."
     label = query.by[0].column if query.by else first
-    labels = dict.fromkeys(_label(row[label]) for row in best) if label else {}
+    labels = dict.fromkeys(_name(row[label]) for row in best) if label else {}
     names = _some([*labels], cut)
     lead = "highest" if query.order == "descending" else "lowest"
-    told = {k: dict.fromkeys(_label(_cell(row[k])) for row in best) for k in keep}
+    told = {k: dict.fromkeys(_name(_cell(row[k])) for row in best) for k in keep}
     others = ", ".join(
         f"`{k}` {listed([*values])}"
         for k, values in told.items()
@@ -665,7 +684,7 @@ def _top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     if ties:
         least = "at least " if len(rows) == query.most and len(ties) == len(rest) else ""
         first = _telling(query, frame)
-        named = _some([_label(row[first]) for row in ties], bool(least)) if first else ""
+        named = _some([_name(row[first]) for row in ties], bool(least)) if first else ""
         value = f"with the same `{column}`: {_value(ties[0][column])}"
         also = f"\n\nAlso {named or least + _many(len(ties), 'row')}, {value}."
     elif not query.order and len(rows) == query.most:

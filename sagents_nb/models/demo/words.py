@@ -275,7 +275,9 @@ def clauses(text: str) -> list[str]:
             asks = following[:1] and following[0] in ("which", "how", "what", "who")
             asks = asks or following in (["are", "there"], ["is", "there"])
             then = "then" in words(separator[0])
-            if following and (then or following[0] in _VERBS or asks):
+            if _LEAD.fullmatch(f"{sentence[begin : separator.start()]} "):
+                begin = separator.end()  # "And then": the first word asks for nothing
+            elif following and (then or following[0] in _VERBS or asks):
                 parts.append(sentence[begin : separator.start()])
                 begin = separator.end()
         parts.append(sentence[begin:])
