@@ -68,7 +68,7 @@ class EventLog:
         # By the number of a message's end its first pieces, as many as it has parts.
         self._first: dict[int, list[Event]] = {}
         self._subscribers: dict[object, Subscriber] = {}  # by who listens, in the order they came
-        self._before: deque[Event] = deque(maxlen=KEPT)  # of branches, before the current one
+        self._before: list[Event] = []  # of branches, before the current one
         self._aside: dict[Branch, Sequence[Message]] = {}  # of which those tell, by their branch
         self._told: Groups | None = ()  # they, until somebody comes or goes
         self.streams: WeakSet[EventStream] = WeakSet()
@@ -191,7 +191,7 @@ class EventLog:
     def forget(self, *, branch: bool = False) -> None:
         """Keep nothing of what was told so far; with ``branch`` only for :meth:`before`."""
         if branch:
-            self._before += self._events
+            self._before = [*self._before, *self._events][-KEPT:]
         else:
             self._before.clear()
             self._aside.clear()

@@ -22,12 +22,13 @@ export const leave = (panel: Element): void => panel.closest<HTMLElement>(CELL)?
 /** A click on the prompt of a cell means that cell, where JupyterLab leaves the focus in the panel. */
 export function useWayOut(root: { current: HTMLElement | null }): void {
   useEffect(() => {
+    const page = root.current!.ownerDocument;
     const hear = ({ target }: Event) => {
       const panel = root.current!;
-      if (panel.contains(document.activeElement) && !panel.contains(target as Node)) leave(target as Element);
+      if (panel.contains(page.activeElement) && !panel.contains(target as Node)) leave(target as Element);
     };
-    document.addEventListener("click", hear);
-    return () => document.removeEventListener("click", hear);
+    page.addEventListener("click", hear);
+    return () => page.removeEventListener("click", hear);
   }, []);
 }
 
