@@ -155,7 +155,7 @@ def fenced(text: str, language: str = "text") -> str:
 
 
 _MARKUP = re.compile(
-    r"[`*~$\\\[]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#|\w+;)"
+    r"[`*~$\\]|\](?=[(\[:])|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#|\w+;)"
     r"|^\s*(?:#+(?:\s|$)|>|[+-](?:\s|$)|\d+[.)](?:\s|$))"
 )
 
@@ -167,6 +167,8 @@ def spanned(text: str) -> str:
 
     >>> spanned("body_mass_g & more"), spanned("<b>5 $</b>"), spanned("a`b")
     ('body_mass_g & more', '`<b>5 $</b>`', '``a`b``')
+    >>> spanned("of [patient]"), spanned("[patient](http://a.example)")
+    ('of [patient]', '`[patient](http://a.example)`')
     """
     text = one_line(text)
     if not _MARKUP.search(text):
