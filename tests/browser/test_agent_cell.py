@@ -115,8 +115,8 @@ s.agent.model.turns += [
     expect(todo.nth(0)).to_have_attribute("data-status", "in_progress")
     give(notebook, "seen")
     expect(todo.nth(0)).to_have_attribute("data-status", "completed")
-    expect(todo.nth(1)).to_have_attribute("data-status", "in_progress")
     notebook.wait_for_cell(1)
+    expect(todo.nth(1)).to_have_attribute("data-status", "unfinished")  # nobody is at it
 
 
 def test_approve_writes_the_file_and_only_then_the_next_cell_runs(lab: Lab) -> None:

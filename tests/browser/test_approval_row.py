@@ -132,7 +132,7 @@ def test_a_person_sees_the_defaults_that_will_be_used_and_may_change_them(lab: L
     notebook.screenshot("defaults-after")
 
 
-def test_what_is_decided_is_one_line_and_its_form_is_kept_until_it_is_sent(lab: Lab) -> None:
+def test_what_is_decided_is_short_and_its_form_is_kept_until_it_is_sent(lab: Lab) -> None:
     turns = "[ToolCall('s1', 'ship', dict(to='Oslo')), money], 'Done.'"
     notebook = opened(lab, turns, "%%agent\nShip and pay.")
     notebook.run_cell(1)
@@ -147,7 +147,7 @@ def test_what_is_decided_is_one_line_and_its_form_is_kept_until_it_is_sent(lab: 
     notebook.screenshot("decided-one-of-two")
     line = first.bounding_box()
     assert line is not None
-    assert line["height"] < 45
+    assert line["height"] < 75  # what it was given, and below that what was chosen
     first.get_by_role("button", name="Change").click()
     expect(field).to_have_value("UPS")
     save.click()
