@@ -31,6 +31,7 @@ from ..runtime.foreign import TURN, clock
 from ..runtime.telemetry import current, tracing_of
 from ..state import State
 from ..text import said_by
+from ..tools import ToolSpec
 from .approvals import apply_decisions, confirmed_result, join_interrupts
 from .commits import Commits
 from .config import LoopConfig, Outcome, Source, Unfinished, settled
@@ -86,8 +87,8 @@ class Loop:
         self.middleware_messages = deque() if middleware_messages is None else middleware_messages
         self._most = config.max_runs or math.inf  # model calls
         self._stops = StopConditions(config)
-        self._tools = ctx.tools
-        self._specs = tuple([tool.spec for tool in ctx.tools.values()])
+        self._tools: Mapping[str, Any] | None = None  # those that the specs are of
+        self._specs: tuple[ToolSpec, ...] = ()
         self._artifacts: dict[str, Any] = {}
         self._pending: list[Message] = []  # taken, and not yet part of the conversation
         self._in_turn = False
@@ -352,7 +353,7 @@ class Loop:
     async def _ask_model(self) -> Message:
         """Ask the model; what it said is a part of the conversation then."""
         config = self.config
-        if self.ctx.tools is not self._tools:  # some were added
+        if self.ctx.tools is not self._tools:  # the first time, and when some were added
             self._tools = self.ctx.tools
             self._specs = tuple([tool.spec for tool in self._tools.values()])
         try:
