@@ -428,9 +428,10 @@ def test_tools_see_that_the_loop_is_aborted() -> None:
 
 
 def test_letting_go_of_the_events_stops_the_run() -> None:
-    stopped = threading.Event()
+    begun, stopped = threading.Event(), threading.Event()
 
     async def forever() -> None:
+        begun.set()
         try:
             await asyncio.sleep(3600)
         finally:
@@ -439,7 +440,8 @@ def test_letting_go_of_the_events_stops_the_run() -> None:
     async def leave() -> None:
         stream = sa.agent_loop("go", sa.AgentContext(tools=[forever]), config_of(call("forever")))
         async for event in stream:
-            if event.type == "tool_execution_start":
+            if event.type == "tool_execution_start":  # the tool may begin after it was told
+                await asyncio.to_thread(begun.wait, PATIENCE)
                 break
 
     run(leave())

@@ -44,9 +44,10 @@ def test_cancelling_while_the_model_speaks_keeps_what_it_said_and_marks_it() -> 
 
 @pytest.mark.spec("P13", "S1.11.8")
 def test_cancelling_a_tool_stops_it_and_keeps_the_finished_messages() -> None:
-    stopped = threading.Event()
+    begun, stopped = threading.Semaphore(0), threading.Event()
 
     async def forever() -> None:
+        begun.release()
         try:
             await asyncio.sleep(3600)
         finally:
@@ -58,14 +59,12 @@ def test_cancelling_a_tool_stops_it_and_keeps_the_finished_messages() -> None:
     turns = [call("quick"), [call("forever", "c2"), call("forever", "c3")], "next"]
     session = session_of(*turns, tools=[forever, quick])
     heard: list[Any] = []
-
-    def listen(event: Any) -> None:
-        heard.append(event)
-        if event.type == "tool_execution_start" and event.tool_call.id == "c3":
-            session.cancel()
-
-    session.subscribe(listen)
-    assert session.send("go").result().status == "cancelled"
+    session.subscribe(heard.append)
+    running = session.send("go")
+    for _ in range(2):
+        assert begun.acquire(timeout=PATIENCE)
+    session.cancel()
+    assert running.result().status == "cancelled"
     assert stopped.wait(PATIENCE)
     assert roles(session.messages) == ["user", "assistant", "tool", "assistant", "tool"]
     assert results(session.state)[0] == "quick"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,7 @@ from sagents_nb.models.base import ModelRequest
 from tests.grammar import ungrammatical
 from tests.recorders import Book, recorded
 from tests.talking import (
+    PATIENCE,
     agent_of,
     all_of,
     call,
@@ -26,7 +28,6 @@ from tests.talking import (
     streamed,
     types,
     unanswered,
-    until,
 )
 
 
@@ -474,9 +475,10 @@ def test_a_model_that_is_written_as_people_first_write_one_is_told_how(
 
 
 def test_leaving_a_stream_early_cancels_the_run() -> None:
-    stopped = asyncio.Event()
+    begun, stopped = threading.Event(), threading.Event()
 
     async def forever() -> None:
+        begun.set()
         try:
             await asyncio.sleep(3600)
         finally:
@@ -485,12 +487,13 @@ def test_leaving_a_stream_early_cancels_the_run() -> None:
     async def leave_early() -> None:
         stream = agent_of(call("forever"), tools=[forever]).stream("go")
         async for event in stream:
-            if event.type == "tool_execution_start":
+            if event.type == "tool_execution_start":  # the tool may begin after it was told
+                await asyncio.to_thread(begun.wait, PATIENCE)
                 break
         await stream.aclose()  # type: ignore[attr-defined]
 
     all_of(_one(leave_early()))
-    until(stopped.is_set)
+    assert stopped.wait(PATIENCE)
 
 
 async def _one(coroutine: Any) -> AsyncIterator[Any]:

@@ -9,6 +9,9 @@ tell whose a column is: a user's own frame may have a ``duration`` too, and is c
 kernel of a test says of each frame that it shows which columns we have measured (see
 ``frames/columns.py``), and the numbers there are made equal, here and in the notebook. Whether
 there is a number at all is still compared.
+
+A frame is compared by its HTML, which says all that its text does: the text has columns as wide
+as what is in them, and a time of whole milliseconds is shorter than others.
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ def _made_equal(test: Sequence[Any], reference: Sequence[Any]) -> tuple[list[Any
         elif _OF_A_RUN.match(_plain(then)):
             instead[id(now)] = [_without_plain(now)]
             instead[id(then)] = [_without_plain(then)]
-        elif names := _measured_of(now):
+        elif (names := _measured_of(now)) is not None:
             instead[id(now)] = [without_measured(now, names)]
             instead[id(then)] = [without_measured(then, names)]
     return (
@@ -96,7 +99,8 @@ def _told(shown: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     names = [str(name) for name in shown.attrs.get(MEASURED, ())]
     if not hasattr(shown, "columns"):
         names = [name for name in names if name == shown.name]
-    return {}, {MEASURED: names} if names else {}
+        return {}, {MEASURED: names} if names else {}
+    return {}, {MEASURED: names}
 
 
 def without_measured(output: Any, names: list[str]) -> Any:
@@ -112,9 +116,9 @@ def without_measured(output: Any, names: list[str]) -> Any:
     return type(output)({**output, "data": data})
 
 
-def _measured_of(output: Any) -> list[str]:
-    """What the kernel of a test has told of that output."""
-    return list(output.get("metadata", {}).get(MEASURED, ()))
+def _measured_of(output: Any) -> list[str] | None:
+    """What the kernel of a test has told of that output, None where it is no frame."""
+    return output.get("metadata", {}).get(MEASURED)  # type: ignore[no-any-return]
 
 
 def _table(text: str, names: set[str]) -> str:

@@ -72,6 +72,20 @@ def test_a_notebook_with_every_frame_passes_each_time(recorded: Notebooks) -> No
         assert done.returncode == 0, done.stdout
 
 
+def test_a_time_of_whole_milliseconds_is_shorter_and_no_failure(recorded: Notebooks) -> None:
+    notebook = nbformat.read(recorded.folder / "frames.ipynb", as_version=4)
+    data = notebook.cells[2 + list(outputs(recorded)).index("files")].outputs[-1]["data"]
+    count = 0
+    for mime in ("text/html", "text/plain"):
+        data[mime], found = re.subn(r"(:\d\d\.\d{3})\d{3}\+", r"\1+", data[mime])
+        count += found
+    data["text/plain"] = data["text/plain"].replace("   modified", "modified")
+    assert count == 2, data
+    nbformat.write(notebook, recorded.folder / "milliseconds.ipynb")
+    done = recorded.run("milliseconds.ipynb")
+    assert done.returncode == 0, done.stdout
+
+
 CHANGES = [  # of what was saved: the cell, what it showed, what it might have shown
     ("tool_calls", "<td>completed</td>", "<td>failed</td>"),
     ("decisions", "<td>approve</td>", "<td>reject</td>"),
