@@ -291,18 +291,19 @@ class Session:
         _refuse_unknown(around)
         store = store_of(store)
         options = SessionOptions(store=store, **around)
-        if create and (new := new_unless_stored(agent, id, store=store, **around)) is not None:
-            return new
-        try:
-            opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
-        except Owned as owned:
-            if create and (live := _stored.get((owned.owner, id))) is not None:
-                return live._with_agent(agent)
-            _close_unneeded(owned, id)
-            opened = open_conversation(store, options.scope, agent, id)
-        session = cls.__new__(cls)
-        session._begin(agent, id, opened, options)
-        return session
+        with _turn_to_open(store, id):
+            if create and (new := new_unless_stored(agent, id, store=store, **around)) is not None:
+                return new
+            try:
+                opened = open_conversation(store, options.scope, agent, id, take_over=take_over)
+            except Owned as owned:
+                if create and (live := _stored.get((owned.owner, id))) is not None:
+                    return live._with_agent(agent)
+                _close_unneeded(owned, id)
+                opened = open_conversation(store, options.scope, agent, id)
+            session = cls.__new__(cls)
+            session._begin(agent, id, opened, options)
+            return session
 
     def _with_agent(self, agent: Agent) -> Session:
         try:
@@ -1503,6 +1504,18 @@ class Session:
 
 # Those of this process, by the owner of their lease and their id.
 _stored: WeakValueDictionary[tuple[str, str], Session] = WeakValueDictionary()
+
+_turns: WeakValueDictionary[tuple[int, str], threading.Lock] = WeakValueDictionary()
+_taking_turns = threading.Lock()
+
+
+def _turn_to_open(store: Any, conversation_id: str) -> threading.Lock:
+    """Of several threads that open one conversation, one does, and the others find what it made.
+
+    Between its lease and its session there is a moment in which nobody is known to have it.
+    """
+    with _taking_turns:
+        return _turns.setdefault((id(store), conversation_id), threading.Lock())
 
 
 def _refuse_unknown(around: Iterable[str]) -> None:

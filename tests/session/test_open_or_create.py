@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.session import session as session_module
 from tests.session.gates import Gate
 from tests.talking import PATIENCE, agent_of, call, in_threads
 
@@ -64,6 +66,19 @@ def test_a_session_at_work_is_given_back_as_it_is_and_says_so(
 def test_many_who_open_at_once_get_one_session(path: str) -> None:
     sessions = in_threads(8, lambda _: opened(path, "x"))
     assert len({id(session) for session in sessions}) == 1
+
+
+def test_one_that_is_being_opened_is_waited_for(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(path, "x").close()
+    actor = session_module.Actor
+
+    def slow(*args: Any) -> Any:
+        time.sleep(0.2)  # it has the lease, and nobody knows of its session
+        return actor(*args)
+
+    monkeypatch.setattr(session_module, "Actor", slow)
+    sessions = in_threads(3, lambda _: opened(path, "x"))
+    assert len({id(session) for session in sessions}) == 1, sessions
 
 
 def test_sessions_at_one_path_share_its_store(path: str, tmp_path: Path) -> None:
