@@ -1,15 +1,17 @@
-"""``sagents-nb``: a demonstration in the terminal, a new project, notebooks as tests, backups."""
+"""``sagents-nb``: a demonstration, a new project, notebooks as tests, backups, the hub."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.metadata
 import importlib.util
 import os
 import sys
+from typing import Any
 
 from . import __version__, kinds
-from .errors import SagentsError
+from .errors import ConfigurationError, SagentsError
 from .events import Event, MessageEnd, MessageUpdate, TodosUpdated, ToolExecutionEnd
 from .interrupts import ActionRequest, Approve, Decision, Reject
 from .messages import TextDelta
@@ -17,7 +19,7 @@ from .models.providers import SDKS
 from .notebook.status_text import TODO_MARKS
 from .project import command as project
 from .session import Session
-from .text import whole
+from .text import said_by, whole
 from .transcript import one_line, visible
 
 
@@ -47,8 +49,26 @@ def main(arguments: list[str] | None = None) -> int:
     )
     copying.add_argument("path", metavar="FILE", help="the store's file")
     copying.add_argument("to", metavar="TO", help="the file to make, which must not be there")
+    hub = commands.add_parser("hub", help="serve agents over HTTP, until it is told to end")
+    hub.add_argument(
+        "system", nargs="?", help="an AgentSystem, as module:name (default: an assistant)"
+    )
+    hub.add_argument("--store", default="hub.db", help="a SQLite file, or a database's URL")
+    hub.add_argument("--host", default="127.0.0.1", help="where it listens")
+    hub.add_argument("--port", type=int, default=8765, help="the port there; 0 is a free one")
+    hub.add_argument(
+        "--host-name", action="append", default=[], help="a further name by which it is called"
+    )
+    hub.add_argument(
+        "--origin", action="append", default=[], help="a page elsewhere that may use it"
+    )
+    hub.add_argument(
+        "--insecure", action="store_true", help="serve others, too, without TLS: behind a proxy"
+    )
     options = parser.parse_args(arguments)
     try:
+        if options.command == "hub":
+            return run_hub(options)
         if options.command == "demo":
             return run_demo(" ".join(options.prompt))
         if options.command == "doctor":
@@ -72,6 +92,62 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print(__version__)
     return 0
+
+
+@kinds.checked(options=kinds.ANYTHING)
+def run_hub(options: argparse.Namespace) -> int:
+    """Serve agents until the process is told to end; ``options`` are those of the command."""
+    try:
+        from .hub.web.serving import serve
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The hub needs {error.name}: pip install 'sagents-nb[hub]'."
+        ) from None
+    serve(
+        _system(options.system),
+        options.store,
+        host=options.host,
+        port=options.port,
+        token=_token(),
+        host_names=options.host_name,
+        origins=options.origin,
+        insecure=options.insecure,
+    )
+    return 0
+
+
+def _system(place: str | None) -> Any:
+    from .hub import AgentSystem, Blueprint
+
+    if place is None:
+        prompt = "Answer what you are asked. Keep what is worth keeping in files."
+        assistant = Blueprint("assistant", prompt, "Answers, plans, and keeps files.")
+        return AgentSystem().defaults().add_agent(assistant)
+    module, _, name = place.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), name or "system")
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(f"There is no {place}: {said_by(error)}") from error
+    if not isinstance(found, AgentSystem):
+        raise ConfigurationError(f"{place} is a {type(found).__name__}, and no AgentSystem.")
+    return found
+
+
+def _token() -> str | None:
+    """The token in the file that $SAGENTS_HUB_TOKEN_FILE names, which is removed."""
+    path = os.environ.pop("SAGENTS_HUB_TOKEN_FILE", None)
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
+                raise ConfigurationError(f"Others can read {path}; chmod 600 it first.")
+            token = file.read().strip()
+        os.unlink(path)
+    except OSError as error:
+        raise ConfigurationError(f"The token in {path} cannot be read: {error}.") from None
+    return token
 
 
 @kinds.checked

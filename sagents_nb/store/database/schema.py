@@ -29,7 +29,7 @@ from ...sql import UNKNOWN
 from ..entries import encoded
 from ..scope import ID_LENGTH
 
-VERSION = "0003"
+VERSION = "0004"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
 
 IS_HELD = "owner <> ''"
@@ -145,6 +145,9 @@ class Tables(msgspec.Struct, frozen=True):
     journal: sql.Table
     journal_damaged: sql.Table
     leases: sql.Table
+    hub_agencies: sql.Table
+    hub_blueprints: sql.Table
+    hub_events: sql.Table
     version: sql.Table
 
     @property
@@ -271,6 +274,36 @@ def tables(prefix: str = "sagents_") -> Tables:
                 sqlite_where=sql.text(IS_HELD),
                 postgresql_where=sql.text(IS_HELD),
             ),
+        ),
+        hub_agencies=sql.Table(
+            f"{prefix}hub_agencies",
+            metadata,
+            sql.Column("id", Words(ID_LENGTH), primary_key=True),
+            sql.Column("name", Words(ID_LENGTH), nullable=False),
+            # Of the token that opens this agency alone, the digest.
+            sql.Column("secret", sql.String(64), nullable=False),
+            sql.Column("created_at", Time, nullable=False),
+            sql.Index(f"ix_{prefix}hub_agencies_name", "name", unique=True),
+        ),
+        hub_blueprints=sql.Table(
+            f"{prefix}hub_blueprints",
+            metadata,
+            sql.Column("agency_id", Words(ID_LENGTH), primary_key=True),
+            sql.Column("name", Words(ID_LENGTH), primary_key=True),
+            sql.Column("version", sql.Integer, primary_key=True, autoincrement=False),
+            sql.Column("data", Json, nullable=False),
+            sql.Column("created_at", Time, nullable=False),
+        ),
+        # What the hub told of a thread, in the words of its clients. Never read for a recovery: the
+        # journal is the truth.
+        hub_events=sql.Table(
+            f"{prefix}hub_events",
+            metadata,
+            of_conversation(primary_key=True),
+            sql.Column("seq", sql.BigInteger, primary_key=True, autoincrement=False),
+            sql.Column("type", sql.String(40), nullable=False),
+            sql.Column("data", Json, nullable=False),
+            sql.Column("at", Time, nullable=False),
         ),
         version=sql.Table(
             f"{prefix}version",

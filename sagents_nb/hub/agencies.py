@@ -1,0 +1,116 @@
+"""Agencies: who has blueprints and threads of their own, and the secret that opens one of them."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import UTC, datetime
+
+import msgspec
+import sqlalchemy as sql
+
+from .. import kinds
+from ..errors import ConfigurationError, NotFound
+from ..sql import insert_new
+from ..store.conversations import Conversation
+from ..store.database.schema import Tables
+from ..store.scope import owner_of
+
+_NAME = kinds.Kind(
+    "text of 1 to 100 characters",
+    lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= 100,
+)
+
+
+class NameTaken(ConfigurationError):
+    """Another agency has that name."""
+
+
+class Agency(msgspec.Struct, frozen=True):
+    """One row; ``secret`` is the digest of the token that opens it."""
+
+    id: str
+    name: str
+    secret: str
+    created_at: datetime
+
+    @property
+    def owner_id(self) -> tuple[str, str]:
+        """Whose its conversations are: an agency is the scope of what it has."""
+        return ("agency", self.id)
+
+
+def digest_of(token: str) -> str:
+    """What is kept of a token: nobody can say from it what the token was."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def create(connection: sql.Connection, tables: Tables, name: str | None) -> tuple[Agency, str]:
+    """A new one, and its secret, which nobody can ask for again."""
+    if name is not None and not _NAME.fits(name):
+        raise ConfigurationError(f"The name of an agency is {_NAME.what}.")
+    id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
+    agency = Agency(id, name or f"agency-{id}", digest_of(secret), datetime.now(UTC))
+    made = insert_new(connection, tables.hub_agencies).values(msgspec.structs.asdict(agency))
+    if connection.execute(made.returning(tables.hub_agencies.c.id)).first() is None:
+        raise NameTaken(f"There is an agency {name!r:.110} already; choose another name.")
+    return agency, secret
+
+
+def listed(connection: sql.Connection, tables: Tables) -> list[Agency]:
+    """All of them, the newest first."""
+    t = tables.hub_agencies
+    rows = connection.execute(sql.select(t).order_by(t.c.created_at.desc(), t.c.id))
+    return [Agency(*row) for row in rows]
+
+
+def get(connection: sql.Connection, tables: Tables, id: str) -> Agency:
+    """The one of that id."""
+    t = tables.hub_agencies
+    row = connection.execute(sql.select(t).where(t.c.id == id)).first()
+    if row is None:
+        raise NotFound(f"There is no agency {id!r:.110}; the list of agencies names them.")
+    return Agency(*row)
+
+
+def of_secret(connection: sql.Connection, tables: Tables, digest: str) -> str | None:
+    """The id of the one that has a secret of that digest, or None."""
+    t = tables.hub_agencies
+    found: str | None = connection.scalar(sql.select(t.c.id).where(t.c.secret == digest))
+    return found
+
+
+def new_secret(connection: sql.Connection, tables: Tables, id: str) -> str:
+    """Another secret instead of the one it had, which opens nothing from now on."""
+    secret, t = secrets.token_urlsafe(32), tables.hub_agencies
+    connection.execute(t.update().where(t.c.id == id).values(secret=digest_of(secret)))
+    return secret
+
+
+def delete(connection: sql.Connection, tables: Tables, agency: Agency) -> None:
+    """It and its blueprints; its conversations are deleted before."""
+    for table, column in (
+        (tables.hub_blueprints, tables.hub_blueprints.c.agency_id),
+        (tables.hub_agencies, tables.hub_agencies.c.id),
+    ):
+        connection.execute(table.delete().where(column == agency.id))
+
+
+def conversations_of(
+    connection: sql.Connection, tables: Tables, agency: Agency
+) -> list[Conversation]:
+    """Its conversations, the newest first."""
+    t = tables.conversations
+    columns = (t.c.id, t.c.title, t.c.metadata, t.c.created_at, t.c.updated_at)
+    query = sql.select(*columns).where(t.c.owner == owner_of(agency))
+    rows = connection.execute(query.order_by(t.c.created_at.desc(), t.c.id.desc()))
+    return [
+        Conversation(
+            id=row.id,
+            title=row.title,
+            metadata=row.metadata if isinstance(row.metadata, dict) else {},
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+        for row in rows
+    ]

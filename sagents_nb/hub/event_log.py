@@ -1,0 +1,155 @@
+"""What is told of one thread: kept in the order in which it happened, then told."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sql
+
+from ..runtime.thread import runtime
+from ..store.database.schema import Tables
+from ..store.database.thread import Database
+from ..text import logger_of
+from .vocabulary import DELTA, RUN_TICK, STATUSES, Told
+
+logger = logger_of(__name__)
+
+MOST_READ = 10_000
+"""Events that one answer has; who wants more asks for those after the last of them."""
+
+
+class ThreadEvent(msgspec.Struct, frozen=True, rename={"thread_id": "threadId"}):
+    """One event; ``seq`` counts those that are kept, from 1, and a delta has that of the last."""
+
+    thread_id: str
+    ts: str
+    seq: int
+    type: str
+    data: dict[str, Any]
+
+
+Listener = Callable[[ThreadEvent | None], None]
+"""Takes an event; None is the last, of a thread that is closed."""
+
+
+class _Batch(msgspec.Struct, eq=False):
+    told: list[Told]
+    at: datetime
+    first: Future[int] | None  # the number of the first, once they are kept
+
+
+class EventLog:
+    """The events of thread ``thread_id``: what was told, and who is told what follows.
+
+    ``last`` is the number of the last that was told, ``status`` the type of the last of
+    :data:`~sagents_nb.hub.vocabulary.STATUSES`, ``run_id`` the last run, ``ticks`` how many turns
+    there were. Its methods are for the runtime loop, where listeners are called, too.
+    """
+
+    def __init__(self, database: Database, thread_id: str) -> None:
+        self.thread_id = thread_id
+        self._database = database
+        self._listeners: list[Listener] = []
+        self._due: list[Told] = []
+        self._untold: deque[_Batch] = deque()
+        self.last = self.ticks = 0
+        self.status: str | None = None
+        self.run_id = ""
+        database.run(self._begin, about=thread_id)
+
+    def _begin(self, connection: sql.Connection) -> None:
+        t = self._database.tables.hub_events
+        mine = t.c.conversation_id == self.thread_id
+        self.last = connection.scalar(sql.select(sql.func.max(t.c.seq)).where(mine)) or 0
+        newest = sql.select(t.c.type).where(mine, t.c.type.in_(STATUSES)).order_by(t.c.seq.desc())
+        self.status = connection.scalar(newest.limit(1))
+        tick = sql.select(t.c.data).where(mine, t.c.type == RUN_TICK).order_by(t.c.seq.desc())
+        if data := connection.scalar(tick.limit(1)):
+            self.run_id, self.ticks = data["runId"], data["step"] + 1
+
+    def listen(self, listener: Listener) -> None:
+        """Tell it what follows."""
+        self._listeners.append(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """Tell it no more."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def end(self) -> None:
+        """Say that nothing follows."""
+        for listener in tuple(self._listeners):
+            _call(listener, None)
+        self._listeners.clear()
+
+    def append(self, told: Sequence[Told]) -> None:
+        """Keep these, and tell them once they are safe; those of one moment in one transaction."""
+        if told and not self._due:
+            runtime.loop.call_soon(self._write)
+        self._due += told
+        for type, _ in told:
+            if type in STATUSES:
+                self.status = type
+
+    def _write(self) -> None:
+        due, self._due = self._due, []
+        kept = [each for each in due if each[0] != DELTA]
+        batch = _Batch(due, datetime.now(UTC), None)
+        if kept:
+            rows = [
+                {"conversation_id": self.thread_id, "type": type, "data": data, "at": batch.at}
+                for type, data in kept
+            ]
+            table = self._database.tables.hub_events
+            batch.first = self._database.submit(
+                lambda connection: _insert(connection, table, rows), about=self.thread_id
+            )
+            batch.first.add_done_callback(lambda _: runtime.post(self._tell))
+        self._untold.append(batch)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell what is safe, as far as nothing before it is not."""
+        while self._untold and (self._untold[0].first is None or self._untold[0].first.done()):
+            batch = self._untold.popleft()
+            if batch.first is not None and (error := batch.first.exception()) is not None:
+                logger.error("Events of thread %s could not be kept: %s", self.thread_id, error)
+                continue
+            number = self.last if batch.first is None else batch.first.result() - 1
+            ts = batch.at.isoformat()
+            for type, data in batch.told:
+                number += type != DELTA
+                event = ThreadEvent(self.thread_id, ts, number, type, data)
+                self.last = number
+                for listener in tuple(self._listeners):
+                    _call(listener, event)
+
+
+def read(
+    connection: sql.Connection, tables: Tables, thread_id: str, since: int
+) -> list[ThreadEvent]:
+    """What was told of a thread after number ``since``, the first :data:`MOST_READ` of it."""
+    t = tables.hub_events
+    query = sql.select(t).where(t.c.conversation_id == thread_id, t.c.seq > since)
+    rows = connection.execute(query.order_by(t.c.seq).limit(MOST_READ))
+    return [ThreadEvent(thread_id, r.at.isoformat(), r.seq, r.type, r.data) for r in rows]
+
+
+def _insert(connection: sql.Connection, table: sql.Table, rows: list[dict[str, Any]]) -> int:
+    mine = table.c.conversation_id == rows[0]["conversation_id"]
+    last = connection.scalar(sql.select(sql.func.max(table.c.seq)).where(mine)) or 0
+    numbered = [{**row, "seq": number} for number, row in enumerate(rows, last + 1)]
+    connection.execute(table.insert(), numbered)
+    return int(last) + 1
+
+
+def _call(listener: Listener, event: ThreadEvent | None) -> None:
+    try:
+        listener(event)
+    except Exception:  # the others hear of it all the same
+        logger.exception("A listener of a thread raised")

@@ -1,0 +1,438 @@
+"""The hub: agencies, and the threads of theirs that are open here, over one store."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+import sqlalchemy as sql
+
+from .. import kinds
+from ..errors import ConfigurationError, NotFound
+from ..files import Mount, VirtualFilesystem
+from ..files.storages.sql import SQLStorage
+from ..session import Session
+from ..store import ConversationStore
+from . import agencies, blueprints, event_log
+from .agencies import Agency
+from .blueprints import Blueprint, KeptBlueprint
+from .event_log import EventLog, ThreadEvent
+from .system import AgentSystem
+from .threads import Thread, ThreadRecord, missing, record_of
+
+T = TypeVar("T")
+
+RESTS_AFTER = 300.0
+"""Seconds after which a thread that nobody needs lets its conversation go."""
+
+_STORE = kinds.either(
+    "a sa.ConversationStore, a path or a URL", kinds.PATH, kinds.of(ConversationStore)
+)
+
+
+class Hub:
+    """Agencies and their threads, from a ``system``, kept in a ``store``.
+
+    ``store`` is a :class:`~sagents_nb.ConversationStore`, the path of its file or its URL; one that
+    was opened here is closed with it. Every method may be called from any thread, and none from an
+    event loop: they wait for the store. To an agency what is another's is not there.
+
+    >>> import sagents_nb as sa
+    >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+    >>> system = AgentSystem(sa.ScriptedModel(["Sun."])).add_agent(Blueprint("guide", "Be brief."))
+    >>> hub = Hub(system, "sqlite://")
+    >>> agency, secret = hub.create_agency("Weather")
+    >>> thread = hub.create_thread(agency, "guide")
+    >>> thread.invoke([sa.Message.user("How is the weather?")])["status"]
+    'running'
+    >>> thread.session.current_run.result().text
+    'Sun.'
+    >>> hub.close()
+    """
+
+    @kinds.checked(store=_STORE)
+    def __init__(self, system: AgentSystem, store: ConversationStore | str | Path) -> None:
+        self.system = system
+        self._own = not isinstance(store, ConversationStore)
+        self.store = store if isinstance(store, ConversationStore) else ConversationStore(store)
+        self._files = SQLStorage(self.store.database.url)
+        self._live: dict[str, Thread] = {}
+        self._lock = threading.Lock()
+        self._opening: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._closed = False
+
+    @kinds.safe_repr
+    def __repr__(self) -> str:
+        return f"<Hub over {self.store!r}: {len(self._live)} threads are open>"
+
+    def _run(self, query: Callable[..., T], *args: Any) -> T:
+        tables = self.store.database.tables
+        return self.store.database.run(lambda connection: query(connection, tables, *args))
+
+    # agencies
+
+    @kinds.checked
+    def create_agency(self, name: str | None = None) -> tuple[Agency, str]:
+        """A new agency, and the secret that opens it, which nobody can ask for again.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for a ``name`` that another has.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> agency.name, len(secret)
+        ('Weather', 43)
+        >>> hub.close()
+        """
+        return self._run(agencies.create, name)
+
+    def agencies(self) -> list[Agency]:
+        """All of them, the newest first.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> hub.agencies()
+        []
+        >>> hub.close()
+        """
+        return self._run(agencies.listed)
+
+    @kinds.checked
+    def agency(self, id: str) -> Agency:
+        """The one of that ``id``; raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.agency(agency.id).name
+        'Weather'
+        >>> hub.close()
+        """
+        return self._run(agencies.get, id)
+
+    @kinds.checked
+    def agency_of_secret(self, digest: str) -> str | None:
+        """The id of the agency that the token of that ``digest`` opens, None if there is none.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> from sagents_nb.hub.agencies import digest_of
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.agency_of_secret(digest_of(secret)) == agency.id
+        True
+        >>> hub.close()
+        """
+        return self._run(agencies.of_secret, digest)
+
+    @kinds.checked
+    def new_secret(self, agency: Agency) -> str:
+        """Another secret for the ``agency``; the one before opens nothing any more.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.new_secret(agency) == secret
+        False
+        >>> hub.close()
+        """
+        return self._run(agencies.new_secret, agency.id)
+
+    @kinds.checked
+    def delete_agency(self, agency: Agency) -> None:
+        """Delete the ``agency`` with its threads and blueprints; what runs is stopped.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.delete_agency(agency)
+        >>> hub.agencies()
+        []
+        >>> hub.close()
+        """
+        for record in self.threads(agency):
+            self.delete_thread(agency, record.id)
+        self._run(agencies.delete, agency)
+
+    # blueprints
+
+    @kinds.checked
+    def blueprints(self, agency: Agency) -> list[KeptBlueprint]:
+        """Those that the ``agency`` can use, by name: its own come before those of the code.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> [(kept.blueprint.name, kept.version) for kept in hub.blueprints(agency)]
+        [('guide', 0)]
+        >>> hub.close()
+        """
+        kept = self._run(blueprints.listed, agency.id)
+        return blueprints.merged(self.system.blueprints.values(), kept)
+
+    @kinds.checked(changes=kinds.of(Mapping[str, Any]))
+    def save_blueprint(self, agency: Agency, changes: Mapping[str, Any]) -> KeptBlueprint:
+        """A further version of the blueprint ``changes["name"]`` of the ``agency``.
+
+        What ``changes`` do not say stays as it is. Threads that were made before keep theirs.
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for fields that make no sense, and for
+        a ``config`` that no middleware takes.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> kept = hub.save_blueprint(agency, {"name": "guide", "description": "For guests."})
+        >>> kept.version, kept.blueprint.prompt
+        (1, 'Be brief.')
+        >>> hub.close()
+        """
+
+        def save(connection: sql.Connection, tables: Any) -> KeptBlueprint:
+            static = self.system.blueprints
+            kept = blueprints.save(connection, tables, agency.id, changes, static)
+            self.system.check(kept.blueprint)
+            return kept
+
+        return self._run(save)
+
+    @kinds.checked
+    def blueprint_versions(self, agency: Agency, name: str) -> list[KeptBlueprint]:
+        """All versions that there are of the blueprint ``name``, the newest first.
+
+        Raises :class:`~sagents_nb.errors.NotFound` where there is none.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> _ = hub.save_blueprint(agency, {"name": "guide", "prompt": "Be kind."})
+        >>> [kept.version for kept in hub.blueprint_versions(agency, "guide")]
+        [1, 0]
+        >>> hub.close()
+        """
+        found = self._run(blueprints.versions, agency.id, name)
+        if name in self.system.blueprints:
+            found.append(KeptBlueprint(self.system.blueprints[name]))
+        if not found:
+            raise _no_blueprint(name)
+        return found
+
+    @kinds.checked
+    def delete_blueprint(self, agency: Agency, name: str) -> None:
+        """Forget what the ``agency`` keeps of the blueprint ``name``; that of the code stays.
+
+        Raises :class:`~sagents_nb.errors.NotFound` where it keeps none.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> _ = hub.save_blueprint(agency, {"name": "guide", "prompt": "Be kind."})
+        >>> hub.delete_blueprint(agency, "guide")
+        >>> hub.blueprints(agency)
+        []
+        >>> hub.close()
+        """
+        self._run(blueprints.delete, agency.id, name)
+
+    def _blueprint(self, agency: Agency, name: str) -> Blueprint:
+        kept = self._run(blueprints.find, agency.id, name)
+        found = self.system.blueprints.get(name) if kept is None else kept.blueprint
+        if found is None:
+            raise _no_blueprint(name)
+        return found
+
+    # threads
+
+    @kinds.checked(request=kinds.of(Mapping[str, str]), variables=kinds.of(Mapping[str, Any]))
+    def create_thread(
+        self,
+        agency: Agency,
+        type: str,
+        *,
+        request: Mapping[str, str] = {},
+        variables: Mapping[str, Any] = {},
+    ) -> Thread:
+        """A new thread of the ``agency`` with an agent of the blueprint ``type``.
+
+        It keeps the blueprint as it is now. ``request`` says where it came from, and ``variables``
+        are the ``tool_context`` of its agent. Raises :class:`~sagents_nb.errors.NotFound` for a
+        blueprint that is not there, and :class:`~sagents_nb.errors.ConfigurationError` for one
+        that no agent can be made of; nothing was made then.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.create_thread(agency, "guide").status
+        'registered'
+        >>> hub.close()
+        """
+        blueprint = self._blueprint(agency, type)
+        self.system.agent(blueprint, variables)
+        record = ThreadRecord(
+            id=uuid.uuid4().hex,
+            agency_id=agency.id,
+            created_at=datetime.now(UTC),
+            blueprint=blueprint,
+            request=dict(request),
+            variables=dict(variables),
+        )
+        mine = self.store.scoped(agency)
+        mine.create_conversation(metadata=record.metadata(), id=record.id)
+        return self.thread(agency, record.id)
+
+    @kinds.checked
+    def threads(self, agency: Agency) -> list[ThreadRecord]:
+        """Those of the ``agency``, the newest first.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.threads(agency)
+        []
+        >>> hub.close()
+        """
+        found = self._run(agencies.conversations_of, agency)
+        return [record for each in found if (record := record_of(agency, each)) is not None]
+
+    def _record(self, agency: Agency, id: str) -> ThreadRecord:
+        conversation = self.store.scoped(agency).find_conversation(id)
+        record = None if conversation is None else record_of(agency, conversation)
+        if record is None:
+            raise missing(id)
+        return record
+
+    @kinds.checked
+    def thread(self, agency: Agency, id: str) -> Thread:
+        """The thread of that ``id`` of the ``agency``, opened here if it is not.
+
+        Raises :class:`~sagents_nb.errors.NotFound`, also for another agency's, and
+        :class:`~sagents_nb.errors.Owned` where another process has it open.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> hub.thread(agency, thread.record.id) is thread
+        True
+        >>> hub.close()
+        """
+        with self._lock:
+            if self._closed:
+                raise ConfigurationError("This hub is closed; make a new one.")
+            turn = self._opening.setdefault(id, threading.Lock())
+        with turn:  # of several who need it at once one opens it
+            live = self._live.get(id)
+            if live is None:
+                live = self._live[id] = self._opened(self._record(agency, id), agency)
+        if live.record.agency_id != agency.id:
+            raise missing(id)
+        return live
+
+    def _opened(self, record: ThreadRecord, agency: Agency) -> Thread:
+        files = VirtualFilesystem(
+            ("thread", record.id), [Mount(default=True, storage=self._files, debounce=0)]
+        )
+        session = Session.open(
+            record.id,
+            agent=self.system.agent(record.blueprint, record.variables),
+            store=self.store,
+            scope=agency,
+            filesystem=files,
+            inactivity_timeout=RESTS_AFTER,
+        )
+        return Thread(record, session, EventLog(self.store.database, record.id))
+
+    def active_runs(self) -> int:
+        """How many threads run now, here.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> hub.active_runs()
+        0
+        >>> hub.close()
+        """
+        return sum(each.session.status == "running" for each in tuple(self._live.values()))
+
+    @kinds.checked(variables=kinds.of(Mapping[str, Any]))
+    def set_variables(self, agency: Agency, thread: Thread, variables: Mapping[str, Any]) -> None:
+        """Change ``variables`` of a ``thread`` of the ``agency``, from its next run on.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> hub.set_variables(agency, thread, {"city": "Oslo"})
+        >>> thread.record.variables
+        {'city': 'Oslo'}
+        >>> hub.close()
+        """
+        record = msgspec.structs.replace(
+            thread.record, variables={**thread.record.variables, **variables}
+        )
+        agent = self.system.agent(record.blueprint, record.variables)
+        self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
+        thread.replace_agent(record, agent)
+
+    @kinds.checked(since=kinds.whole(0))
+    def events(self, agency: Agency, id: str, since: int = 0) -> list[ThreadEvent]:
+        """What was told of the thread ``id`` of the ``agency`` after the event number ``since``.
+
+        Those of :data:`~sagents_nb.hub.event_log.MOST_READ` at most. Raises
+        :class:`~sagents_nb.errors.NotFound`.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.events(agency, hub.create_thread(agency, "guide").record.id)
+        []
+        >>> hub.close()
+        """
+        self._record(agency, id)
+        return self._run(event_log.read, id, since)
+
+    @kinds.checked
+    def delete_thread(self, agency: Agency, id: str) -> None:
+        """Stop the thread ``id`` of the ``agency`` and delete all of it, its files too.
+
+        Raises :class:`~sagents_nb.errors.NotFound`, and :class:`~sagents_nb.errors.Owned` where
+        another process has it open.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.delete_thread(agency, hub.create_thread(agency, "guide").record.id)
+        >>> hub.threads(agency)
+        []
+        >>> hub.close()
+        """
+        thread = self.thread(agency, id)
+        for path in thread.session.files.list():
+            thread.session.files.delete(path)
+        thread.session.close("deleted")
+        with self._lock:
+            self._live.pop(id, None)
+        self.store.scoped(agency).delete_conversation(id)
+
+    def close(self) -> None:
+        """Stop what runs and let go of everything; what is kept goes on where it is opened again.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> Hub(AgentSystem("demo"), "sqlite://").close()
+        """
+        with self._lock:
+            live, self._live, self._closed = list(self._live.values()), {}, True
+        for thread in live:
+            thread.session.close("the hub ends")
+        self._files.close()
+        if self._own:
+            self.store.close()
+
+
+def _no_blueprint(name: str) -> NotFound:
+    return NotFound(
+        f"This agency has no blueprint {name!r:.110}; its list of blueprints names them."
+    )

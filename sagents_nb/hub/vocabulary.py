@@ -1,0 +1,223 @@
+"""A session's events in the words of a hub's clients: a pure map, and the only one.
+
+The words are those of the Cloudflare "sys" agents, so that their clients work here. Two of them
+that are announced there and never said are said here, since people wait for them: hitl.interrupt
+and model.delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ..events import (
+    AgentEnd,
+    AgentStart,
+    DecisionMade,
+    Event,
+    Interrupt,
+    MessageEnd,
+    MessageStart,
+    MessageUpdate,
+    StatusChanged,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    TurnStart,
+)
+from ..interrupts import Edit, Reject
+from ..interrupts import Interrupt as Waiting
+from ..loop.tool_values import NO_OUTPUT
+from ..messages import Message, TextDelta
+
+Told = tuple[str, dict[str, Any]]
+"""The type of an event, and its data."""
+
+DELTA = "model.delta"
+"""What is told and never kept: the message that it is a piece of is."""
+
+REQUEST_ACCEPTED = "request.accepted"
+RUN_CANCELED = "run.canceled"
+RUN_TICK = "run.tick"
+
+STATUSES = {
+    "run.started": "running",
+    "run.resumed": "running",
+    "run.paused": "paused",
+    "agent.completed": "completed",
+    "agent.error": "error",
+    RUN_CANCELED: "canceled",
+}
+"""What a thread is after an event of that type; "registered" before the first of them."""
+
+SUB_AGENTS = "subagents"
+"""In the data of an interrupt: what waits is other threads, and no person."""
+
+
+def status_of(session_status: str, last: str | None) -> str:
+    """What a thread is, by its session's status and the ``last`` event that tells of one."""
+    if session_status == "running":
+        return "running"
+    if session_status in ("interrupted", "paused"):
+        return "paused"
+    return "registered" if last is None else STATUSES[last]
+
+
+def reason_of(interrupt: Waiting | None) -> str:
+    """Why a run waits: for people, for other threads, or because it was stopped."""
+    if interrupt is None:
+        return "error"
+    parts = interrupt.parts or (interrupt,)
+    return "subagent" if all(part.data.get(SUB_AGENTS) for part in parts) else "hitl"
+
+
+def as_chat(message: Message) -> list[dict[str, Any]]:
+    """What a client sees of a message; of several results of tools one each."""
+    if message.role == "tool":
+        return [
+            {
+                "role": "tool",
+                "content": f"Error: {result.text}" if result.is_error else result.text,
+                "toolCallId": result.tool_call_id,
+            }
+            for result in message.tool_results
+            if not result.is_interrupt  # it stands for an answer that is not there
+        ]
+    chat: dict[str, Any] = {"role": message.role}
+    calls = [
+        {"id": call.id, "name": call.name, "args": call.arguments} for call in message.tool_calls
+    ]
+    if message.text or not calls:
+        chat["content"] = message.text
+    if calls:
+        chat["toolCalls"] = calls
+    return [chat]
+
+
+def chats(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """What a client sees of these messages."""
+    return [chat for message in messages for chat in as_chat(message)]
+
+
+class Translator(msgspec.Struct):
+    """Says what happens in one thread, whose model is ``model``; ``ticks`` are its turns so far.
+
+    How a run ends is said once the session can be asked to go on, and not a moment before it: who
+    answers at once would be refused.
+    """
+
+    model: str
+    run_id: str = ""
+    ticks: int = 0
+    waiting: Waiting | None = None
+    decided: list[DecisionMade] = []
+    end: AgentEnd | None = None
+    resumed: bool = False
+
+    def translate(self, event: Event) -> list[Told]:
+        """What is told of an event, nothing of most."""
+        match event:
+            case MessageUpdate():
+                if isinstance(event.delta, TextDelta) and event.delta.text:
+                    return [(DELTA, {"delta": event.delta.text})]
+            case AgentStart():
+                return self._begin(event)
+            case TurnStart():
+                self.ticks += 1
+                return [(RUN_TICK, {**self._run, "step": self.ticks - 1})]
+            case MessageStart() if event.message.role == "assistant":
+                return [("model.started", {"model": self.model})]
+            case MessageEnd() if event.message.role == "assistant":
+                return _completed(event.message)
+            case ToolExecutionStart():
+                call = event.tool_call
+                return [("tool.started", {"toolName": call.name, "args": call.arguments})]
+            case ToolExecutionEnd():
+                return _ended(event)
+            case Interrupt():
+                self.waiting = event.interrupt
+            case DecisionMade():
+                self.decided.append(event)
+            case AgentEnd():
+                self.end = event
+            case StatusChanged():
+                return self._changed(event)
+        return []
+
+    def _begin(self, event: AgentStart) -> list[Told]:
+        before = self._ended(self.end)  # the run before, where this one waited in the queue for it
+        self.run_id, resumed, self.resumed = event.run_id, self.resumed, False
+        return [*before, *([] if resumed else [("run.started", self._run)])]
+
+    @property
+    def _run(self) -> dict[str, Any]:
+        return {"runId": self.run_id}
+
+    def _changed(self, event: StatusChanged) -> list[Told]:
+        if not event.previous or event.previous == event.status:
+            return []  # what it was when somebody came
+        if event.status == "running":
+            return self._resume() if event.previous == "interrupted" else []
+        if event.status == "cancelled" and self.end is None:  # what waited was denied
+            self.waiting, self.decided = None, []
+            return [(RUN_CANCELED, self._run)]
+        return self._ended(self.end)
+
+    def _resume(self) -> list[Told]:
+        decided, self.decided, self.waiting = self.decided, [], None
+        self.resumed = True
+        said: list[Told] = [("run.resumed", self._run)]
+        if any(not isinstance(made.decision, Reject) for made in decided):
+            data: dict[str, Any] = {"approved": True}
+            edits = [
+                {"id": made.tool_call_id, "args": made.decision.arguments}
+                for made in decided
+                if isinstance(made.decision, Edit)
+            ]
+            if edits:
+                data["modifiedToolCalls"] = edits
+            return [("hitl.resume", data), *said]
+        return [("hitl.resume", {"approved": False}), *said] if decided else said
+
+    def _ended(self, end: AgentEnd | None) -> list[Told]:
+        self.end = None
+        if end is None:
+            return []
+        if end.status == "completed":
+            last = next((m for m in reversed(end.messages) if m.role == "assistant"), None)
+            return [("agent.completed", {"result": as_chat(last)[0]} if last else {})]
+        if end.status == "cancelled":
+            return [(RUN_CANCELED, self._run)]
+        if end.status == "error":
+            return [("agent.error", {"error": end.error or "The run failed."})]
+        reason = reason_of(self.waiting)
+        proposed = [
+            {"toolName": request.tool_name, "args": request.arguments}
+            for request in (self.waiting.action_requests if self.waiting else ())
+        ]
+        asked: list[Told] = [("hitl.interrupt", {"proposedToolCalls": proposed})]
+        return [
+            *(asked if reason == "hitl" else []),
+            ("run.paused", {**self._run, "reason": reason}),
+        ]
+
+
+def _completed(message: Message) -> list[Told]:
+    if message.error:
+        return []
+    usage = message.usage
+    if usage is None:
+        return [("model.completed", {})]
+    counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    tokens = {"inputTokens": counted, "outputTokens": usage.output_tokens}
+    return [("model.completed", {"usage": tokens})]
+
+
+def _ended(event: ToolExecutionEnd) -> list[Told]:
+    name, text = event.tool_name, event.result.text
+    if event.status == "interrupted" or (event.status == "completed" and text == NO_OUTPUT):
+        return []
+    if event.status == "completed":
+        return [("tool.output", {"toolName": name, "output": text})]
+    return [("tool.error", {"toolName": name, "error": text})]

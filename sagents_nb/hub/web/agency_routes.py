@@ -1,0 +1,137 @@
+"""What can be asked of agencies: their blueprints, and the list of their threads."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ...errors import ConfigurationError, NotFound
+from ..agencies import Agency
+from ..blueprints import KeptBlueprint
+from ..threads import ThreadRecord
+from .agent_routes import invoke_thread
+from .bodies import (
+    AgenciesReply,
+    AgencyReply,
+    BlueprintReply,
+    BlueprintsReply,
+    ChatMessage,
+    CreatedAgency,
+    Invocation,
+    OkReply,
+    SecretReply,
+    ThreadReply,
+    ThreadsReply,
+)
+from .call import Call
+
+
+def agencies(call: Call) -> AgenciesReply:
+    """All of them."""
+    return AgenciesReply(agencies=[AgencyReply(**_seen(each)) for each in call.hub.agencies()])
+
+
+def create_agency(call: Call) -> CreatedAgency:
+    """A new one."""
+    agency, secret = call.hub.create_agency(call.body.name)
+    return CreatedAgency(**_seen(agency), secret=secret)
+
+
+def delete_agency(call: Call) -> OkReply:
+    """One less."""
+    call.hub.delete_agency(call.agency)
+    return OkReply()
+
+
+def new_secret(call: Call) -> SecretReply:
+    """Another secret."""
+    return SecretReply(secret=call.hub.new_secret(call.agency))
+
+
+def _seen(agency: Agency) -> dict[str, str]:
+    return {"id": agency.id, "name": agency.name, "created_at": agency.created_at.isoformat()}
+
+
+def blueprints(call: Call) -> BlueprintsReply:
+    """Those that it can use."""
+    return BlueprintsReply(blueprints=[_blueprint(k) for k in call.hub.blueprints(call.agency)])
+
+
+def save_blueprint(call: Call) -> BlueprintReply:
+    """A further version of one."""
+    given = msgspec.structs.asdict(call.body)
+    changes = {name: value for name, value in given.items() if value is not msgspec.UNSET}
+    return _blueprint(call.hub.save_blueprint(call.agency, changes))
+
+
+def blueprint_versions(call: Call) -> BlueprintsReply:
+    """All versions of one."""
+    found = call.hub.blueprint_versions(call.agency, call.parameters["name"])
+    return BlueprintsReply(blueprints=[_blueprint(kept) for kept in found])
+
+
+def delete_blueprint(call: Call) -> OkReply:
+    """What the agency kept of one is gone."""
+    call.hub.delete_blueprint(call.agency, call.parameters["name"])
+    return OkReply()
+
+
+def _blueprint(kept: KeptBlueprint) -> BlueprintReply:
+    blueprint = kept.blueprint
+    return BlueprintReply(
+        name=blueprint.name,
+        description=blueprint.description,
+        prompt=blueprint.prompt,
+        tags=list(blueprint.tags),
+        model=blueprint.model,
+        config=blueprint.config,
+        version=kept.version,
+        created_at=_moment(kept.created_at),
+        updated_at=_moment(kept.updated_at),
+    )
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def threads(call: Call) -> ThreadsReply:
+    """Its threads."""
+    return ThreadsReply(agents=[_thread(record) for record in call.hub.threads(call.agency)])
+
+
+def create_thread(call: Call) -> ThreadReply:
+    """A new one, which may be invoked at once."""
+    body, agency = call.body, call.agency
+    if body.input is not None:
+        call.check_runs()
+    thread = call.hub.create_thread(
+        agency, body.agent_type, request=_origin(call), variables=body.vars
+    )
+    said = body.input
+    if isinstance(said, str):
+        said = Invocation(messages=[ChatMessage(content=said)])
+    if said is not None:
+        try:
+            invoke_thread(call, agency, thread, said)
+        except (ConfigurationError, NotFound):
+            call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
+            raise
+    return _thread(thread.record)
+
+
+def _thread(record: ThreadRecord) -> ThreadReply:
+    return msgspec.convert(record.view(), ThreadReply)
+
+
+def _origin(call: Call) -> dict[str, Any]:
+    """Where a request came from, as far as it says so."""
+    said = {
+        "userAgent": call.headers.get("user-agent"),
+        "ip": call.client,
+        "referrer": call.headers.get("referer"),
+        "origin": call.headers.get("origin"),
+    }
+    return {name: value for name, value in said.items() if value}

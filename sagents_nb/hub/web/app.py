@@ -1,0 +1,285 @@
+"""The hub as an ASGI application: what the guard lets through is read, done and answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from ...errors import (
+    AgentError,
+    Busy,
+    ConfigurationError,
+    InvalidDecision,
+    NotFound,
+    NotRunning,
+    Owned,
+    SagentsError,
+    StaleApproval,
+    StoreError,
+)
+from ...files import FileError
+from ...text import logger_of
+from ..agencies import NameTaken
+from ..event_log import ThreadEvent
+from ..hub import Hub
+from .agent_routes import since_of
+from .call import Call, TooMany
+from .feed import Feed
+from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge
+from .openapi import document
+from .pages import PAGE, POLICY
+from .routes import Match, Route
+
+logger = logger_of(__name__)
+
+WORKERS = 16
+"""Threads that wait for the store and for sessions, so that an answer means that it is kept."""
+
+HEARTBEAT = 15.0
+"""Seconds without an event after which a stream says that it is alive."""
+
+CODE_SECONDS = 60.0
+
+_STATUSES: tuple[tuple[type[BaseException], int], ...] = (
+    (NotFound, 404),
+    (NameTaken, 409),
+    (StaleApproval, 409),
+    (Owned, 409),
+    (Busy, 409),
+    (TooMany, 429),
+    (TooLarge, 413),
+    (InvalidDecision, 400),
+    (ConfigurationError, 400),
+    (FileError, 400),
+    (StoreError, 503),
+    (NotRunning, 400),
+    (AgentError, 409),
+)
+
+
+class Codes:
+    """Codes that stand for the token, for an address: each once, and for a minute."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._until: dict[str, float] = {}
+
+    def new(self) -> str:
+        """A further one."""
+        code = secrets.token_urlsafe(24)
+        self._until[code] = time.monotonic() + CODE_SECONDS
+        return code
+
+    def exchanged(self, code: str) -> str | None:
+        """The token, if the code is one of these, and stands for it still."""
+        until = self._until.pop(code, 0.0)
+        return self._token if time.monotonic() < until else None
+
+
+class App:
+    """Answers what the guard let through; ``codes`` may be exchanged for the token."""
+
+    def __init__(self, hub: Hub, settings: Settings, codes: Codes | None = None) -> None:
+        self.hub = hub
+        self.settings = settings
+        self.codes = codes
+        self.draining = False
+        self._workers = ThreadPoolExecutor(WORKERS, "sagents-hub")
+        self._sockets: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        found: Match = scope[MATCH]
+        assert found.route is not None
+        if scope["type"] == "websocket":
+            await self._socket(WebSocket(scope, receive, send), found)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request, found, found.route)
+        except Exception as error:  # one request must not end the others
+            response = _failure(error)
+        await response(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _work(self, function: Any, *args: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._workers, functools.partial(function, *args))
+
+    async def _answer(self, request: Request, found: Match, route: Route) -> Response:
+        if route.kind == "page":
+            return Response(PAGE, media_type="text/html", headers=POLICY)
+        if route.path == "/healthz":
+            status = "draining" if self.draining else "ok"
+            return JSONResponse({"status": status}, 503 if self.draining else 200)
+        if route.path == "/openapi.json":
+            return JSONResponse(document())
+        body = None
+        if route.body is not None:
+            body = _body(await request.body(), route.body)
+        if route.path == "/auth/exchange":
+            token = self.codes.exchanged(body.code) if self.codes and body else None
+            if token is None:
+                return _error(401, "That code is used or too old; start the hub's page again.")
+            return JSONResponse({"token": token})
+        if self.draining and request.method != "GET":
+            return _error(503, "This hub is about to end; try again in a moment.")
+        call = self._call(request, found, body)
+        if route.path.endswith("/events") and "text/event-stream" in call.headers.get("accept", ""):
+            return await self._stream(call)
+        assert route.handle is not None
+        reply = await self._work(route.handle, call)
+        return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
+
+    def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
+        return Call(
+            hub=self.hub,
+            limits=self.settings.limits,
+            parameters=found.parameters,
+            query=dict(request.query_params),
+            headers={name.lower(): value for name, value in request.headers.items()},
+            client=request.client.host if request.client else "",
+            body=body,
+        )
+
+    # what goes on
+
+    @contextlib.asynccontextmanager
+    async def _feed(self, call: Call) -> AsyncIterator[Feed]:
+        """A feed of the thread of ``call``, as far as there is room for one more."""
+        since = since_of(call)
+        agency, limits = call.parameters["agency"], self.settings.limits
+        if (
+            self._sockets.total() >= limits.sockets
+            or self._sockets[agency] >= limits.sockets_of_agency
+        ):
+            raise TooMany("So many clients listen that there is room for no more; try again later.")
+        self._sockets[agency] += 1
+        feed = None
+        try:
+            thread = await self._work(lambda: call.thread)
+            owner, id = call.parameters["agency"], thread.record.id
+            read = self.hub.events
+            known = await self._work(self.hub.agency, owner)
+            feed = Feed(thread, since, lambda after: read(known, id, after))
+            await self._work(feed.begin)
+            yield feed
+        finally:
+            self._sockets[agency] -= 1
+            if feed is not None:
+                feed.end()
+
+    async def _stream(self, call: Call) -> Response:
+        stack = contextlib.AsyncExitStack()
+        feed = await stack.enter_async_context(self._feed(call))  # refused before it begins
+
+        async def frames() -> AsyncIterator[bytes]:
+            async with stack:
+                async for event in _with_heartbeat(feed):
+                    yield b": alive\n\n" if event is None else _frame(event)
+
+        return StreamingResponse(frames(), media_type="text/event-stream")
+
+    async def _socket(self, socket: WebSocket, found: Match) -> None:
+        call = self._call(socket, found)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                feed = await stack.enter_async_context(self._feed(call))
+            except Exception as error:
+                await socket.send_denial_response(_failure(error))
+                return
+            offered = socket.scope.get("subprotocols", ())
+            await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+            telling = asyncio.create_task(_tell(socket, feed))
+            hearing = asyncio.create_task(_hear(socket))
+            done, left = await asyncio.wait({telling, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+            if telling in done and telling.exception() is None:
+                with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+                    await socket.close(1001, "The thread is closed.")
+
+
+async def _tell(socket: WebSocket, feed: Feed) -> None:
+    async for event in feed:
+        await socket.send_text(msgspec.json.encode(event).decode())
+
+
+async def _hear(socket: WebSocket) -> None:
+    """Until it is gone; what it says is nothing that is known here."""
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _with_heartbeat(feed: Feed) -> AsyncIterator[ThreadEvent | None]:
+    events = aiter(feed)
+    following = asyncio.ensure_future(anext(events))
+    try:
+        while True:
+            done, _ = await asyncio.wait({following}, timeout=HEARTBEAT)
+            if not done:
+                yield None
+                continue
+            try:
+                event = following.result()
+            except StopAsyncIteration:
+                return
+            following = asyncio.ensure_future(anext(events))
+            yield event
+    finally:
+        following.cancel()
+
+
+def _frame(event: ThreadEvent) -> bytes:
+    data = msgspec.json.encode(event)
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), data)
+
+
+def _body(raw: bytes, kind: type[msgspec.Struct]) -> Any:
+    try:
+        return msgspec.json.decode(raw or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"The body does not fit: {error}.") from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise ConfigurationError("The body is no JSON; send an object.") from None
+
+
+def _error(status: int, sentence: str) -> JSONResponse:
+    return JSONResponse({"error": sentence}, status)
+
+
+def _failure(error: Exception) -> JSONResponse:
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return _error(status, str(error))
+    if isinstance(error, SagentsError):
+        return _error(400, str(error))
+    logger.error("A request failed", exc_info=error)
+    return _error(500, "The hub failed at this; its log says why.")
+
+
+def app(hub: Hub, settings: Settings, codes: Codes | None = None) -> Guard:
+    """The application of a ``hub``, behind its guard."""
+    return Guard(App(hub, settings, codes), hub, settings)

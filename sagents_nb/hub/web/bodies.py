@@ -1,0 +1,206 @@
+"""What requests may say, and what they are answered, as JSON; one struct each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+Key = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class Body(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a request says: a field that is not known is refused."""
+
+
+class Reply(msgspec.Struct, kw_only=True, rename="camel"):
+    """What a request is answered."""
+
+
+class ErrorReply(Reply):
+    """Why nothing was done: one sentence that names the thing and the next step."""
+
+    error: str
+
+
+class OkReply(Reply):
+    """It is done."""
+
+    ok: bool = True
+
+
+class NewAgency(Body):
+    """An agency that is to be made."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+
+
+class AgencyReply(Reply):
+    """An agency."""
+
+    id: str
+    name: str
+    created_at: str
+
+
+class CreatedAgency(AgencyReply):
+    """A new one, with the secret that opens it: it is shown this once."""
+
+    secret: str
+
+
+class AgenciesReply(Reply):
+    """All agencies, the newest first."""
+
+    agencies: list[AgencyReply]
+
+
+class SecretReply(Reply):
+    """Another secret, which is shown this once."""
+
+    secret: str
+
+
+class BlueprintChanges(Body):
+    """A blueprint, or what is to be other in the one of that name."""
+
+    name: str
+    prompt: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    tags: list[str] | UnsetType = UNSET
+    model: str | UnsetType | None = UNSET
+    config: dict[str, Any] | UnsetType = UNSET
+
+
+class BlueprintReply(Reply):
+    """A blueprint; version 0 is that of the code, and has no times."""
+
+    name: str
+    description: str
+    prompt: str
+    tags: list[str]
+    model: str | None
+    config: dict[str, Any]
+    version: int
+    created_at: str | None
+    updated_at: str | None
+
+
+class BlueprintsReply(Reply):
+    """Blueprints by name, or versions of one, the newest first."""
+
+    blueprints: list[BlueprintReply]
+
+
+class ChatMessage(Body):
+    """Something to say to a thread."""
+
+    content: str
+    role: Literal["user", "system"] = "user"
+
+
+class Invocation(Body):
+    """What is said to a thread, put into its files and given to its tools.
+
+    With the ``idempotencyKey`` of a request that was accepted nothing is done a second time.
+    """
+
+    messages: list[ChatMessage] = []
+    files: dict[str, str] = {}
+    idempotency_key: Key | None = None
+    vars: dict[str, Any] = {}
+
+
+class NewThread(Body):
+    """A thread that is to be made; with an ``input`` it is invoked with it at once."""
+
+    agent_type: str
+    input: Invocation | str | None = None
+    vars: dict[str, Any] = {}
+
+
+class ThreadReply(Reply, omit_defaults=True):
+    """A thread, without what was said in it."""
+
+    id: str
+    created_at: str
+    request: dict[str, str]
+    agent_type: str
+    agency_id: str
+    parent: dict[str, str] | None = None
+
+
+class ThreadsReply(Reply):
+    """The threads of an agency, the newest first."""
+
+    agents: list[ThreadReply]
+
+
+class RunReply(Reply):
+    """A run that was accepted: it goes on when this is answered."""
+
+    run_id: str
+    status: str
+
+
+class StateReply(Reply):
+    """All that a thread is: its state, and that of its last run."""
+
+    state: dict[str, Any]
+    run: dict[str, Any]
+
+
+class EventReply(Reply):
+    """One event; ``seq`` counts them from 1."""
+
+    thread_id: str
+    ts: str
+    seq: int
+    type: str
+    data: dict[str, Any]
+
+
+class EventsReply(Reply):
+    """Events of a thread, in their order."""
+
+    events: list[EventReply]
+
+
+class CallEdit(Body):
+    """A call that waits, as it is to be run."""
+
+    id: str
+    args: dict[str, Any]
+    name: str | None = None
+
+
+class Approval(Body):
+    """The answer to what waits.
+
+    ``interruptId`` and ``digests``, by the ids of the calls, are those of what somebody saw; a page
+    has to send them.
+    """
+
+    approved: bool
+    modified_tool_calls: list[CallEdit] = []
+    interrupt_id: str | None = None
+    digests: dict[str, str] | None = None
+
+
+class CodeExchange(Body):
+    """The code that the address of the page had."""
+
+    code: str
+
+
+class TokenReply(Reply):
+    """The token that the code stood for."""
+
+    token: str
+
+
+class HealthReply(Reply):
+    """Whether it takes new work."""
+
+    status: str

@@ -1,0 +1,65 @@
+"""One request, as a route's function sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ...errors import SagentsError
+from ..agencies import Agency
+from ..hub import Hub
+from ..threads import Thread
+
+
+class TooMany(SagentsError):
+    """A limit of the hub is reached."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much one hub takes at once.
+
+    ``runs`` may be active, and ``sockets`` open, of one agency ``sockets_of_agency``; a body or a
+    message of a socket has ``body_bytes``.
+    """
+
+    runs: int = 32
+    sockets: int = 1_024
+    sockets_of_agency: int = 64
+    body_bytes: int = 1_048_576
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One request; ``body`` is the struct of its route, ``by`` who decides, for the record."""
+
+    hub: Hub
+    limits: Limits
+    parameters: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    client: str
+    body: Any = None
+
+    @property
+    def agency(self) -> Agency:
+        """The agency in its path; raises :class:`~sagents_nb.errors.NotFound`."""
+        return self.hub.agency(self.parameters["agency"])
+
+    @property
+    def thread(self) -> Thread:
+        """The thread in its path, open; raises :class:`~sagents_nb.errors.NotFound`."""
+        return self.hub.thread(self.agency, self.parameters["thread"])
+
+    @property
+    def is_of_page(self) -> bool:
+        """Whether a page sent it: what it approves has to be what it showed."""
+        return "origin" in self.headers
+
+    def check_runs(self) -> None:
+        """Raise :class:`TooMany` where no further run may be active."""
+        if self.hub.active_runs() >= self.limits.runs:
+            raise TooMany(
+                f"{self.limits.runs} runs are active, as many as this hub takes; try again when "
+                "one has ended."
+            )

@@ -1,0 +1,284 @@
+"""What stands before every request: who may ask, from where, and how much at once.
+
+Plain ASGI, since a middleware of HTTP alone would let sockets through. The order is that of the
+checks below; what is refused has changed nothing, and a socket is refused before it is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.responses import JSONResponse, Response
+from starlette.websockets import WebSocket
+
+from ...errors import SagentsError
+from ..agencies import digest_of
+from ..hub import Hub
+from .call import Limits
+from .routes import Match, Needs, match
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+SUBPROTOCOL = "sagents.v1"
+TOKEN_PROTOCOL = "sagents.token."
+"""A page sends no headers with a socket: it offers its token as a protocol, never chosen."""
+
+MATCH = "sagents.match"
+"""In the scope of a request that was let through: the route that it is for."""
+
+_CHANGES = ("POST", "PUT", "PATCH", "DELETE")
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may use a hub: ``token`` is the digest of its token.
+
+    ``hosts`` are names by which it may be called besides those of this machine, with the port where
+    it is not that of the protocol. ``origins`` are those of pages elsewhere that may use it, such
+    as "https://example.org"; by default only its own may.
+    """
+
+    token: str
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    limits: Limits = Limits()
+
+
+class Refusal(NamedTuple):
+    """Why a request is not let through."""
+
+    status: int
+    error: str
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+class TooLarge(SagentsError):
+    """A body went on after its limit."""
+
+
+class Guard:
+    """Lets requests through to ``app`` that may be, as ``settings`` say, and refuses others."""
+
+    def __init__(self, app: Any, hub: Hub, settings: Settings) -> None:
+        self.app = app
+        self.hub = hub
+        self.settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take one request, or the server's own beginning and end."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        headers = _headers_of(scope)
+        shared = self._shared_with(headers)
+        answer = self._of_a_stranger(scope, headers)
+        if answer is None and shared and scope.get("method") == "OPTIONS":
+            await Response(status_code=204, headers=_preflight(shared))(scope, receive, send)
+            return
+        if answer is None:
+            found = match(scope["type"], scope.get("method", "GET"), scope["path"])
+            answer = await self._of_nobody(scope, headers, found) or self._of_no_use(
+                scope, headers, found
+            )
+            scope[MATCH] = found
+        if answer is not None:
+            await _refuse(answer, scope, receive, _with_headers(send, shared))
+            return
+        limited = _Limited(receive, self.settings.limits.body_bytes)
+        await self.app(scope, limited, _with_headers(send, shared))
+
+    # where it comes from
+
+    def _of_a_stranger(self, scope: Scope, headers: dict[str, list[str]]) -> Refusal | None:
+        hosts = headers.get("host", [])
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            return Refusal(
+                403,
+                "This hub does not go by that name; list the host with --host-name to allow it.",
+            )
+        origins = headers.get("origin", [])
+        secure = scope["scheme"] in ("https", "wss")
+        own = f"{'https' if secure else 'http'}://{hosts[0]}"
+        if len(origins) > 1 or (
+            origins and origins[0] != own and origins[0] not in self.settings.origins
+        ):
+            return Refusal(
+                403, "Pages of that origin may not use this hub; list it with --origin to allow it."
+            )
+        if not origins and "cookie" in headers:
+            return Refusal(403, "A request with a cookie has to say its origin.")
+        site = headers.get("sec-fetch-site", ["none"])
+        listed = bool(origins) and origins[0] in self.settings.origins
+        if not listed and (len(site) != 1 or site[0] not in ("none", "same-origin")):
+            return Refusal(403, "Another site sent this request; open the hub's own page.")
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        name, _, port = host.rpartition(":")
+        if not name or host.endswith("]") or not port.isdigit():
+            name = host
+        return name.lower() in LOOPBACK or host.lower() in self.settings.hosts
+
+    def _shared_with(self, headers: dict[str, list[str]]) -> str | None:
+        """The listed origin of elsewhere that it comes from."""
+        origins = headers.get("origin", [])
+        return origins[0] if len(origins) == 1 and origins[0] in self.settings.origins else None
+
+    # whose it is
+
+    async def _of_nobody(
+        self, scope: Scope, headers: dict[str, list[str]], found: Match
+    ) -> Refusal | None:
+        needs = Needs.HUB if found.route is None else found.route.needs
+        if needs is Needs.NOTHING:
+            return None
+        token = _token_of(scope, headers)
+        if token is None:
+            return Refusal(
+                401,
+                "This needs the hub's token, as 'Authorization: Bearer …' or 'X-SECRET: …'.",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        digest = digest_of(token)
+        if secrets.compare_digest(digest, self.settings.token):
+            return None
+        # Of an agency, then: whatever is not its own is not there for it.
+        owner = await asyncio.to_thread(self.hub.agency_of_secret, digest)
+        if owner is None or (found.route is not None and needs is Needs.HUB):
+            return Refusal(
+                401,
+                "That token opens nothing here; the hub printed its own when it began.",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        if found.route is None or found.malformed or found.parameters["agency"] == owner:
+            return None
+        return Refusal(404, _no_agency(found.parameters["agency"]))
+
+    # what it is
+
+    def _of_no_use(
+        self, scope: Scope, headers: dict[str, list[str]], found: Match
+    ) -> Refusal | None:
+        if found.route is None:
+            if found.allowed:
+                allowed = ", ".join(found.allowed)
+                return Refusal(405, f"This takes {allowed}.", {"Allow": allowed})
+            return Refusal(404, "There is no such route; /openapi.json lists them all.")
+        if found.malformed:
+            return Refusal(
+                400,
+                f"The {found.malformed} in the address is no id: it has 1 to 100 letters, digits, "
+                "_ and -.",
+            )
+        if scope.get("method") not in _CHANGES:
+            return None
+        lengths = headers.get("content-length", [])
+        length = int(lengths[0]) if len(lengths) == 1 and lengths[0].isdigit() else None
+        if length is not None and length > self.settings.limits.body_bytes:
+            return Refusal(413, _too_large(self.settings.limits.body_bytes))
+        kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
+        is_empty = length == 0 or (length is None and "transfer-encoding" not in headers)
+        if kind != "application/json" and not is_empty:
+            return Refusal(415, "Send JSON, with 'Content-Type: application/json'.")
+        return None
+
+
+class _Limited:
+    """What a client sends, as far as the limit."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive = receive
+        self._most = most
+        self._got = 0
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._got += len(message.get("body", b""))
+            if self._got > self._most:
+                raise TooLarge(_too_large(self._most))
+        return message
+
+
+def _too_large(most: int) -> str:
+    return f"The body has more than {most:,} bytes; send less at once."
+
+
+def _no_agency(id: str) -> str:
+    return f"There is no agency {id!r}; the list of agencies names them."
+
+
+def _headers_of(scope: Scope) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return found
+
+
+def _token_of(scope: Scope, headers: dict[str, list[str]]) -> str | None:
+    """The token that a request shows; none in an address, which would be in logs."""
+    given: list[str] = [*headers.get("authorization", ()), *headers.get("x-secret", ())]
+    for protocol in scope.get("subprotocols", ()):
+        if protocol.startswith(TOKEN_PROTOCOL):
+            given.append(_decoded(protocol.removeprefix(TOKEN_PROTOCOL)))
+    if len(given) != 1:
+        return None
+    kind, _, rest = given[0].partition(" ")
+    return rest.strip() if kind.lower() == "bearer" and "authorization" in headers else given[0]
+
+
+def _decoded(text: str) -> str:
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        return base64.urlsafe_b64decode(padded).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _preflight(origin: str) -> dict[str, str]:
+    return {
+        "Access-Control-Allow-Origin": origin,
+        "Access-Control-Allow-Methods": "GET, POST, DELETE",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type, X-SECRET, Last-Event-ID",
+        "Access-Control-Max-Age": "600",
+        "Vary": "Origin",
+    }
+
+
+def _with_headers(send: Send, shared: str | None) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            there = {name for name, _ in message.get("headers", ())}
+            more = [each for each in _HEADERS if each[0] not in there]
+            if shared is not None:
+                more += [
+                    (b"access-control-allow-origin", shared.encode("latin-1")),
+                    (b"vary", b"Origin"),
+                ]
+            message["headers"] = [*message.get("headers", ()), *more]
+        await send(message)
+
+    return sending
+
+
+async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+    response = JSONResponse({"error": refusal.error}, refusal.status, headers=refusal.headers)
+    if scope["type"] == "websocket":
+        await WebSocket(scope, receive, send).send_denial_response(response)
+    else:
+        await response(scope, receive, send)

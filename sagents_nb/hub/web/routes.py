@@ -1,0 +1,240 @@
+"""The table of routes: what there is, who may, what is said and what is answered.
+
+Nothing else says it: the guard, the validation of bodies, the OpenAPI document and the tests read
+this table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from ...errors import ConfigurationError
+from . import agency_routes, agent_routes
+from .bodies import (
+    AgenciesReply,
+    Approval,
+    BlueprintChanges,
+    BlueprintReply,
+    BlueprintsReply,
+    CodeExchange,
+    CreatedAgency,
+    EventsReply,
+    HealthReply,
+    Invocation,
+    NewAgency,
+    NewThread,
+    OkReply,
+    RunReply,
+    SecretReply,
+    StateReply,
+    ThreadReply,
+    ThreadsReply,
+    TokenReply,
+)
+from .call import Call
+
+
+class Needs(Enum):
+    """Whose token a route takes."""
+
+    NOTHING = "nothing"
+    HUB = "the hub's"
+    AGENCY = "the hub's or the agency's"
+
+
+Kind = Literal["http", "websocket", "page"]
+
+
+class Route(NamedTuple):
+    """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``."""
+
+    method: str
+    path: str
+    needs: Needs
+    summary: str
+    handle: Callable[[Call], Any] | None = None
+    body: type[msgspec.Struct] | None = None
+    reply: type[msgspec.Struct] | None = None
+    status: int = 200
+    errors: tuple[int, ...] = ()
+    kind: Kind = "http"
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names in its path."""
+        return re.findall(r"{(\w+)}", self.path)
+
+
+A, T = "/agency/{agency}", "/agency/{agency}/agent/{thread}"
+_NOT_THERE = (404,)
+
+ROUTES: tuple[Route, ...] = (
+    Route("GET", "/", Needs.NOTHING, "What this is, for people.", kind="page"),
+    Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=HealthReply),
+    Route("GET", "/openapi.json", Needs.HUB, "This table as an OpenAPI document."),
+    Route(
+        *("POST", "/auth/exchange", Needs.NOTHING, "The token for the code of the address."),
+        body=CodeExchange,
+        reply=TokenReply,
+        errors=(401,),
+    ),
+    Route(
+        *("GET", "/agencies", Needs.HUB, "All agencies, the newest first."),
+        agency_routes.agencies,
+        reply=AgenciesReply,
+    ),
+    Route(
+        *("POST", "/agencies", Needs.HUB, "A new agency, with the secret that opens it."),
+        agency_routes.create_agency,
+        body=NewAgency,
+        reply=CreatedAgency,
+        status=201,
+        errors=(409,),
+    ),
+    Route(
+        *("DELETE", A, Needs.HUB, "Delete an agency, with all that it has."),
+        agency_routes.delete_agency,
+        reply=OkReply,
+        errors=(404, 409),
+    ),
+    Route(
+        *("POST", f"{A}/secret", Needs.HUB, "Another secret; the one before opens nothing."),
+        agency_routes.new_secret,
+        reply=SecretReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("GET", f"{A}/blueprints", Needs.AGENCY, "What kinds of agents there are."),
+        agency_routes.blueprints,
+        reply=BlueprintsReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{A}/blueprints", Needs.AGENCY, "Make or change a kind of agent."),
+        agency_routes.save_blueprint,
+        body=BlueprintChanges,
+        reply=BlueprintReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("GET", f"{A}/blueprints/{{name}}/versions", Needs.AGENCY, "All versions of one."),
+        agency_routes.blueprint_versions,
+        reply=BlueprintsReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("DELETE", f"{A}/blueprints/{{name}}", Needs.AGENCY, "Forget what the agency kept."),
+        agency_routes.delete_blueprint,
+        reply=OkReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("GET", f"{A}/agents", Needs.AGENCY, "Its threads, the newest first."),
+        agency_routes.threads,
+        reply=ThreadsReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{A}/agents", Needs.AGENCY, "A new thread; with an input it is invoked."),
+        agency_routes.create_thread,
+        body=NewThread,
+        reply=ThreadReply,
+        status=201,
+        errors=(404, 429),
+    ),
+    Route(
+        *("DELETE", T, Needs.AGENCY, "Stop a thread, and delete all of it."),
+        agent_routes.delete_thread,
+        reply=OkReply,
+        errors=(404, 409),
+    ),
+    Route(
+        *("POST", f"{T}/invoke", Needs.AGENCY, "Say something, and have the agent go on."),
+        agent_routes.invoke,
+        body=Invocation,
+        reply=RunReply,
+        status=202,
+        errors=(404, 409, 429),
+    ),
+    Route(
+        *("GET", f"{T}/state", Needs.AGENCY, "All that a thread is."),
+        agent_routes.state,
+        reply=StateReply,
+        errors=(404, 409),
+    ),
+    Route(
+        *("POST", f"{T}/approve", Needs.AGENCY, "Answer what waits for an approval."),
+        agent_routes.approve,
+        body=Approval,
+        reply=OkReply,
+        errors=(404, 409),
+    ),
+    Route(
+        *("POST", f"{T}/cancel", Needs.AGENCY, "Stop what it does, and deny what waits."),
+        agent_routes.cancel,
+        reply=OkReply,
+        errors=(404, 409),
+    ),
+    Route(
+        *("GET", f"{T}/events", Needs.AGENCY, "What was told of it; live as an event stream."),
+        agent_routes.events,
+        reply=EventsReply,
+        errors=(404, 409),
+    ),
+    Route(
+        *("GET", f"{T}/ws", Needs.AGENCY, "What is told of it, live, an event a frame."),
+        errors=(404, 409),
+        kind="websocket",
+    ),
+)
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_PATTERNS = [
+    (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", route.path)), route) for route in ROUTES
+]
+
+
+class Match(NamedTuple):
+    """What the table says of a request: its route, or why there is none."""
+
+    route: Route | None
+    parameters: Mapping[str, str]
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def malformed(self) -> str | None:
+        """The name of a parameter that can be nobody's id, if one is."""
+        found = (name for name, value in self.parameters.items() if not _ID.fullmatch(value))
+        return next(found, None)
+
+
+def match(kind: str, method: str, path: str) -> Match:
+    """The route of a request; ``kind`` is that of its ASGI scope, "http" or "websocket"."""
+    allowed: list[str] = []
+    for pattern, route in _PATTERNS:
+        found = pattern.fullmatch(path)
+        if found is None:
+            continue
+        if (route.kind == "websocket") != (kind == "websocket"):
+            continue
+        if method in (route.method, "HEAD" if route.method == "GET" else "") or kind != "http":
+            return Match(route, found.groupdict())
+        allowed.append(route.method)
+    return Match(None, {}, tuple(allowed))
+
+
+def check(routes: tuple[Route, ...]) -> None:
+    """Raise ConfigurationError for a route of which nobody said who may."""
+    for route in routes:
+        if not isinstance(route.needs, Needs):
+            raise ConfigurationError(
+                f"{route.method} {route.path} does not say whose token it needs."
+            )
+
+
+check(ROUTES)

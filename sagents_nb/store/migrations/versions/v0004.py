@@ -1,0 +1,58 @@
+"""What a hub keeps besides conversations: its agencies, their blueprints, and what it told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sql
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+
+ID = sql.String(255)
+TIME = sql.DateTime(timezone=True)
+
+
+def _column(name: str, type_: Any) -> sql.Column[Any]:
+    return sql.Column(name, type_, nullable=False)
+
+
+def upgrade(prefix: str) -> None:
+    """Make its three tables."""
+    agencies, blueprints, events = (
+        f"{prefix}hub_{n}" for n in ("agencies", "blueprints", "events")
+    )
+    op.create_table(
+        agencies,
+        _column("id", ID),
+        _column("name", ID),
+        _column("secret", sql.String(64)),
+        _column("created_at", TIME),
+        sql.PrimaryKeyConstraint("id", name=f"pk_{agencies}"),
+    )
+    op.create_index(f"ix_{agencies}_name", agencies, ["name"], unique=True)
+    op.create_table(
+        blueprints,
+        _column("agency_id", ID),
+        _column("name", ID),
+        sql.Column("version", sql.Integer(), nullable=False, autoincrement=False),
+        _column("data", sql.Text()),
+        _column("created_at", TIME),
+        sql.PrimaryKeyConstraint("agency_id", "name", "version", name=f"pk_{blueprints}"),
+    )
+    op.create_table(
+        events,
+        _column("conversation_id", ID),
+        sql.Column("seq", sql.BigInteger(), nullable=False, autoincrement=False),
+        _column("type", sql.String(40)),
+        _column("data", sql.Text()),
+        _column("at", TIME),
+        sql.PrimaryKeyConstraint("conversation_id", "seq", name=f"pk_{events}"),
+        sql.ForeignKeyConstraint(
+            ["conversation_id"],
+            [f"{prefix}conversations.id"],
+            name=f"fk_{events}_conversation_id",
+            ondelete="CASCADE",
+        ),
+    )
