@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.command == "hub":
-            return run_hub(options)
+            return _run_hub(options)
         if options.command == "demo":
             return run_demo(" ".join(options.prompt))
         if options.command == "doctor":
@@ -94,9 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-@kinds.checked(options=kinds.ANYTHING)
-def run_hub(options: argparse.Namespace) -> int:
-    """Serve agents until the process is told to end; ``options`` are those of the command."""
+def _run_hub(options: argparse.Namespace) -> int:
     try:
         from .hub.web.serving import serve
     except ImportError as error:

@@ -45,7 +45,7 @@ PACKAGES = (
     ROOT,
     *(f"{ROOT}.{name}" for name in ("files", "frames", "middleware", "models", "models.cache")),
     *(f"{ROOT}.{name}" for name in ("models.demo", "session", "store", "mapping", "notebook")),
-    f"{ROOT}.project",
+    *(f"{ROOT}.{name}" for name in ("hub", "project")),
 )
 MODULES = {
     f"{ROOT}.{module}": names.split()
