@@ -661,6 +661,8 @@ class Actor:
         elif self.status in ("interrupted", "paused"):
             self._drop_interrupt("a person stopped the run")
             self.answers = None
+            if self.journal is not None:  # else it would wait to go on where it is opened again
+                self.journal.run(LastRun(self._run_id, "cancelled", usage=self.usage))
             self._set_status("cancelled")
 
     def clear_queue(self, which: str) -> None:
