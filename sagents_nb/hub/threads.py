@@ -13,18 +13,31 @@ import msgspec
 from .. import kinds
 from ..agent import Agent
 from ..errors import Busy, ConfigurationError, InvalidDecision, NotFound, NotRunning
-from ..events import RESTS, AgentShutdown, Event
+from ..events import RESTS, AgentShutdown, Event, StatusChanged
 from ..files.entry import FileEntry
-from ..interrupts import Approve, Decision, Edit, Reject
+from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject
 from ..messages import Message
 from ..runtime.thread import runtime
 from ..serialization import to_data
-from ..session import Session
+from ..session import Run, Session
 from ..store.conversations import Conversation
 from .agencies import Agency
 from .blueprints import Blueprint, blueprint_of
 from .event_log import EventLog
-from .vocabulary import REQUEST_ACCEPTED, RUN_CANCELED, Translator, chats, reason_of, status_of
+from .vocabulary import (
+    AGENT_ERROR,
+    REQUEST_ACCEPTED,
+    RUN_CANCELED,
+    RUN_PAUSED,
+    STATUSES,
+    Told,
+    Translator,
+    chats,
+    completed,
+    failed,
+    reason_of,
+    status_of,
+)
 
 HUB = "hub"
 """In the metadata of a conversation: that it is a thread, and of what kind."""
@@ -81,18 +94,20 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
 def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None:
     """What a conversation says of its thread, None where it is no thread, or damaged."""
     kept = conversation.metadata.get(HUB)
+    if not isinstance(kept, dict):
+        return None
     try:
-        blueprint = blueprint_of(kept["blueprint"])  # type: ignore[index]
-    except (ConfigurationError, TypeError, KeyError, AttributeError):
+        blueprint = blueprint_of(kept["blueprint"])
+    except (ConfigurationError, TypeError, KeyError):
         return None
     return ThreadRecord(
         id=conversation.id,
         agency_id=agency.id,
         created_at=conversation.created_at,
         blueprint=blueprint,
-        request=kept.get("request") or {},  # type: ignore[union-attr]
-        variables=kept.get("variables") or {},  # type: ignore[union-attr]
-        parent=kept.get("parent"),  # type: ignore[union-attr]
+        request=kept.get("request") or {},
+        variables=kept.get("variables") or {},
+        parent=kept.get("parent"),
     )
 
 
@@ -111,13 +126,18 @@ class Thread:
         self._translator = Translator(
             session.agent.model.name, log.run_id, log.ticks, session.state.interrupt
         )
-        self._keys = {
-            str(key): None
-            for message in (*session.messages, *(each.message for each in session.queued))
+        # A key is written with its message, and told after that; a summary forgets messages.
+        self._keys = log.accepted | {
+            key
+            for message in self._messages()
             if (key := message.metadata.get(IDEMPOTENCY_KEY)) is not None
         }
         self._agent_due: Agent | None = None
+        self._stopping: Run | None = None  # which somebody cancelled
         session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
+        session.steering_mode = "all"
+        if untold := self._untold():
+            self._tell(untold)
         session.subscribe(self._hear)
 
     @kinds.safe_repr
@@ -129,10 +149,40 @@ class Thread:
         """One of "registered", "running", "paused", "completed", "error" and "canceled"."""
         return status_of(self.session.resting or self.session.status, self.log.status)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its session was closed for good, here or since another process has it."""
+        return self.session.status == "closed" and self.session.resting is None
+
+    def _untold(self) -> list[Told]:
+        """What happened and was not told, since the process ended that would have told it."""
+        session, told = self.session, self.log.status
+        tell = self._translator
+        is_open = STATUSES[told] in ("running", "paused") if told else bool(session.messages)
+        if session.status == "interrupted":
+            return [] if told == RUN_PAUSED else tell.paused(session.state.interrupt)
+        if session.error is not None:
+            return [] if told in (AGENT_ERROR, RUN_CANCELED) else [failed(session.error)]
+        if session.status == "paused":
+            return [] if told == RUN_PAUSED else tell.paused(None)
+        if not is_open:
+            return []
+        last = session.messages[-1]
+        has_answer = last.role == "assistant" and not last.error
+        return completed(session.messages) if has_answer else [tell.canceled]
+
     def _hear(self, event: Event) -> None:
         self.log.append(self._translator.translate(event))
-        if isinstance(event, AgentShutdown) and event.reason not in RESTS:
-            self.log.end()
+        match event:
+            case AgentShutdown() if event.reason not in RESTS:
+                self.log.end()
+            case StatusChanged(status="idle", previous="running") if self.session.queued:
+                runtime.loop.call_soon(self._go_on)  # it was said when the run heard nothing more
+
+    def _go_on(self) -> None:
+        """Have what was said be heard by a run, unless one is there to hear it."""
+        with suppress(NotRunning, Busy):
+            self.session.retry()
 
     # what can be done
 
@@ -159,23 +209,28 @@ class Thread:
             self._use_agent()
             self._say(said)
             if idempotency_key is not None:
-                self._keys[idempotency_key] = None
+                self._keys.add(idempotency_key)
                 self._tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
 
     def _say(self, said: list[Message]) -> None:
         session = self.session
-        if session.status not in ("running", "interrupted"):
-            if said:
-                session.send(said)
-            else:
-                session.proceed()
-            return
-        if said:
+        if session.status in ("running", "interrupted"):
+            if not said:
+                return
+            if session.status == "running" and session.current_run is self._stopping:
+                session.send(said)  # it hears nothing any more
+                return
             session.steer(said)
             if session.status not in ("running", "interrupted"):  # it ended before it heard
-                with suppress(NotRunning, Busy):
-                    session.retry()
+                self._go_on()
+        elif said and session.queued:  # what was said before comes first
+            session.steer(said)
+            self._go_on()
+        elif said:
+            session.send(said)
+        else:
+            session.proceed()
 
     def replace_agent(self, record: ThreadRecord, agent: Agent) -> None:
         """Have further runs by ``agent``, with the variables of ``record``."""
@@ -207,24 +262,8 @@ class Thread:
             waiting = self.session.interrupt
             if waiting is None or reason_of(waiting) != "hitl" or not waiting.action_requests:
                 raise NothingWaits("Nothing waits for an approval; its state says what it does.")
-            requests = waiting.action_requests
-            strangers = [id for id in edits if id not in waiting.tool_call_ids]
-            if strangers:
-                raise InvalidDecision(
-                    f"No call {strangers[0]!r:.110} waits; those that do are "
-                    f"{', '.join(waiting.tool_call_ids)}."
-                )
-            decisions: dict[str, Decision] = {}
-            for request in requests:
-                id = request.tool_call_id
-                changed = edits.get(id)
-                if not approved:
-                    decisions[id] = Reject("Rejected.")
-                elif changed is not None and changed != request.arguments:
-                    decisions[id] = Edit(dict(changed))
-                else:
-                    decisions[id] = Approve()
-            shown = {request.tool_call_id: request.digest for request in requests}
+            decisions = _decisions(waiting, approved, edits)
+            shown = {request.tool_call_id: request.digest for request in waiting.action_requests}
             self.session.decide(
                 decisions,
                 interrupt_id=interrupt_id or waiting.id,
@@ -236,13 +275,19 @@ class Thread:
         """Stop what it does, and deny what waits; one that has completed stays as it is."""
         with self._lock:
             if self.status in ("running", "paused"):
+                self._stopping = self.session.current_run
                 self.session.cancel()
-                self.session.clear_queue()
             elif self.status in ("registered", "error"):
-                self._tell([(RUN_CANCELED, {"runId": self._translator.run_id})])
+                self._tell([self._translator.canceled])
 
-    def _tell(self, told: list[tuple[str, dict[str, Any]]]) -> None:
+    def close(self, reason: str) -> None:
+        """Stop what it does and let its conversation go, once all that was told is kept."""
+        self.session.close(reason)
+        self.log.wait()
+
+    def _tell(self, told: Sequence[Told]) -> None:
         runtime.call(self.log.append, told)
+        self.log.wait()
 
     # what it is
 
@@ -261,11 +306,15 @@ class Thread:
             seen["reason"] = self.session.error
         return seen
 
+    def _messages(self) -> list[Message]:
+        """What was said, also what its agent has not heard yet."""
+        return [*self.session.messages, *(each.message for each in self.session.queued)]
+
     def state(self) -> dict[str, Any]:
         """All that it is, as its clients see it."""
         session, agent = self.session, self.session.agent
         state: dict[str, Any] = {
-            "messages": chats(session.messages),
+            "messages": chats(runtime.call(self._messages)),
             "tools": [
                 {"name": tool.name, "description": tool.description, "parameters": tool.schema}
                 for tool in agent.tools_by_name.values()
@@ -286,6 +335,29 @@ class Thread:
         if waiting is not None and self.status == "paused":
             state["interrupt"] = to_data(waiting)
         return {"state": state, "run": self.run}
+
+
+def _decisions(
+    waiting: Interrupt, approved: bool, edits: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Decision]:
+    ids = waiting.tool_call_ids
+    if strangers := [id for id in edits if id not in ids]:
+        raise InvalidDecision(
+            f"No call {strangers[0]!r:.110} waits; those that do are {', '.join(ids)}."
+        )
+    if edits and (left_out := [id for id in ids if id not in edits]):
+        # Whoever leaves a call out may well mean that it is not to run.
+        raise InvalidDecision(
+            f"The changed calls are to be all that wait; {', '.join(left_out)} is left out."
+        )
+
+    def decision_on(request: ActionRequest) -> Decision:
+        if not approved:
+            return Reject("Rejected.")
+        arguments = edits.get(request.tool_call_id, request.arguments)
+        return Approve() if arguments == request.arguments else Edit(dict(arguments))
+
+    return {request.tool_call_id: decision_on(request) for request in waiting.action_requests}
 
 
 def _checked(messages: Sequence[Message]) -> list[Message]:
