@@ -1111,7 +1111,9 @@ class Actor:
             return self.ended
         self.ended = done = Future[None]()
         if self._loop is not None:
-            self._state = self._loop.state_if_stopped("the session was closed")
+            self._state = self._loop.state
+            if self._state.interrupt is None:  # else people are asked, or have just answered
+                self._state = self._loop.state_if_stopped("the session was closed")
         self._stop_now()
         self._unsubscribe_files()
         self.presence.stop()
