@@ -259,7 +259,8 @@ class Thread:
         something else waits by now.
         """
         with self._lock:
-            waiting = self.session.interrupt
+            # A run that is about to pause has its question a moment before it can be answered.
+            waiting = self.session.interrupt if self.status == "paused" else None
             if waiting is None or reason_of(waiting) != "hitl" or not waiting.action_requests:
                 raise NothingWaits("Nothing waits for an approval; its state says what it does.")
             decisions = _decisions(waiting, approved, edits)

@@ -166,6 +166,9 @@ class Translator(msgspec.Struct):
     def _changed(self, event: StatusChanged) -> list[Told]:
         if not event.previous or event.previous == event.status:
             return []  # what it was when somebody came
+        if event.status == "closed":  # which cuts a run off: whoever opens it again says so
+            self.end = None
+            return []
         if event.status == "running":
             return self._resume() if event.previous == "interrupted" else []
         if event.status == "cancelled" and self.end is None:  # what waited was denied

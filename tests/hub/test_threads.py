@@ -451,6 +451,7 @@ def test_a_run_that_a_hub_ended_is_paused_when_it_is_opened_again(world: World) 
     assert thread.status == "paused"
     assert thread.run["reason"] == "error"
     assert world.told(thread)[-1] == "run.paused"
+    assert not {"agent.error", "run.canceled"} & {*world.told(thread)}
     assert say(thread, "b") == "completed"
     assert is_dense(world.events(thread))
 
@@ -480,3 +481,57 @@ def test_the_state_says_what_the_thread_is(world: World) -> None:
     assert not {"subagents", "parent", "interrupt"} & state.keys()
     assert {"look", "pay", "write_todos", "read_file"} <= {tool["name"] for tool in state["tools"]}
     assert (run["status"], run["step"]) == ("completed", 2)
+
+
+# what a process that ended did not tell
+
+
+def forget(world: World, thread: Thread, *types: str) -> None:
+    """As if the process had ended before it told these."""
+    thread.close("to forget")
+    t = world.hub.store.database.tables.hub_events
+    gone = t.delete().where(t.c.conversation_id == thread.record.id, t.c.type.in_(types))
+    world.hub.store.database.run(lambda connection: connection.execute(gone))
+
+
+@pytest.mark.parametrize(
+    ("turn", "end", "status"),
+    [
+        ("Hello!", "agent.completed", "completed"),
+        (ERROR, "agent.error", "error"),
+        (PAY, "run.paused", "paused"),
+    ],
+)
+def test_the_end_of_a_run_that_was_not_told_is_told_once_it_is_opened_again(
+    world: World, turn: Any, end: str, status: str
+) -> None:
+    thread = world.thread(turn)
+    say(thread, "a")
+    (before,) = data_of(world.events(thread), end)
+    forget(world, thread, end, "hitl.interrupt")
+    for _ in range(2):
+        thread = world.reopened(thread)
+        assert thread.status == status
+        assert data_of(world.events(thread), end) == [before]
+    assert is_dense(world.events(thread))
+
+
+def test_a_cancel_that_was_not_told_is_told_once_it_is_opened_again(world: World) -> None:
+    thread = world.thread(PAY)
+    say(thread, "a")
+    thread.cancel()
+    forget(world, thread, "run.canceled")
+    thread = world.reopened(thread)
+    assert thread.status == "canceled"
+    assert world.told(thread)[-2:] == ["run.paused", "run.canceled"]
+
+
+def test_a_run_that_was_cut_off_before_it_told_anything_is_paused(world: World) -> None:
+    thread = world.thread(call("hold"), "done")
+    thread.invoke([sa.Message.user("a")])
+    world.holds.wait()
+    thread.close("to forget")
+    forget(world, thread, *world.told(thread))
+    thread = world.reopened(thread)
+    assert thread.status == "paused"
+    assert world.told(thread) == ["run.paused"]
