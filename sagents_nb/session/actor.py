@@ -556,6 +556,8 @@ class Actor:
                 self.inbox.takes_pause()  # whoever asked too late does not mean the next run
                 reason = self.error or self._state.get_metadata(PAUSE_REASON)
                 self._set_status(status, reason, at_once=failure is not None)
+                if status == "interrupted" and loop.ctx.is_cancelled:
+                    self.cancel()  # somebody stopped it as it had just begun to ask
             self.presence.touch()
         duration, id = time.perf_counter() - began, self.session.id
         run.resolve(lambda: run_result(outcome, duration, {}, self.local, session_id=id))
