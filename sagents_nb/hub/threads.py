@@ -158,12 +158,13 @@ class Thread:
         """What happened and was not told, since the process ended that would have told it."""
         session, told = self.session, self.log.status
         tell = self._translator
-        is_open = STATUSES[told] in ("running", "paused") if told else bool(session.messages)
         if session.status == "interrupted":
             return [] if told == RUN_PAUSED else tell.paused(session.state.interrupt)
         if session.error is not None:
             return [] if told in (AGENT_ERROR, RUN_CANCELED) else [failed(session.error)]
-        if session.status == "paused":
+        is_open = STATUSES[told] in ("running", "paused") if told else bool(session.messages)
+        unheard = bool(session.queued) and told != RUN_CANCELED
+        if session.status == "paused" or unheard or (is_open and not session.messages):
             return [] if told == RUN_PAUSED else tell.paused(None)
         if not is_open:
             return []
@@ -278,6 +279,7 @@ class Thread:
             if self.status in ("running", "paused"):
                 self._stopping = self.session.current_run
                 self.session.cancel()
+                self.log.wait()
             elif self.status in ("registered", "error"):
                 self._tell([self._translator.canceled])
 

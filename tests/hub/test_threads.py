@@ -526,6 +526,28 @@ def test_a_cancel_that_was_not_told_is_told_once_it_is_opened_again(world: World
     assert world.told(thread)[-2:] == ["run.paused", "run.canceled"]
 
 
+def test_a_run_that_was_cut_off_and_had_nothing_to_answer_is_paused(world: World) -> None:
+    thread = world.thread(world.held("one"))
+    thread.invoke()
+    world.holds.wait()
+    thread = world.reopened(thread, "two")
+    assert thread.status == "paused"
+    assert say(thread) == "completed"
+    assert chat(thread) == [("assistant", "two")]
+
+
+def test_what_was_said_as_a_run_ended_and_nobody_heard_is_heard_after_reopening(
+    world: World,
+) -> None:
+    thread = world.thread("one")
+    say(thread, "a")
+    thread.session.steer("b")
+    thread = world.reopened(thread, "two")
+    assert thread.status == "paused"
+    assert say(thread) == "completed"
+    assert [text for _, text in chat(thread)] == ["a", "one", "b", "two"]
+
+
 def test_a_run_that_was_cut_off_before_it_told_anything_is_paused(world: World) -> None:
     thread = world.thread(call("hold"), "done")
     thread.invoke([sa.Message.user("a")])
