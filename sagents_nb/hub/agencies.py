@@ -82,6 +82,7 @@ def of_secret(connection: sql.Connection, tables: Tables, digest: str) -> str | 
 
 def new_secret(connection: sql.Connection, tables: Tables, id: str) -> str:
     """Another secret instead of the one it had, which opens nothing from now on."""
+    get(connection, tables, id)
     secret, t = secrets.token_urlsafe(32), tables.hub_agencies
     connection.execute(t.update().where(t.c.id == id).values(secret=digest_of(secret)))
     return secret

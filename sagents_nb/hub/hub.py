@@ -194,6 +194,7 @@ class Hub:
         """
 
         def save(connection: sql.Connection, tables: Any) -> KeptBlueprint:
+            agencies.get(connection, tables, agency.id)  # it may be deleted by now
             static = self.system.blueprints
             kept = blueprints.save(connection, tables, agency.id, changes, static)
             self.system.check(kept.blueprint)
@@ -271,7 +272,7 @@ class Hub:
         'registered'
         >>> hub.close()
         """
-        blueprint = self._blueprint(agency, type)
+        blueprint = self._blueprint(self.agency(agency.id), type)
         self.system.agent(blueprint, variables)
         record = ThreadRecord(
             id=uuid.uuid4().hex,

@@ -243,9 +243,9 @@ def _made(blueprint: Blueprint, key: str, make: Callable[..., Middleware]) -> Mi
         raise ConfigurationError(f"{where} is an object of arguments, not {kinds.shown(given)}.")
     try:
         inspect.signature(make).bind(**given)
-    except TypeError as error:
+        made = make(**given)
+    except (TypeError, ConfigurationError) as error:
         raise ConfigurationError(f"{where} does not fit: {str(error).rstrip('.')}.") from None
-    made = make(**given)
     if not isinstance(made, Middleware):
         raise ConfigurationError(
             f"{key!r} is to make a Middleware, and made a {type(made).__name__}."

@@ -320,7 +320,7 @@ class Thread:
             "messages": chats(runtime.call(self._messages)),
             "tools": [
                 {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-                for tool in agent.tools_by_name.values()
+                for tool in session.tools.values()
             ],
             "thread": self.record.view(),
             "threadId": self.record.id,

@@ -70,6 +70,7 @@ from ..runtime.futures import executing, wait_uncancelled, woken_by
 from ..runtime.thread import runtime
 from ..state import State, export_state
 from ..store.folding import LastRun
+from ..tools import Tool
 from .approvals import Approvals
 from .branches import branch_points, branched, switched
 from .event_log import EventLog, Listener
@@ -216,6 +217,12 @@ class Actor:
         """The state now, also in the middle of a run."""
         loop = self._loop
         return loop.state if loop is not None else self._state
+
+    @property
+    def added_tools(self) -> Mapping[str, Tool]:
+        """By name the tools that hooks and tools have added in this conversation."""
+        added: Mapping[str, Tool] = self.local.get(ADDED, ({}, None))[0]
+        return added
 
     def exported(self) -> dict[str, Any]:
         """The state as JSON-ready data."""
