@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sql
 
+from ..errors import StoreError
 from ..runtime.thread import runtime
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
@@ -50,6 +51,7 @@ class EventLog:
         self._database = database
         self._listeners: list[Listener] = []
         self._due: list[Told] = []
+        self._soon = False  # what is due is about to be written
         self._writing: Future[int] | None = None  # one batch after the other, so none overtakes
         self._ended = False
         self.last = self.ticks = 0
@@ -86,7 +88,8 @@ class EventLog:
 
     def append(self, told: Sequence[Told]) -> None:
         """Keep these, and tell them once they are safe; those of one moment in one transaction."""
-        if told and not self._due:
+        if told and not self._soon:
+            self._soon = True
             runtime.loop.call_soon(self._write)
         self._due += told
         for type, _ in told:
@@ -101,6 +104,7 @@ class EventLog:
 
     def _write(self) -> Future[int] | None:
         """Write what is due, after what is written now; a future for that, None if all is kept."""
+        self._soon = False
         if self._writing is not None:
             return self._writing
         due, self._due = self._due, []
@@ -126,9 +130,10 @@ class EventLog:
         if (error := writing.exception()) is None:
             self._tell(due, at, writing.result() - 1)
             self._write()
-        else:  # they are written with what comes next
+        else:
             logger.error("Events of thread %s could not be kept: %s", self.thread_id, error)
-            self._due = [each for each in due if each[0] != DELTA] + self._due
+            if isinstance(error, StoreError):  # else they never can be
+                self._due = [each for each in due if each[0] != DELTA] + self._due
             self._tell_end()
 
     def _tell(self, told: Sequence[Told], at: datetime, number: int) -> None:
