@@ -114,3 +114,14 @@ def conversations_of(
         )
         for row in rows
     ]
+
+
+def cut_off(connection: sql.Connection, tables: Tables, agency: Agency) -> list[str]:
+    """Which of its conversations somebody has, or had when their process ended."""
+    t, leases = tables.conversations, tables.leases
+    query = (
+        sql.select(t.c.id)
+        .join(leases, leases.c.conversation_id == t.c.id)
+        .where(t.c.owner == owner_of(agency), leases.c.owner != "")
+    )
+    return list(connection.execute(query).scalars())

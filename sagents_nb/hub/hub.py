@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -14,19 +19,31 @@ import msgspec
 import sqlalchemy as sql
 
 from .. import kinds
-from ..errors import ConfigurationError, NotFound
+from ..agent import Agent
+from ..errors import ConfigurationError, NotFound, Owned, SagentsError, StaleApproval
 from ..files import Mount, VirtualFilesystem
 from ..files.storages.sql import SQLStorage
+from ..messages import Message
 from ..session import Session
 from ..store import ConversationStore
+from ..text import logger_of
 from . import agencies, blueprints, event_log
-from .agencies import Agency
+from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
 from .event_log import EventLog, ThreadEvent
+from .sub_agents import Link, Task, links_of
 from .system import AgentSystem
-from .threads import Thread, ThreadRecord, missing, record_of
+from .threads import NothingWaits, Thread, ThreadRecord, missing, record_of
+from .vocabulary import SPAWNED
+
+logger = logger_of(__name__)
 
 T = TypeVar("T")
+
+_CARRIERS = 4
+
+MOST_ATTEMPTS = 3
+"""How often a run is gone on with after an end of the process, without getting to an end itself."""
 
 RESTS_AFTER = 300.0
 """Seconds after which a thread that nobody needs lets its conversation go."""
@@ -66,6 +83,9 @@ class Hub:
         self._lock = threading.Lock()
         self._opening: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._closed = False
+        # Carries reports from children to their parents, which wait for the store.
+        self._carriers = ThreadPoolExecutor(_CARRIERS, "sagents-hub-reports")
+        self._deadlines: dict[str, threading.Timer] = {}
 
     @kinds.safe_repr
     def __repr__(self) -> str:
@@ -270,16 +290,18 @@ class Hub:
         'registered'
         >>> hub.close()
         """
-        blueprint = self._blueprint(agency, type)
-        self.system.agent(blueprint, variables)
         record = ThreadRecord(
             id=uuid.uuid4().hex,
             agency_id=agency.id,
             created_at=datetime.now(UTC),
-            blueprint=blueprint,
+            blueprint=self._blueprint(agency, type),
             request=dict(request),
             variables=dict(variables),
         )
+        return self._created(agency, record)
+
+    def _created(self, agency: Agency, record: ThreadRecord) -> Thread:
+        self.system.agent(record.blueprint, record.variables)  # which nothing may be refused for
         mine = self.store.scoped(agency)
         mine.create_conversation(metadata=record.metadata(), id=record.id)
         return self.thread(agency, record.id)
@@ -298,9 +320,12 @@ class Hub:
         found = self._run(agencies.conversations_of, agency)
         return [record for each in found if (record := record_of(agency, each)) is not None]
 
-    def _record(self, agency: Agency, id: str) -> ThreadRecord:
+    def _find(self, agency: Agency, id: str) -> ThreadRecord | None:
         conversation = self.store.scoped(agency).find_conversation(id)
-        record = None if conversation is None else record_of(agency, conversation)
+        return None if conversation is None else record_of(agency, conversation)
+
+    def _record(self, agency: Agency, id: str) -> ThreadRecord:
+        record = self._find(agency, id)
         if record is None:
             raise missing(id)
         return record
@@ -338,13 +363,18 @@ class Hub:
         )
         session = Session.open(
             record.id,
-            agent=self.system.agent(record.blueprint, record.variables),
+            agent=self._agent(agency, record),
             store=self.store,
             scope=agency,
             filesystem=files,
             inactivity_timeout=RESTS_AFTER,
         )
-        return Thread(record, session, EventLog(self.store.database, record.id))
+        log = EventLog(self.store.database, record.id)
+        return Thread(record, session, log, partial(self._stopped, agency))
+
+    def _agent(self, agency: Agency, record: ThreadRecord) -> Agent:
+        delegate = partial(self._delegate, agency, record)
+        return self.system.agent(record.blueprint, record.variables, delegate)
 
     def active_runs(self) -> int:
         """How many threads run now, here.
@@ -373,7 +403,7 @@ class Hub:
         record = msgspec.structs.replace(
             thread.record, variables={**thread.record.variables, **variables}
         )
-        agent = self.system.agent(record.blueprint, record.variables)
+        agent = self._agent(agency, record)
         self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
         thread.replace_agent(record, agent)
 
@@ -410,12 +440,150 @@ class Hub:
         >>> hub.close()
         """
         thread = self.thread(agency, id)
+        self.cancel(agency, thread)
         for path in thread.session.files.list():
             thread.session.files.delete(path)
         thread.session.close("deleted")
         with self._lock:
             self._live.pop(id, None)
         self.store.scoped(agency).delete_conversation(id)
+
+    # sub-agents
+
+    @kinds.checked
+    def cancel(self, agency: Agency, thread: Thread) -> None:
+        """Stop a ``thread`` of the ``agency``, and first the children that it waits for.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> hub.cancel(agency, thread)
+        >>> thread.status
+        'canceled'
+        >>> hub.close()
+        """
+        links = links_of(thread.session.state.interrupt)
+        for link in links:
+            with suppress(NotFound):
+                self.cancel(agency, self.thread(agency, link.child_id))
+        thread.cancel()
+
+    def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> str:
+        """Have the child of a task begin, if it has not; gives the digest of its token."""
+        record = self._find(agency, task.child_id)
+        if record is None:
+            blueprint = task.blueprint or self._blueprint(agency, task.type)
+            record = ThreadRecord(
+                id=task.child_id,
+                agency_id=agency.id,
+                created_at=datetime.now(UTC),
+                blueprint=blueprint,
+                request=parent.request,
+                variables=parent.variables,
+                parent={"threadId": parent.id, "token": secrets.token_urlsafe(32)},
+            )
+            child = self._created(agency, record)
+            self.thread(agency, parent.id).tell(
+                [(SPAWNED, {"childThreadId": record.id, "toolCallId": task.tool_call_id})]
+            )
+        else:
+            child = self.thread(agency, record.id)
+        child.invoke([Message.user(task.description)], idempotency_key="task")
+        assert record.parent is not None
+        return digest_of(record.parent["token"])
+
+    def _stopped(self, agency: Agency, thread: Thread) -> None:
+        """A thread has ended, or waits: on the runtime loop."""
+        parent = thread.record.parent
+        with suppress(RuntimeError):  # the hub ends: it is done where it is opened again
+            if thread.record.attempts:
+                self._carriers.submit(self._forget_attempts, agency, thread)
+            if parent is not None and thread.status != "paused":
+                self._carriers.submit(self._settle, agency, parent["threadId"])
+            if links_of(thread.session.state.interrupt):
+                self._carriers.submit(self._settle, agency, thread.record.id)
+
+    def _settle(self, agency: Agency, parent_id: str) -> None:
+        """Give a thread the reports of those of its children that have ended, or are too late."""
+        try:
+            parent = self.thread(agency, parent_id)
+            for link in links_of(parent.session.state.interrupt):
+                report = self._report_of(agency, link)
+                if report is not None:
+                    with suppress(NothingWaits, StaleApproval):  # somebody else was faster
+                        parent.report(link.child_id, report)
+                elif link.deadline is not None:
+                    self._wake_at(link.deadline, agency, parent_id)
+        except NotFound:
+            return  # it was deleted meanwhile
+        except Exception:
+            logger.exception("Thread %s could not be given its reports", parent_id)
+
+    def _report_of(self, agency: Agency, link: Link) -> str | None:
+        try:
+            child = self.thread(agency, link.child_id)
+        except NotFound:
+            return "Error: The sub-agent is gone."
+        if child.status in ("completed", "error", "canceled"):
+            return child.answer
+        if link.deadline is not None and time.time() >= link.deadline:
+            self.cancel(agency, child)
+            return "Error: The sub-agent took longer than it was given."
+        return None
+
+    def _wake_at(self, deadline: float, agency: Agency, parent_id: str) -> None:
+        if before := self._deadlines.get(parent_id):
+            before.cancel()
+        wait = max(0.0, deadline - time.time()) + 0.01
+        timer = threading.Timer(wait, self._settle, (agency, parent_id))
+        timer.daemon = True
+        self._deadlines[parent_id] = timer
+        timer.start()
+
+    # after an end of the process
+
+    def recover(self) -> int:
+        """Go on with what an end of a process cut off; how many runs.
+
+        That is done at the start of the hub, and what another process has is left alone. After
+        :data:`MOST_ATTEMPTS` a run is left to people: it is paused. What may have run, and nobody
+        knows, waits for people at once.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> hub.recover()
+        0
+        >>> hub.close()
+        """
+        count = 0
+        for agency in self.agencies():
+            for id in self._run(agencies.cut_off, agency):
+                try:
+                    thread = self.thread(agency, id)
+                    count += self._go_on(agency, thread)
+                    self._stopped(agency, thread)
+                except Owned:
+                    continue  # it is at work elsewhere
+                except SagentsError as error:
+                    logger.warning("Thread %s could not be gone on with: %s", id, error)
+        return count
+
+    def _go_on(self, agency: Agency, thread: Thread) -> bool:
+        attempts = thread.record.attempts
+        if attempts >= MOST_ATTEMPTS:
+            return False
+        self._keep(agency, thread, attempts=attempts + 1)
+        return thread.go_on()
+
+    def _forget_attempts(self, agency: Agency, thread: Thread) -> None:
+        self._keep(agency, thread, attempts=0)
+
+    def _keep(self, agency: Agency, thread: Thread, **changes: Any) -> None:
+        thread.record = msgspec.structs.replace(thread.record, **changes)
+        self.store.scoped(agency).update_conversation(
+            thread.record.id, metadata=thread.record.metadata()
+        )
 
     def close(self) -> None:
         """Stop what runs and let go of everything; what is kept goes on where it is opened again.
@@ -425,6 +593,9 @@ class Hub:
         """
         with self._lock:
             live, self._live, self._closed = list(self._live.values()), {}, True
+        for timer in self._deadlines.values():
+            timer.cancel()
+        self._carriers.shutdown(cancel_futures=True)
         for thread in live:
             thread.session.close("the hub ends")
         self._files.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -15,16 +15,30 @@ from ..agent import Agent
 from ..errors import Busy, ConfigurationError, InvalidDecision, NotFound, NotRunning
 from ..events import RESTS, AgentShutdown, Event
 from ..files.entry import FileEntry
-from ..interrupts import Approve, Decision, Edit, Reject
+from ..interrupts import Approve, Decision, Edit, Reject, Respond
 from ..messages import Message
 from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..session import Session
 from ..store.conversations import Conversation
-from .agencies import Agency
+from .agencies import Agency, digest_of
 from .blueprints import Blueprint, blueprint_of
 from .event_log import EventLog
-from .vocabulary import REQUEST_ACCEPTED, RUN_CANCELED, Translator, chats, reason_of, status_of
+from .sub_agents import links_of
+from .vocabulary import (
+    BY_SUB_AGENT,
+    REPORTED,
+    REQUEST_ACCEPTED,
+    RUN_CANCELED,
+    SPAWNED,
+    STATUSES,
+    Told,
+    Translator,
+    as_chat,
+    chats,
+    reason_of,
+    status_of,
+)
 
 HUB = "hub"
 """In the metadata of a conversation: that it is a thread, and of what kind."""
@@ -43,7 +57,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``blueprint`` is the one it was made with: what is changed in it later is for later threads.
     ``request`` says where the request came from that made it, and ``variables`` what its tools are
-    told.
+    told. ``parent`` is the thread that waits for its report, and the token that it reports with.
+    ``attempts`` counts how often it was gone on with since the process ended last, without an end.
     """
 
     id: str
@@ -53,6 +68,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     request: dict[str, str] = {}
     variables: dict[str, Any] = {}
     parent: dict[str, str] | None = None
+    attempts: int = 0
 
     @property
     def type(self) -> str:
@@ -64,6 +80,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
         kept = {"blueprint": to_data(self.blueprint), "request": self.request}
         if self.parent is not None:
             kept["parent"] = self.parent
+        if self.attempts:
+            kept["attempts"] = self.attempts
         return {HUB: {**kept, "variables": self.variables}}
 
     def view(self) -> dict[str, Any]:
@@ -93,19 +111,28 @@ def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None
         request=kept.get("request") or {},  # type: ignore[union-attr]
         variables=kept.get("variables") or {},  # type: ignore[union-attr]
         parent=kept.get("parent"),  # type: ignore[union-attr]
+        attempts=kept.get("attempts") or 0,  # type: ignore[union-attr]
     )
 
 
 class Thread:
     """A thread that is open here: its ``session``, and the ``log`` of what is told of it.
 
+    ``stopped`` is called with it, on the runtime loop, whenever a run of it has ended, or waits.
     Its methods wait until what they did is safe, so they are for no event loop.
     """
 
-    def __init__(self, record: ThreadRecord, session: Session, log: EventLog) -> None:
+    def __init__(
+        self,
+        record: ThreadRecord,
+        session: Session,
+        log: EventLog,
+        stopped: Callable[[Thread], None],
+    ) -> None:
         self.record = record
         self.session = session
         self.log = log
+        self._stopped = stopped
         # Two who act at once act one after the other: each finds what the other left.
         self._lock = threading.RLock()
         self._translator = Translator(
@@ -118,7 +145,22 @@ class Thread:
         }
         self._agent_due: Agent | None = None
         session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
+        self._catch_up()
         session.subscribe(self._hear)
+
+    def _catch_up(self) -> None:
+        """Tell what an end of the process kept from being told: the journal has it, the log not."""
+        if STATUSES.get(self.log.status or "") != "running":
+            return
+        run, status = {"runId": self.log.run_id}, self.session.status
+        if status in ("interrupted", "paused"):
+            self.tell([("run.paused", {**run, "reason": reason_of(self.session.state.interrupt)})])
+        elif status == "idle" and not self.session.queued:
+            last = next(iter(self.session.messages[-1:]), None)
+            if last is not None and last.role == "assistant" and not last.tool_calls:
+                self.tell([("agent.completed", {"result": as_chat(last)[0]})])
+            else:
+                self.tell([(RUN_CANCELED, run)])
 
     @kinds.safe_repr
     def __repr__(self) -> str:
@@ -130,7 +172,10 @@ class Thread:
         return status_of(self.session.resting or self.session.status, self.log.status)
 
     def _hear(self, event: Event) -> None:
-        self.log.append(self._translator.translate(event))
+        told = self._translator.translate(event)
+        self.log.append(told)
+        if any(STATUSES.get(type, "running") != "running" for type, _ in told):
+            self._stopped(self)
         if isinstance(event, AgentShutdown) and event.reason not in RESTS:
             self.log.end()
 
@@ -160,7 +205,7 @@ class Thread:
             self._say(said)
             if idempotency_key is not None:
                 self._keys[idempotency_key] = None
-                self._tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
+                self.tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
 
     def _say(self, said: list[Message]) -> None:
@@ -239,12 +284,55 @@ class Thread:
                 self.session.cancel()
                 self.session.clear_queue()
             elif self.status in ("registered", "error"):
-                self._tell([(RUN_CANCELED, {"runId": self._translator.run_id})])
+                self.tell([(RUN_CANCELED, {"runId": self._translator.run_id})])
+                self._stopped(self)
 
-    def _tell(self, told: list[tuple[str, dict[str, Any]]]) -> None:
+    def report(self, child_id: str, report: str, token: str | None = None) -> None:
+        """A child's ``report`` becomes the result of the call that waits for it.
+
+        With a ``token`` it is the child that says so, and it has to be the child's. Raises
+        :class:`NothingWaits` where this thread waits for no such child any more.
+        """
+        with self._lock:
+            waiting = self.session.state.interrupt
+            known = None if token is None else digest_of(token)
+            for link in links_of(waiting):
+                if link.child_id != child_id or known not in (None, link.token):
+                    continue
+                assert waiting is not None
+                request = link.request
+                self.session.decide(
+                    {request.tool_call_id: Respond(report)},
+                    interrupt_id=waiting.id,
+                    digests={request.tool_call_id: request.digest},
+                    by=BY_SUB_AGENT,
+                )
+                return
+            raise NothingWaits("This thread waits for no report of that child and token.")
+
+    def go_on(self) -> bool:
+        """After an end of the process: go on with what was under way; whether there was any."""
+        with self._lock, suppress(NotRunning, Busy):
+            if self.session.status == "paused" or self.session.queued:
+                self.session.retry()
+                return True
+        return False
+
+    def tell(self, told: Sequence[Told]) -> None:
+        """Have these events kept, and told."""
         runtime.call(self.log.append, told)
 
     # what it is
+
+    @property
+    def answer(self) -> str:
+        """What it has to report: its last answer, or why there is none."""
+        if self.status == "completed":
+            said = (m.text for m in reversed(self.session.messages) if m.role == "assistant")
+            return next(filter(None, said), "")
+        if self.status == "canceled":
+            return "Error: The sub-agent was cancelled."
+        return f"Error: The sub-agent failed: {self.session.error or 'nothing tells why'}"
 
     @property
     def run(self) -> dict[str, Any]:
@@ -282,10 +370,36 @@ class Thread:
         if "read_file" in agent.tools_by_name:
             files = session.files.contents()
             state["files"] = {entry.path: _text(entry) for entry in files}
+        if links := self._links():
+            state["subagents"] = links
         waiting = session.state.interrupt
         if waiting is not None and self.status == "paused":
             state["interrupt"] = to_data(waiting)
         return {"state": state, "run": self.run}
+
+    def _links(self) -> list[dict[str, Any]]:
+        """Its children, as they were told of."""
+        waits = {link.child_id: link for link in links_of(self.session.state.interrupt)}
+        links: dict[str, dict[str, Any]] = {}
+        for event in self.log.read_types((SPAWNED, REPORTED)):
+            child_id = event.data["childThreadId"]
+            if event.type == SPAWNED:
+                state = "waiting" if child_id in waits else "canceled"
+                links[child_id] = {
+                    "childThreadId": child_id,
+                    "toolCallId": event.data["toolCallId"],
+                    "status": state,
+                    "createdAt": event.ts,
+                }
+            elif child_id in links:
+                report = event.data["result"]
+                failed = isinstance(report, str) and report.startswith("Error:")
+                links[child_id] |= {
+                    "status": "canceled" if failed else "completed",
+                    "completedAt": event.ts,
+                    "report": report,
+                }
+        return list(links.values())
 
 
 def _checked(messages: Sequence[Message]) -> list[Message]:

@@ -188,6 +188,21 @@ class Approval(Body):
     digests: dict[str, str] | None = None
 
 
+class ChildResult(Body):
+    """What a child reports, with the token that it was made with."""
+
+    token: str
+    child_thread_id: str
+    report: str
+
+
+class Registration(Body, forbid_unknown_fields=False):
+    """Of a thread that was made: its variables. What else its metadata say is as it was made."""
+
+    id: str
+    vars: dict[str, Any] = {}
+
+
 class CodeExchange(Body):
     """The code that the address of the page had."""
 

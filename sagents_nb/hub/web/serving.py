@@ -75,6 +75,7 @@ def serve(
     try:
         codes = Codes(token)
         app = App(hub, settings, codes)
+        hub.recover()
         asyncio.run(_serve(app, listening, lambda: _say(listening, token, say)))
     finally:
         hub.close()
