@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -41,6 +41,7 @@ from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, To
 from .openapi import document
 from .pages import PAGE, POLICY
 from .routes import Match, Route
+from .stream import TRY_LATER, Stream
 
 logger = logger_of(__name__)
 
@@ -125,7 +126,7 @@ class App:
 
     async def _work(self, function: Any, *args: Any) -> Any:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._workers, functools.partial(function, *args))
+        return await loop.run_in_executor(self._workers, partial(function, *args))
 
     async def _answer(self, request: Request, found: Match, route: Route) -> Response:
         if route.kind == "page":
@@ -147,7 +148,7 @@ class App:
             return _error(503, "This hub is about to end; try again in a moment.")
         call = self._call(request, found, body)
         if route.path.endswith("/events") and "text/event-stream" in call.headers.get("accept", ""):
-            return await self._stream(call)
+            return await self._events(call)
         assert route.handle is not None
         reply = await self._work(route.handle, call)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
@@ -165,10 +166,9 @@ class App:
 
     # what goes on
 
-    @contextlib.asynccontextmanager
-    async def _feed(self, call: Call) -> AsyncIterator[Feed]:
-        """A feed of the thread of ``call``, as far as there is room for one more."""
-        since = since_of(call)
+    @contextlib.contextmanager
+    def _room(self, call: Call) -> Iterator[None]:
+        """Room for one more who listens; raises :class:`TooMany`."""
         agency, limits = call.parameters["agency"], self.settings.limits
         if (
             self._sockets.total() >= limits.sockets
@@ -176,23 +176,32 @@ class App:
         ):
             raise TooMany("So many clients listen that there is room for no more; try again later.")
         self._sockets[agency] += 1
-        feed = None
         try:
-            thread = await self._work(lambda: call.thread)
-            owner, id = call.parameters["agency"], thread.record.id
-            read = self.hub.events
-            known = await self._work(self.hub.agency, owner)
-            feed = Feed(thread, since, lambda after: read(known, id, after))
+            yield
+        finally:
+            self._sockets[agency] -= 1
+
+    @contextlib.asynccontextmanager
+    async def _feed(self, call: Call) -> AsyncIterator[Feed]:
+        """What is told of the thread of ``call``."""
+        since = since_of(call)
+        agency, thread = await self._work(lambda: (call.agency, call.thread))
+        id = thread.record.id
+        feed = Feed(thread, since, lambda after: self.hub.events(agency, id, after))
+        try:
             await self._work(feed.begin)
             yield feed
         finally:
-            self._sockets[agency] -= 1
-            if feed is not None:
-                feed.end()
+            feed.end()
 
-    async def _stream(self, call: Call) -> Response:
+    async def _events(self, call: Call) -> Response:
         stack = contextlib.AsyncExitStack()
-        feed = await stack.enter_async_context(self._feed(call))  # refused before it begins
+        stack.enter_context(self._room(call))
+        try:
+            feed = await stack.enter_async_context(self._feed(call))
+        except BaseException:
+            await stack.aclose()
+            raise
 
         async def frames() -> AsyncIterator[bytes]:
             async with stack:
@@ -203,23 +212,42 @@ class App:
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         call = self._call(socket, found)
+        assert found.route is not None
         async with contextlib.AsyncExitStack() as stack:
             try:
-                feed = await stack.enter_async_context(self._feed(call))
+                stack.enter_context(self._room(call))
+                if found.route.path.endswith("/stream"):
+                    thread = await self._work(lambda: call.thread)
+                    stream = Stream(socket, thread)
+                    stack.callback(stream.end)
+                    telling, hearing = stream.tell, stream.hear
+                else:
+                    feed = await stack.enter_async_context(self._feed(call))
+                    telling, hearing = partial(_tell, socket, feed), partial(_hear, socket)
             except Exception as error:
                 await socket.send_denial_response(_failure(error))
                 return
             offered = socket.scope.get("subprotocols", ())
             await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
-            telling = asyncio.create_task(_tell(socket, feed))
-            hearing = asyncio.create_task(_hear(socket))
-            done, left = await asyncio.wait({telling, hearing}, return_when=asyncio.FIRST_COMPLETED)
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
-            if telling in done and telling.exception() is None:
-                with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-                    await socket.close(1001, "The thread is closed.")
+            await _both(socket, telling, hearing)
+
+
+async def _both(
+    socket: WebSocket,
+    telling: Callable[[], Coroutine[Any, Any, None]],
+    hearing: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
+    """Tell and hear, until the page is gone, or there is nothing more to tell."""
+    tells, hears = asyncio.create_task(telling()), asyncio.create_task(hearing())
+    _, left = await asyncio.wait({tells, hears}, return_when=asyncio.FIRST_COMPLETED)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(tells, hears, return_exceptions=True)
+    if hears in left:
+        slow = not tells.cancelled() and isinstance(tells.exception(), TimeoutError)
+        code, why = (TRY_LATER, "It was not read.") if slow else (1001, "The thread is closed.")
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
+            await asyncio.wait_for(socket.close(code, why), 1.0)
 
 
 async def _tell(socket: WebSocket, feed: Feed) -> None:

@@ -207,6 +207,11 @@ ROUTES: tuple[Route, ...] = (
         errors=(404, 409),
         kind="websocket",
     ),
+    Route(
+        *("GET", f"{T}/stream", Needs.AGENCY, "As a panel hears and says it, see PROTOCOL.md."),
+        errors=(404, 409),
+        kind="websocket",
+    ),
 )
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
