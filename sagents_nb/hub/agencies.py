@@ -88,9 +88,11 @@ def new_secret(connection: sql.Connection, tables: Tables, id: str) -> str:
 
 
 def delete(connection: sql.Connection, tables: Tables, agency: Agency) -> None:
-    """It and its blueprints; its conversations are deleted before."""
+    """It and what it keeps; its conversations are deleted before."""
     for table, column in (
         (tables.hub_blueprints, tables.hub_blueprints.c.agency_id),
+        (tables.hub_schedules, tables.hub_schedules.c.agency_id),
+        (tables.hub_variables, tables.hub_variables.c.agency_id),
         (tables.hub_agencies, tables.hub_agencies.c.id),
     ):
         connection.execute(table.delete().where(column == agency.id))

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -27,13 +27,15 @@ from ..messages import Message
 from ..session import Session
 from ..store import ConversationStore
 from ..text import logger_of
-from . import agencies, blueprints, event_log
+from . import agencies, blueprints, event_log, variables
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
 from .event_log import EventLog, ThreadEvent
+from .scheduler import Scheduler
 from .sub_agents import Link, Task, links_of
 from .system import AgentSystem
 from .threads import NothingWaits, Thread, ThreadRecord, missing, record_of
+from .variables import resolved
 from .vocabulary import SPAWNED
 
 logger = logger_of(__name__)
@@ -57,8 +59,10 @@ class Hub:
     """Agencies and their threads, from a ``system``, kept in a ``store``.
 
     ``store`` is a :class:`~sagents_nb.ConversationStore`, the path of its file or its URL; one that
-    was opened here is closed with it. Every method may be called from any thread, and none from an
-    event loop: they wait for the store. To an agency what is another's is not there.
+    was opened here is closed with it. ``environment`` names the variables of the process that a
+    variable of an agency may stand for, as "$NAME". ``scheduler`` has its schedules. Every method
+    may be called from any thread, and none from an event loop: they wait for the store. To an
+    agency what is another's is not there.
 
     >>> import sagents_nb as sa
     >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
@@ -74,8 +78,15 @@ class Hub:
     """
 
     @kinds.checked(store=_STORE)
-    def __init__(self, system: AgentSystem, store: ConversationStore | str | Path) -> None:
+    def __init__(
+        self,
+        system: AgentSystem,
+        store: ConversationStore | str | Path,
+        *,
+        environment: Collection[str] = (),
+    ) -> None:
         self.system = system
+        self.environment = frozenset(environment)
         self._own = not isinstance(store, ConversationStore)
         self.store = store if isinstance(store, ConversationStore) else ConversationStore(store)
         self._files = SQLStorage(self.store.database.url)
@@ -86,6 +97,7 @@ class Hub:
         # Carries reports from children to their parents, which wait for the store.
         self._carriers = ThreadPoolExecutor(_CARRIERS, "sagents-hub-reports")
         self._deadlines: dict[str, threading.Timer] = {}
+        self.scheduler = Scheduler(self)
 
     @kinds.safe_repr
     def __repr__(self) -> str:
@@ -275,11 +287,13 @@ class Hub:
         *,
         request: Mapping[str, str] = {},
         variables: Mapping[str, Any] = {},
+        schedule_run: str | None = None,
     ) -> Thread:
         """A new thread of the ``agency`` with an agent of the blueprint ``type``.
 
         It keeps the blueprint as it is now. ``request`` says where it came from, and ``variables``
-        are the ``tool_context`` of its agent. Raises :class:`~sagents_nb.errors.NotFound` for a
+        are the ``tool_context`` of its agent, besides those of the agency. ``schedule_run`` is the
+        run of a schedule that it does. Raises :class:`~sagents_nb.errors.NotFound` for a
         blueprint that is not there, and :class:`~sagents_nb.errors.ConfigurationError` for one
         that no agent can be made of; nothing was made then.
 
@@ -297,11 +311,12 @@ class Hub:
             blueprint=self._blueprint(agency, type),
             request=dict(request),
             variables=dict(variables),
+            schedule_run=schedule_run,
         )
         return self._created(agency, record)
 
     def _created(self, agency: Agency, record: ThreadRecord) -> Thread:
-        self.system.agent(record.blueprint, record.variables)  # which nothing may be refused for
+        self._agent(agency, record)  # what cannot be one is refused before anything is made
         mine = self.store.scoped(agency)
         mine.create_conversation(metadata=record.metadata(), id=record.id)
         return self.thread(agency, record.id)
@@ -374,7 +389,8 @@ class Hub:
 
     def _agent(self, agency: Agency, record: ThreadRecord) -> Agent:
         delegate = partial(self._delegate, agency, record)
-        return self.system.agent(record.blueprint, record.variables, delegate)
+        shared = resolved(self._run(variables.listed, agency.id), self.environment)
+        return self.system.agent(record.blueprint, {**shared, **record.variables}, delegate)
 
     def active_runs(self) -> int:
         """How many threads run now, here.
@@ -448,6 +464,56 @@ class Hub:
             self._live.pop(id, None)
         self.store.scoped(agency).delete_conversation(id)
 
+    # variables
+
+    @kinds.checked(changes=kinds.of(Mapping[str, Any]))
+    def save_variables(self, agency: Agency, changes: Mapping[str, Any]) -> None:
+        """Keep variables of the ``agency``, for the agents of threads that are opened from now on.
+
+        Their values are shown to nobody. ``"$NAME"`` is the variable of the process, where the
+        hub's ``environment`` has it. Raises :class:`~sagents_nb.errors.ConfigurationError` for a
+        name that is none.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.save_variables(agency, {"city": "Oslo"})
+        >>> hub.variables(agency)
+        ['city']
+        >>> hub.close()
+        """
+        self._run(variables.save, agency.id, changes)
+
+    @kinds.checked
+    def variables(self, agency: Agency) -> list[str]:
+        """The names of the variables of the ``agency``.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.variables(agency)
+        []
+        >>> hub.close()
+        """
+        return list(self._run(variables.listed, agency.id))
+
+    @kinds.checked
+    def delete_variable(self, agency: Agency, name: str) -> None:
+        """Forget the variable ``name`` of the ``agency``.
+
+        Raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.save_variables(agency, {"city": "Oslo"})
+        >>> hub.delete_variable(agency, "city")
+        >>> hub.variables(agency)
+        []
+        >>> hub.close()
+        """
+        self._run(variables.delete, agency.id, name)
+
     # sub-agents
 
     @kinds.checked
@@ -501,6 +567,8 @@ class Hub:
                 self._carriers.submit(self._forget_attempts, agency, thread)
             if parent is not None and thread.status != "paused":
                 self._carriers.submit(self._settle, agency, parent["threadId"])
+            if thread.record.schedule_run is not None:
+                self._carriers.submit(self.scheduler.ended, agency, thread)
             if links_of(thread.session.state.interrupt):
                 self._carriers.submit(self._settle, agency, thread.record.id)
 
@@ -593,6 +661,7 @@ class Hub:
         """
         with self._lock:
             live, self._live, self._closed = list(self._live.values()), {}, True
+        self.scheduler.stop()
         for timer in self._deadlines.values():
             timer.cancel()
         self._carriers.shutdown(cancel_futures=True)

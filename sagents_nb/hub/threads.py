@@ -58,7 +58,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``blueprint`` is the one it was made with: what is changed in it later is for later threads.
     ``request`` says where the request came from that made it, and ``variables`` what its tools are
     told. ``parent`` is the thread that waits for its report, and the token that it reports with.
-    ``attempts`` counts how often it was gone on with since the process ended last, without an end.
+    ``attempts`` counts how often it was gone on with since the process ended last, without an end;
+    ``schedule_run`` is the run of a schedule that it does.
     """
 
     id: str
@@ -69,6 +70,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, Any] = {}
     parent: dict[str, str] | None = None
     attempts: int = 0
+    schedule_run: str | None = None
 
     @property
     def type(self) -> str:
@@ -82,6 +84,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
             kept["parent"] = self.parent
         if self.attempts:
             kept["attempts"] = self.attempts
+        if self.schedule_run is not None:
+            kept["schedule_run"] = self.schedule_run
         return {HUB: {**kept, "variables": self.variables}}
 
     def view(self) -> dict[str, Any]:
@@ -112,6 +116,7 @@ def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None
         variables=kept.get("variables") or {},  # type: ignore[union-attr]
         parent=kept.get("parent"),  # type: ignore[union-attr]
         attempts=kept.get("attempts") or 0,  # type: ignore[union-attr]
+        schedule_run=kept.get("schedule_run"),  # type: ignore[union-attr]
     )
 
 
@@ -309,6 +314,11 @@ class Thread:
                 )
                 return
             raise NothingWaits("This thread waits for no report of that child and token.")
+
+    def retry(self) -> None:
+        """Try again what failed."""
+        with self._lock, suppress(NotRunning, Busy):
+            self.session.retry()
 
     def go_on(self) -> bool:
         """After an end of the process: go on with what was under way; whether there was any."""

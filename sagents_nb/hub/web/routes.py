@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ...errors import ConfigurationError
-from . import agency_routes, agent_routes
+from . import agency_routes, agent_routes, schedule_routes
 from .bodies import (
     AgenciesReply,
     Approval,
@@ -32,11 +32,18 @@ from .bodies import (
     OkReply,
     Registration,
     RunReply,
+    ScheduleChanges,
+    ScheduleReply,
+    ScheduleRunReply,
+    ScheduleRunsReply,
+    SchedulesReply,
     SecretReply,
     StateReply,
     ThreadReply,
     ThreadsReply,
     TokenReply,
+    Variables,
+    VariablesReply,
 )
 from .call import Call
 
@@ -73,6 +80,7 @@ class Route(NamedTuple):
 
 
 A, T = "/agency/{agency}", "/agency/{agency}/agent/{thread}"
+S = "/agency/{agency}/schedules/{schedule}"
 _NOT_THERE = (404,)
 
 ROUTES: tuple[Route, ...] = (
@@ -201,6 +209,82 @@ ROUTES: tuple[Route, ...] = (
         agent_routes.events,
         reply=EventsReply,
         errors=(404, 409),
+    ),
+    Route(
+        *("GET", f"{A}/schedules", Needs.AGENCY, "Its schedules, the newest first."),
+        schedule_routes.schedules,
+        reply=SchedulesReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{A}/schedules", Needs.AGENCY, "Have threads begin by themselves."),
+        schedule_routes.create_schedule,
+        body=ScheduleChanges,
+        reply=ScheduleReply,
+        status=201,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("GET", S, Needs.AGENCY, "One schedule, and when it begins next."),
+        schedule_routes.schedule,
+        reply=ScheduleReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("PATCH", S, Needs.AGENCY, "Change a schedule; it goes on from now."),
+        schedule_routes.change_schedule,
+        body=ScheduleChanges,
+        reply=ScheduleReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("DELETE", S, Needs.AGENCY, "Forget a schedule; what it began goes on."),
+        schedule_routes.delete_schedule,
+        reply=OkReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{S}/pause", Needs.AGENCY, "Have it begin nothing for now."),
+        schedule_routes.pause_schedule,
+        reply=ScheduleReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{S}/resume", Needs.AGENCY, "Have it go on; what was missed is left out."),
+        schedule_routes.resume_schedule,
+        reply=ScheduleReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{S}/trigger", Needs.AGENCY, "Have it begin now, whatever is due."),
+        schedule_routes.trigger_schedule,
+        reply=ScheduleRunReply,
+        errors=(404, 429),
+    ),
+    Route(
+        *("GET", f"{S}/runs", Needs.AGENCY, "What became of its last times."),
+        schedule_routes.schedule_runs,
+        reply=ScheduleRunsReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("GET", f"{A}/vars", Needs.AGENCY, "The names of its variables, never their values."),
+        schedule_routes.variables,
+        reply=VariablesReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{A}/vars", Needs.AGENCY, "Keep variables, for what its tools are told."),
+        schedule_routes.save_variables,
+        body=Variables,
+        reply=VariablesReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("DELETE", f"{A}/vars/{{name}}", Needs.AGENCY, "Forget a variable."),
+        schedule_routes.delete_variable,
+        reply=OkReply,
+        errors=_NOT_THERE,
     ),
     Route(
         *("GET", f"{T}/ws", Needs.AGENCY, "What is told of it, live, an event a frame."),

@@ -76,6 +76,7 @@ def serve(
         codes = Codes(token)
         app = App(hub, settings, codes)
         hub.recover()
+        hub.scheduler.start()
         asyncio.run(_serve(app, listening, lambda: _say(listening, token, say)))
     finally:
         hub.close()
